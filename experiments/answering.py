@@ -32,6 +32,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from workbench.language import quoting
+from workbench.language.answer import judge, write
+from workbench.language.question import read
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
 from workbench.text import CJK, STOP_WORDS, fold, sentences, stem, terms
@@ -255,14 +257,15 @@ def ceiling(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answe
     return Answer(text, "quotation")
 
 
-def quoted(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
-    """Quote what answers best, each document's quotes before its title."""
-    found = quoting.best_quotes(question, results, similar=base.matches, rerank=base.rerank)
-    return Answer(printed(found.quotes), "quotation" if found.sure else "closest", found.probability)
+def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
+    """Answer as the product does without a model."""
+    read_question = read(question, [base])
+    judgement = judge(read_question, results, [base])
+    return Answer(write(judgement, read_question, results)[0], judgement.kind, judgement.probability)
 
 
 def printed(quotes: Sequence[quoting.Quote]) -> str:
-    """Return quotes with their titles in brackets, a title once."""
+    """Return quotes with their titles in brackets, a title once: what the weights are fitted to."""
     parts = []
     for place, quote in enumerate(quotes):
         sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
@@ -278,7 +281,7 @@ BASELINES: dict[str, Writer] = {
     "best passage": best_passage,
     "first five documents": ceiling,
 }
-WRITERS: dict[str, Writer] = {**BASELINES, "quotes": quoted}
+WRITERS: dict[str, Writer] = {**BASELINES, "workbench": answered}
 
 
 # --- The report ---

@@ -10,9 +10,8 @@ there is skipped. Every question is asked once, with as many retries as there ma
 - *weights*: chosen for each kind of question (``named``: it has a name that the base knows; ``across``: most of it is
   in another script than the texts; ``plain``), for all alike, or none. Which of the three is chosen within each of five
   folds, by four folds of the others; every question is ranked with what was chosen without it.
-- *quality*: fitted on half of the questions of every set (``calibrate._half``), each set counting the same, and
-  reported on the other half: how well it tells whether every gold document is among the first five.
-- *retries*: on that other half, before and after, by threshold. MuSiQue fits nothing, so all of it is reported.
+- *quality*: how well it tells whether every gold document is among the first five.
+- *retries*: before and after, by threshold.
 - *time*: of one pass of the graph beside ``hybrid_search``; read the ratio.
 """
 
@@ -31,14 +30,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from calibrate import _half, ece
 from merging import ranking, sets_there
-from second_pass import area, ridge
+from second_pass import area
 from thresholds import given
 
 from workbench.evaluating.rankings import OneBase, asked_of, chosen, listed, order, read_rows
 from workbench.evaluating.statistics import Bootstrap
-from workbench.graphs.fusion import QUALITY, build_fusion, quality_signals
+from workbench.graphs.fusion import build_fusion
+from workbench.graphs.needs import quality_of
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
@@ -68,7 +67,7 @@ class Asked(NamedTuple):
     Attributes:
         hits: source -> its ranking of passages; ``kind``: of the question.
         alone: ``graph`` or ``texts`` -> the documents of one source, reread.
-        passes: of each pass, the documents, what the quality is made of, and how many questions it asked.
+        passes: of each pass, the documents, the quality, and how many questions it asked.
     """
 
     id: str
@@ -76,12 +75,7 @@ class Asked(NamedTuple):
     kind: str
     hits: Mapping[str, Ranking]
     alone: Mapping[str, list[str]]
-    passes: list[tuple[list[str], Mapping[str, float], int]]
-
-    @property
-    def fits(self) -> bool:
-        """Whether it is of the half that fits."""
-        return _half(self.id)
+    passes: list[tuple[list[str], float, int]]
 
 
 def main() -> None:
@@ -170,7 +164,7 @@ async def passes(graph: Any, query: str, base: KnowledgeBase, context: Context) 
     ):
         if "rerank_results" in update:
             results = update["rerank_results"]["reranked_results"]
-            found.append((ranking(results), quality_signals(query, results, base), asks))
+            found.append((ranking(results), quality_of(query, results, base), asks))
         if "check_quality" in update:
             asked = update["check_quality"]["asked"]
             asks = sum(one["pass"] == asked[-1]["pass"] for one in asked)
@@ -290,29 +284,12 @@ def recall(found: Sequence[str], gold: frozenset[str], first: int = FIRST) -> fl
 
 
 def quality(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
-    """How well the quality tells that every gold document is among the first five, on the half that fits nothing."""
-    model = ridge(
-        [
-            [(one.passes[n][1], complete(one, n)) for one in group if one.fits for n in range(len(one.passes))]
-            for name, group in asked.items()
-            if name != REPORTED
-        ]
-    )
-    yield f"fitted: {model}"
-    every = {name: rest for name, group in asked.items() if (rest := held_out(name, group))}
-    every["all"] = [one for group in every.values() for one in group]
-    for when, by in {"in the package": QUALITY, "fitted": model}.items():
-        yield f"{when:20}complete  AUC by the top score     AUC                  ECE"
-        for name, rest in every.items():
-            seen = [one.passes[0][1] for one in rest]
-            said, held = np.array([by(one) for one in seen]), np.array([complete(one, 0) for one in rest])
-            top = area(np.array([one["first"] for one in seen]), held)
-            yield f"{name:12}{len(rest):>6}{held.sum():>8}    {top:22} {area(said, held):20} {ece(said, held):.2f}"
-
-
-def held_out(name: str, group: Sequence[Asked]) -> list[Asked]:
-    """The questions that fit nothing."""
-    return [one for one in group if name == REPORTED or not one.fits]
+    """How well the quality tells that every gold document is among the first five."""
+    yield f"{'':20}complete  AUC"
+    for name, rows in {**asked, "all": [one for group in asked.values() for one in group]}.items():
+        said = np.array([one.passes[0][1] for one in rows])
+        held = np.array([complete(one, 0) for one in rows])
+        yield f"{name:12}{len(rows):>6}{held.sum():>8}    {area(said, held)}"
 
 
 def complete(one: Asked, n: int) -> bool:
@@ -321,21 +298,20 @@ def complete(one: Asked, n: int) -> bool:
 
 
 def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
-    """Recall before and after, by threshold, on the half that fits nothing."""
+    """Recall before and after, by threshold."""
     yield (
         f"{'':12}asked  threshold  retries  R@{FIRST} before, after [difference]"
         f"     all@{FIRST} before, after  questions asked"
     )
     for name, group in asked.items():
-        rest = held_out(name, group)
-        for threshold in THRESHOLDS if rest else ():
-            stands = [(one, *standing(one, threshold)) for one in rest]
-            before = {one.id: recall(one.passes[0][0], one.gold) for one in rest}
+        for threshold in THRESHOLDS:
+            stands = [(one, *standing(one, threshold)) for one in group]
+            before = {one.id: recall(one.passes[0][0], one.gold) for one in group}
             after = {one.id: recall(one.passes[n][0], one.gold) for one, n, _ in stands}
             whole = [[complete(one, 0), complete(one, n)] for one, n, _ in stands]
             cost = np.mean([sum(asks for _, _, asks in one.passes[: made + 1]) for one, _, made in stands])
             yield (
-                f"{name:12}{len(rest):>5}{threshold:>11.1f}{np.mean([made for _, _, made in stands]):>9.2f}"
+                f"{name:12}{len(group):>5}{threshold:>11.1f}{np.mean([made for _, _, made in stands]):>9.2f}"
                 f"  {percent(before.values())} {percent(after.values())} {apart(after, before):22}"
                 f"  {percent(w for w, _ in whole)} {percent(w for _, w in whole)}{cost:>15.2f}"
             )
@@ -343,7 +319,7 @@ def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
 
 def standing(one: Asked, threshold: float) -> tuple[int, int]:
     """Which pass stands, and how many retries were made."""
-    said = [QUALITY(seen) for _, seen, _ in one.passes]
+    said = [quality for _, quality, _ in one.passes]
     made = next((n for n in range(len(said)) if max(said[: n + 1]) >= threshold), len(said) - 1)
     return int(np.argmax(said[: made + 1])), made
 

@@ -8,7 +8,7 @@ one pass found is enough when every gold document is among the first five. For e
 top score: of the passes that were not enough how many would go on (``caught``), and of those that were how many would
 go on for nothing (``bothered``). The best is the highest ``caught - bothered`` (Youden's J), averaged over the sets,
 so that a large one counts no more than a small one (over all passes where no set has both kinds); in brackets the best
-when any one set is left out. What stands in ``retrieval/signals.py`` stays until enough questions speak against it:
+when any one set is left out. What stands in ``graphs/needs.py`` stays until enough questions speak against it:
 over plain texts a higher one gains nothing, since another pass gains nothing there (``workbench eval reflection``).
 """
 
@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.evaluating.rankings import WITHOUT, Asked, changed, chosen, listed, ranker, read_rows
+from workbench.graphs.needs import ENOUGH
 from workbench.graphs.route import read_question
-from workbench.graphs.sufficiency import ENOUGH
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
-from workbench.graphs.reflect import call_of, calls, other_words_may_find, propose, worth_rewriting
+from workbench.graphs.needs import Supply, Thing, is_enough, signals, thresholds
+from workbench.graphs.reflect import Proposal, call_of, calls, propose
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.rewrite import essence, feedback, rewritten
-from workbench.graphs.sufficiency import INCOMPLETE, Asked, Need, is_enough, signals, thresholds
 from workbench.plans import Plan, PlanStep
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
@@ -19,8 +17,8 @@ from .handmade import record
 from .test_merge import piece
 
 TOOLS = ToolRegistry()
-BANQUET = Asked("The Wedding Banquet", ("the wedding banquet", "喜宴"), frozenset({"f1"}), frozenset({"f1#0", "f9#0"}))
-EAT = Asked("Eat Drink Man Woman", ("eat drink man woman", "饮食男女"), frozenset({"f2"}), frozenset({"f2#0", "f9#0"}))
+BANQUET = Thing("The Wedding Banquet", ("the wedding banquet", "喜宴"), frozenset({"f1"}), frozenset({"f1#0", "f9#0"}))
+EAT = Thing("Eat Drink Man Woman", ("eat drink man woman", "饮食男女"), frozenset({"f2"}), frozenset({"f2#0", "f9#0"}))
 
 
 def seen(**changes: Any) -> dict[str, Any]:
@@ -56,8 +54,8 @@ DONE = record("step_0_hybrid", "hybrid_search", 0, 10, 2, raw_input={"query": "�
 
 
 def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE,), tools=tuple(TOOLS), **more: Any):
-    state = more.pop("state", {})
-    return propose(query, of or plan(HYBRID, NAIVE), seen(**state), records, tools=tools, **more)
+    state, one_step = more.pop("state", {}), more.pop("one_step", False)
+    return propose(Proposal(query, of or plan(HYBRID, NAIVE), seen(**state), records, tools, **more), 3, one_step)
 
 
 # --- how much is enough ---
@@ -68,28 +66,27 @@ def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE
     [("qa", 5, 0.4), ("recommend", 10, 0.6), ("compare", 8, 0.5), ("list", 15, 0.7), ("person", 5, 0.5)],
 )
 def test_the_table(intent, evidence, score) -> None:
-    enough = thresholds(intent, {}, Need(intent, passages=1000))
+    enough = thresholds(intent, {}, Supply(intent, passages=1000))
     assert (enough["min_evidence"], enough["min_top_score"]) == (evidence, score)
 
 
 def test_nothing_is_asked_for_that_is_not_there() -> None:
-    assert thresholds("list", {}, Need("list", passages=1000, relevant=2))["min_evidence"] == 2
-    assert thresholds("qa", {"min_evidence": 40}, Need("qa", passages=3))["min_evidence"] == 3
-    assert thresholds("recommend", {}, Need("recommend", passages=4))["min_candidates"] == 3
-    assert thresholds("list", {}, Need("list", passages=1000, relevant=0))["min_evidence"] == 1
+    assert thresholds("list", {}, Supply("list", passages=1000, relevant=2))["min_evidence"] == 2
+    assert thresholds("qa", {"min_evidence": 40}, Supply("qa", passages=3))["min_evidence"] == 3
+    assert thresholds("recommend", {}, Supply("recommend", passages=4))["min_candidates"] == 3
+    assert thresholds("list", {}, Supply("list", passages=1000, relevant=0))["min_evidence"] == 1
 
 
 def test_what_a_person_sets_wins() -> None:
-    enough = thresholds("qa", {"min_evidence": 9, "min_top_score": 0.9}, Need("qa", passages=100, relevant=2))
-    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "max_incomplete": INCOMPLETE}
-    assert thresholds("qa", {"max_incomplete": 1.0})["max_incomplete"] == 1.0
+    enough = thresholds("qa", {"min_evidence": 9, "min_top_score": 0.9}, Supply("qa", passages=100, relevant=2))
+    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_quality": 0.6}
 
 
 # --- what is seen ---
 
 
 def test_each_side_of_a_comparison_is_counted() -> None:
-    wanted = Need("compare", (BANQUET, EAT), passages=100)
+    wanted = Supply("compare", (BANQUET, EAT), passages=100)
     evidence = [piece("f1#0", 0.9), piece("x#0", 0.5, "like The Wedding Banquet"), piece("f2#0", 0.6)]
     found = signals(wanted, evidence, [], thresholds("compare", {}, wanted))
     assert found["coverage"] == [
@@ -100,38 +97,40 @@ def test_each_side_of_a_comparison_is_counted() -> None:
 
 
 def test_a_name_inside_another_word_is_not_that_name() -> None:
-    hulk = Asked("Hulk", ("hulk",), frozenset({"h"}))
+    hulk = Thing("Hulk", ("hulk",), frozenset({"h"}))
     assert not hulk.covered_by(piece("x#0", 0.5, "a hulking man"))
     assert hulk.covered_by(piece("x#0", 0.5, "The Hulk!"))
 
 
 def test_recommendations_need_candidates_that_the_question_did_not_name() -> None:
-    wanted = Need("recommend", (BANQUET,), passages=100)
+    wanted = Supply("recommend", (BANQUET,), passages=100)
 
     evidence = [piece(f"f{n}#0", 0.8) for n in (1, 2, 3)]
     assert signals(wanted, evidence, [], thresholds("recommend", {}, wanted))["candidates"] == 2
 
 
 def test_documents_without_typed_fields_are_candidates_too() -> None:
-    wanted = Need("recommend", passages=100)
+    wanted = Supply("recommend", passages=100)
     evidence = [piece(f"note{n}#0", 0.8) for n in range(3)]
     assert signals(wanted, evidence, [], thresholds("recommend", {}, wanted))["candidates"] == 3
 
 
 def test_a_list_misses_the_documents_that_hold_the_filters() -> None:
-    wanted = Need("list", passages=100, relevant=2, matching={"f1": "The Wedding Banquet", "f2": "Eat Drink Man Woman"})
+    wanted = Supply(
+        "list", passages=100, relevant=2, matching={"f1": "The Wedding Banquet", "f2": "Eat Drink Man Woman"}
+    )
     found = signals(wanted, [piece("f1#0", 0.9), piece("x#0", 0.9)], [], thresholds("list", {}, wanted))
     assert found["holding"] == 1 and found["missing"] == ["Eat Drink Man Woman"]
 
 
 def test_when_every_filtered_document_is_there_no_score_can_be_higher() -> None:
-    wanted = Need("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"})
+    wanted = Supply("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"})
     found = signals(wanted, [piece("f1#0", 0.5)], [], thresholds("list", {}, wanted))
     assert found["complete"] and is_enough(found)
 
 
 def test_no_document_that_holds_the_filters_is_not_enough() -> None:
-    wanted = Need("list", passages=100, relevant=0, matching={})
+    wanted = Supply("list", passages=100, relevant=0, matching={})
     film = piece("x#0", 0.9)
     film["metadata"]["fields"] = {"year": 1990}
     found = signals(wanted, [film], [], thresholds("list", {}, wanted))
@@ -139,7 +138,7 @@ def test_no_document_that_holds_the_filters_is_not_enough() -> None:
 
 
 def test_texts_without_typed_fields_are_asked_for_none() -> None:
-    wanted = Need("list", passages=100, relevant=0, matching={})
+    wanted = Supply("list", passages=100, relevant=0, matching={})
     assert is_enough(signals(wanted, [piece("note#0", 0.9)], [], thresholds("list", {}, wanted)))
 
 
@@ -149,7 +148,7 @@ def test_timeouts_and_failures_are_those_of_the_last_attempt() -> None:
         record("a", "naive_search", 1, 1, 3, attempt=2),
         record("b", "global_search", 0, 1, 0, status="failed"),
     ]
-    found = signals(Need("qa", passages=10), [], records, thresholds("qa", {}, Need("qa", passages=10)))
+    found = signals(Supply("qa", passages=10), [], records, thresholds("qa", {}, Supply("qa", passages=10)))
     assert (found["timeouts"], found["failures"]) == ([], ["b"])
 
 
@@ -179,6 +178,41 @@ def test_a_low_score_searches_for_the_rewritten_query() -> None:
     reflection = proposed(state={"top_score": 0.1}, rewritten="喜宴 The Wedding Banquet")
     assert reflection["rewrite_query"] == "喜宴 The Wedding Banquet"
     assert [s["tool"] for s in reflection["next_steps"]] == ["hybrid_search"]
+
+
+def test_without_a_model_a_low_score_searches_wider_once_with_every_writing_of_the_names() -> None:
+    names = ["喜宴", "The Wedding Banquet"]
+    reflection = proposed(state={"top_score": 0.1}, writings=names)
+    (step,) = reflection["next_steps"]
+    assert (step["tool"], reflection["rewrite_query"]) == ("hybrid_search", "")
+    assert step["tool_input"] == {"query": "喜宴 上映 The Wedding Banquet", "top_k": 100}
+    assert "扩大检索" in reflection["reasoning"]
+    later = proposed(state={"top_score": 0.1, "iteration": 2}, writings=names)
+    assert later["stop_reason"] == "no_further_action"
+
+
+def test_a_missing_field_is_searched_for_on_its_document_and_outside() -> None:
+    lost = {"answered": False, "missing_fields": [["喜宴", "片长"]]}
+    (step,) = proposed(state=lost)["next_steps"]
+    assert step["tool_input"] == {"query": "喜宴 片长", "entities": ["喜宴"]} and step["tool"] == "local_search"
+    asked = proposed(state=lost, enrich=True)["next_steps"]
+    assert [step["tool"] for step in asked] == ["local_search", "enrichment"]
+    assert asked[1]["tool_input"]["names"] == ["喜宴"]
+
+
+def test_words_that_nothing_says_are_searched_for_on_the_named_thing() -> None:
+    name = {"need": "Inception", "kind": "name", "met": 1.0, "said": ""}
+    needs = [name, {"need": "budget", "kind": "words", "met": 0.1, "said": ""}]
+    (step,) = proposed(state={"answered": False, "needs": needs})["next_steps"]
+    assert step["tool"] == "local_search"
+    assert step["tool_input"] == {"query": "Inception budget", "entities": ["Inception"]}
+
+
+def test_a_count_that_a_person_asks_for_binds() -> None:
+    need = {"need": "at least 3 sources", "kind": "count", "met": 0.33, "said": "open"}
+    reflection = proposed(state={"needs": [need]})
+    assert reflection["activate"] == ["step_1_naive"] and "at least 3 sources" in reflection["reasoning"]
+    assert proposed(state={"needs": [{**need, "said": "struck"}]})["stop_reason"] == "quality_satisfied"
 
 
 def test_a_missing_side_is_searched_for_alone() -> None:
@@ -212,7 +246,7 @@ def test_a_tool_of_ones_own_degrades_to_a_vector_search() -> None:
 def test_the_same_call_is_never_made_twice() -> None:
     ran = PlanStep(step_id="s", objective="o", tool="naive_search", tool_input={"query": "Ang Lee ", "top_k": 5})
     done = record("s", "naive_search", 0, 1, 0, raw_input={"query": "Ang Lee ", "top_k": 5})
-    reflection = proposed("ang lee", plan(ran), [done], state={"evidence_count": 0, "top_score": 0.0})
+    reflection = proposed("ang lee", plan(ran), [done], state={"evidence_count": 0, "iteration": 2})
     assert not reflection["should_continue"] and reflection["stop_reason"] == "no_further_action"
 
 
@@ -269,42 +303,6 @@ def test_the_reason_names_the_numbers_in_the_language_of_the_question(query, wor
     assert all(word in reasoning for word in words), reasoning
 
 
-# --- the question said again ---
-
-
-def test_a_second_rewriting_needs_the_first_to_have_helped() -> None:
-    before = {"rewrite_query": "x", "signals": {"top_score": 0.2}}
-    assert worth_rewriting(seen(top_score=0.1), [])
-    assert not worth_rewriting(seen(top_score=0.2), [before])
-    assert worth_rewriting(seen(top_score=0.3), [before])
-    assert not worth_rewriting(seen(top_score=0.3, unknown=["Parasite"]), [before])
-
-
-@pytest.mark.parametrize(
-    ("query", "names", "expected"),
-    [
-        ("推荐几部类似《喜宴》的", [], "喜宴"),
-        ("Who directed The Thing?", ["The Thing"], "directed The Thing"),
-        ("What is it about time travel?", [], "time travel"),
-        ("?", [], ""),
-    ],
-)
-def test_what_carries_the_question(query, names, expected) -> None:
-    assert essence(query, names) == expected
-
-
-def test_words_of_the_best_evidence_join_when_two_pieces_share_them() -> None:
-    best = [
-        piece("a#0", 0.8, "A wuxia film by Lee"),
-        piece("b#0", 0.7, "Another wuxia epic"),
-        piece("c#0", 0.1, "epic epic"),
-    ]
-    assert feedback("martial arts", best, lambda term: 0.5) == ["wuxia"]
-    assert feedback("martial arts", [{**p, "score": 0.1} for p in best], lambda term: 0.5) == []
-    assert feedback("martial arts", best, lambda term: 0.9) == feedback("martial arts", best, lambda term: 0.1) == []
-    assert rewritten("martial arts", [], best, lambda term: 0.0) == "martial arts"
-
-
 # --- the node in the graph ---
 
 NOTES = {
@@ -347,25 +345,12 @@ async def test_what_is_found_is_enough() -> None:
     assert state["merged"]["retrieval_results"][0]["source_id"] == "Hulk#0"
 
 
-async def test_plain_texts_are_not_asked_again_in_other_words() -> None:
+async def test_a_name_that_the_corpus_never_writes_costs_one_wider_search() -> None:
     question = "Who directed the film Parasite?"
     state = await retrieved(question, ["Parasite"], search("keyword_search", question))
-    assert state["stop_reason"] == "no_further_action" and state["iteration"] == 1
+    assert state["stop_reason"] == "no_further_action" and state["iteration"] == 2
     assert state["reflections"][0]["signals"]["unknown"] == ["Parasite"]
-
-
-async def test_what_no_film_is_called_costs_one_rewriting(wb) -> None:
-    run = await asyncio.to_thread(wb.ask, "Who directed the film Parasite?", kb="film")
-    assert run.reflections[0]["rewrite_query"] and not run.reflections[-1]["rewrite_query"]
-    assert len(run.reflections) == 2 and run.reflections[-1]["signals"]["unknown"] == ["Parasite"]
-
-
-def test_other_words_may_find_more_of_documents_with_fields_or_where_nothing_is_found() -> None:
-    films, texts = MemoryKnowledge("films", {"h": "Hulk is a film."}), MemoryKnowledge("texts", {"a": "A grey cat."})
-    films.schema = lambda: [{"name": "year"}]
-    found = [piece("a#0", 0.2, "A grey cat sleeps on the piano.")]
-    assert not other_words_may_find(found, [texts])
-    assert other_words_may_find([], [texts]) and other_words_may_find(found, [texts, films])
+    assert not any(reflection["rewrite_query"] for reflection in state["reflections"])
 
 
 async def test_a_question_that_shares_no_word_with_the_corpus_ends_with_nothing() -> None:

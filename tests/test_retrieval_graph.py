@@ -36,7 +36,7 @@ class Desk:
         self.tools = ToolRegistry()
         self._register()
         self.planner = FixedPlanner(Plan(steps=list(steps), execution_mode=mode))
-        context = memory_context([KB], tools=self.tools, planner=self.planner, **{"max_incomplete": 1.0} | settings)
+        context = memory_context([KB], tools=self.tools, planner=self.planner, **{"min_quality": 0.0} | settings)
         self.context = replace(context, clock=SystemClock())
         self.graph = build_retrieval().compile(checkpointer=InMemorySaver())
         self.config = {"configurable": {"thread_id": "t"}, "max_concurrency": 4}
@@ -299,7 +299,7 @@ async def test_reflect_review_reject_edit_and_thresholds():
     desk = Desk(step("a"))
     await desk.run(review=["reflect"], thresholds=hard)
     assert (await desk.asked())["action_requests"][0]["args"]["should_continue"] is True
-    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "max_incomplete": 1.0}, "as it was set"
+    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_quality": 0.0}, "as it was set"
     state = await desk.say("reject")
     assert state["stop_reason"] == "stopped_by_reviewer" and desk.calls == ["a"]
 

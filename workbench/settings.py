@@ -160,8 +160,8 @@ class Settings(BaseSettings):
     max_concurrency: int = Field(4, ge=1, validation_alias=_named("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
-    max_incomplete: float = Field(
-        0.2, ge=0, le=1, description="how likely a passage may be missing before a second pass is proposed"
+    min_quality: float = Field(
+        0.6, ge=0, le=1, description="how well the first documents must cover a question, or another pass is proposed"
     )
 
     # reports

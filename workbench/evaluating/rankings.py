@@ -29,7 +29,6 @@ from workbench.ports import (
     Relation,
     Shared,
     Titled,
-    TypedGraph,
     Ways,
 )
 from workbench.state import Condition, Sort
@@ -169,7 +168,6 @@ class Narrowed:
     def __init__(self, whole: KnowledgeBase, documents: Collection[str]):
         self.name, self._whole, self._documents = whole.name, whole, frozenset(documents)
         self._passages = frozenset(p["chunk_id"] for p in whole.passages_of(sorted(self._documents)))
-        self.typed = NarrowedTyped(whole.typed, self._passages)
         self.ways = NarrowedWays(whole.ways, self._documents, self._passages)
 
     def __getattr__(self, name: str) -> Any:
@@ -255,20 +253,6 @@ def _until_enough(find: Callable[[int], list[T]], holds: Callable[[T], bool], mo
         wanted *= 4
 
 
-class NarrowedTyped:
-    """``TypedGraph`` of what these passages state; names and types are those of the whole base."""
-
-    def __init__(self, whole: TypedGraph, passages: Collection[str]):
-        self._whole, self._passages = whole, passages
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """The relations that these passages state."""
-        return [r for r in self._whole.follow(entity_ids, relation, forward) if r["chunk_id"] in self._passages]
-
-
 class NarrowedWays:
     """``Ways`` between these documents alone; what is too common in the whole one stays so."""
 
@@ -341,14 +325,14 @@ class Found(NamedTuple):
         said: document and probability of every passage that was found; empty where nothing says one.
         steps: how many steps ran.
         passes: how often what was found was judged.
-        incomplete: how likely the first judgement took it to be that a document was missing; None where nobody judged.
+        quality: how well the first pass covers the question; None where it was not judged.
     """
 
     documents: list[str]
     said: Sequence[tuple[str, float]] = ()
     steps: int = 1
     passes: int = 1
-    incomplete: float | None = None
+    quality: float | None = None
 
 
 Ranker = Callable[[Asked, KnowledgeBase], Awaitable[Found]]
@@ -458,7 +442,7 @@ def _agent(agent_type: str, context: Context) -> Ranker:
         state, log = await agents[knowledge].walk(asked.question, "evaluation")
         nodes = [entry["node"] for entry in log]
         found = _found(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
-        return found._replace(incomplete=state["reflections"][0]["signals"].get("incomplete"))
+        return found._replace(quality=state["reflections"][0]["signals"].get("quality"))
 
     return ranked
 

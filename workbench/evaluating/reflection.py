@@ -1,10 +1,10 @@
-"""Whether reflection pays: what an agent finds, and at what cost, with one pass, with two, and so on; and how well it
-tells the questions apart whose first pass lacks a document.
+"""Whether reflection pays: what an agent finds, and at what cost, with one pass, with two, and so on; and how well its
+quality tells the questions apart whose first pass lacks a document.
 
     {"set", "questions", "agent", "rounds": [{"passes", "R@5", "all@5", ..., "steps", "ms", "went_on", "gained",
      "lost", "against"}], "policies": {name: {"R@5", ..., "gained", "lost", "against"}},
-     "judged": {"asked", "at", "incomplete": {k: n}, "auc", "top_score", "ECE", "Brier", "went_on", "curve"},
-     "rows": [{"id", "incomplete", "lacks", "passes": [recall with one pass, with two, ...]}]}
+     "judged": {"asked", "at", "incomplete": {k: n}, "auc", "top_score"},
+     "rows": [{"id", "quality", "lacks", "passes": [recall with one pass, with two, ...]}]}
 
 ``policies``: what one may do instead of going on where the reflector says so. ``always``: a second pass for every
 question. ``right title``: the titles of the gold documents that are missing are searched for beside the question, and
@@ -17,10 +17,9 @@ which a person decided at reflect, in place of what the rules came to. Each is h
 middle one of the cuts, rose or fell against one pass less; ``against`` is that difference with its interval.
 
 ``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``, and in what
-the writer gets (``prompt``). ``auc`` and ``ECE`` are of the probability that the reflector gives for that at the
-middle cut, ``top_score`` the area of one minus the best score, the plain baseline; each with its interval. ``went_on``
-and each point of ``curve`` (``at``: the probability from which on one would go on) say of how many complete and of how
-many incomplete passes. ``rows`` are kept so that two evaluations of the same questions can be paired.
+the writer gets (``prompt``). ``auc`` is that of the reflection's quality at the middle cut, ``top_score`` that of the
+best score, the plain baseline; each with its interval. ``rows`` are kept so that two evaluations of the same questions
+can be paired.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.evaluating.asking import Measured, Told
-from workbench.evaluating.calibration import reliability
 from workbench.evaluating.rankings import Asked, Found, Ranker, Row, changed, order, ranker, results_of
 from workbench.evaluating.retrieval import Measure
-from workbench.evaluating.statistics import Bootstrap, Scores, auc_interval, means, percent, spread, wilson
+from workbench.evaluating.statistics import Bootstrap, Scores, auc_interval, means, spread
 from workbench.graphs.autopilot import NO_PERSONS
 from workbench.graphs.merge import KEPT, PLACES, SEARCH
 from workbench.graphs.route import AGENT_TYPES
@@ -41,8 +39,6 @@ from workbench.ports import Context, KnowledgeBase
 from workbench.runs.recording import Recording
 
 CUTS = (1, 5, 10)
-CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Probabilities from which on one might go on."""
 
 
 async def measure(
@@ -75,7 +71,7 @@ async def measure(
     rankers = [ranker(agent, changed(context, {"max_iterations": most + 1})) for most in range(passes)]
     of = Measure.of(rows, knowledge, gold, docs, told)
     done = [await of.ask(f"{agent}, {most} passes", rank) for most, rank in enumerate(rankers, start=1)]
-    always = ranker(agent, changed(context, {"max_iterations": 2, "max_incomplete": 0.0}))
+    always = ranker(agent, changed(context, {"max_iterations": 2, "min_quality": 1.0}))
     policies = {"always": await of.ask(f"{agent}, always a second pass", always)}
     if people := {one.id: decided[one.question] for one in of.asked if decided and one.question in decided}:
         policies[f"people, {len(people)} of {len(of.asked)}"] = Measured({**done[-1].found, **people}, {}, [])
@@ -169,7 +165,7 @@ def table(
             for name, (measured, scores) in scored.items()
         }
     told["rows"] = [
-        {"id": i, "incomplete": found.incomplete, "lacks": every[0][shown][i] < 1}
+        {"id": i, "quality": found.quality, "lacks": every[0][shown][i] < 1}
         | {"passes": [scores[shown][i] for scores in every]}
         for i, found in done[0].found.items()
     ]
@@ -184,36 +180,21 @@ def _apart(scores: Scores, before: Scores, shown: str, bootstrap: Bootstrap) -> 
 
 
 def _judged(of: Measure, done: Sequence[Measured[Found]], cuts: Sequence[int]) -> dict[str, Any]:
-    """How the first pass was judged, of the questions for which a probability was given."""
-    first = {i: found for i, found in done[0].found.items() if found.incomplete is not None}
+    """Return how the first pass was judged, over the questions for which there is a quality."""
+    first = {i: found for i, found in done[0].found.items() if found.quality is not None}
     if not first:
         return {}
     middle = cuts[len(cuts) // 2]
     lacks = {k: [not set(of.gold[i]) <= set(found.documents[:k]) for i, found in first.items()] for k in cuts}
-    said = [found.incomplete or 0.0 for found in first.values()]
+    poor = [1 - (found.quality or 0.0) for found in first.values()]
     top = [1 - max((score for _, score in found.said), default=0.0) for found in first.values()]
-    measured = reliability(zip(said, lacks[middle], strict=True))
-    again = [done[1].found[i].passes > 1 for i in first] if len(done) > 1 else []
     return {
         "asked": len(first),
         "at": middle,
         "incomplete": {str(k): sum(lacks[k]) for k in cuts}
         | {"prompt": sum(not set(of.gold[i]) <= set(found.documents) for i, found in first.items())},
-        "auc": auc_interval(said, lacks[middle]),
+        "auc": auc_interval(poor, lacks[middle]),
         "top_score": auc_interval(top, lacks[middle]),
-        "ECE": measured["ECE"],
-        "Brier": measured["Brier"],
-        **({"went_on": _shares(again, lacks[middle])} if again else {}),
-        "curve": [{"at": at, **_shares([p >= at for p in said], lacks[middle])} for at in CURVE],
-    }
-
-
-def _shares(went: Sequence[bool], lacks: Sequence[bool]) -> dict[str, list[int]]:
-    """``[went on, all]`` of the passes that lacked nothing and of those that lacked something."""
-    kinds = {"complete": False, "incomplete": True}
-    return {
-        name: [sum(w for w, one in zip(went, lacks, strict=True) if one is kind), sum(one is kind for one in lacks)]
-        for name, kind in kinds.items()
     }
 
 
@@ -263,32 +244,11 @@ def _judged_text(judged: Mapping[str, Any]) -> list[str]:
     lacking = ", ".join(
         f"{n} {'in the prompt' if k == 'prompt' else f'among the first {k}'}" for k, n in judged["incomplete"].items()
     )
-    lines = [f"a document is missing, of {judged['asked']}: {lacking}"]
-    lines.append(
-        f"told from complete ones by the reflector: AUC {_area(judged['auc'])}, ECE {judged['ECE']:.3f}, "
-        f"Brier {judged['Brier']:.3f}; by the top score: AUC {_area(judged['top_score'])}"
-    )
-    if "went_on" in judged:
-        lines.append(f"went on: {_of(judged['went_on'])}")
-    lines += [f"going on from {point['at']:.1f}: {_of(point)}" for point in judged["curve"]]
-    return lines
+    told = f"told by the quality: AUC {_area(judged['auc'])}; by the top score: AUC {_area(judged['top_score'])}"
+    return [f"a document is missing, of {judged['asked']}: {lacking}", told]
 
 
 def _area(found: Mapping[str, float | None]) -> str:
     if found["auc"] is None:
         return "not tested"
     return f"{found['auc']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
-
-
-def _of(point: Mapping[str, Any]) -> str:
-    return ", ".join(_share(point[kind][0], point[kind][1], kind) for kind in ("incomplete", "complete"))
-
-
-def _share(right: int, asked: int, kind: str) -> str:
-    """``right`` of ``asked``, with its interval.
-
-    >>> _share(9, 10, "complete")
-    '9 of 10 complete (60-98 %)'
-    """
-    low, high = (round(percent(share)) for share in wilson(right, asked)) if asked else (0, 100)
-    return f"{right} of {asked} {kind} ({low}-{high} %)"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
-from workbench.graphs.reflect import propose
+from workbench.graphs.reflect import Proposal, propose
 from workbench.language.citing import marked_sentences
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.proposals import JUDGED_BY
@@ -44,12 +44,12 @@ class WhatIf(Shown):
         points: one dict a point:
             ``iteration``; ``recorded`` (``go_on`` or ``stop``);
             ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``top_score``, ``coverage`` (share of the named things
-            with enough evidence), ``incomplete`` (how likely the last reflection took it to be that a passage is
-            missing; None where it did not say), ``recall`` (of gold documents, among the first five; None without
+            with enough evidence), ``quality`` (how well the last reflection saw the question covered; None where it did
+            not say), ``recall`` (of gold documents, among the first five; None without
             gold), ``first`` (those five), ``answer``, ``live`` (calls that no tape had);
             ``go_on`` is None where the rules know nothing more to do;
             ``gain``, what going on adds, or takes away: ``pieces`` found, ``merged``, ``top_score``, ``coverage``,
-            ``complete`` (what ``incomplete`` falls by), ``recall``, ``left`` (documents that are no longer among the
+            ``quality``, ``recall``, ``left`` (documents that are no longer among the
             first five), ``answer_changes``, ``new`` (result ids);
             ``cost``: ``seconds``, ``tokens``, ``calls``;
             ``value``: ``pieces_per_s``, ``recall_per_s``; None where going on took no time.
@@ -179,15 +179,8 @@ def _more(run: Recording, reflection: Mapping[str, Any]) -> dict[str, Any] | Non
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
     ran = {r["step_id"] for r in records}
     activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
-    proposal = propose(
-        run.query,
-        plan,
-        seen,
-        records,
-        tools=sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)}),
-        activated=activated,
-        max_iterations=done + 1,
-    )
+    tools = sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
+    proposal = propose(Proposal(run.query, plan, seen, records, tools, activated), done + 1)
     if not proposal["should_continue"]:
         return None
     return {"next_steps": proposal["next_steps"], "activate": proposal["activate"]}
@@ -230,7 +223,7 @@ def _side(run: Recording, gold: frozenset[str]) -> dict[str, Any]:
         "pieces": len(pieces),
         "top_score": max((piece["score"] for piece in pieces.values()), default=0.0),
         "coverage": round(sum(c["found"] >= c["needed"] for c in coverage) / len(coverage), 6) if coverage else None,
-        "incomplete": signals.get("incomplete"),
+        "quality": signals.get("quality"),
         "recall": round(len(gold.intersection(first)) / len(gold), 6) if gold else None,
         "first": first,
         "answer": run.answer,
@@ -249,14 +242,12 @@ def _gain(stop: Recording, go_on: Recording, sides: Mapping[str, Any]) -> dict[s
     one, two = sides["stop"], sides["go_on"]
     gain = {
         name: None if None in (one[name], two[name]) else round(two[name] - one[name], 6)
-        for name in ("top_score", "coverage", "recall")
+        for name in ("top_score", "coverage", "quality", "recall")
     }
-    sure = (one["incomplete"], two["incomplete"])
     return {
         "pieces": len(set(after) - set(before)),
         "merged": len({piece["result_id"] for piece in go_on.evidence} - merged),
         **gain,
-        "complete": None if None in sure else round(sure[0] - sure[1], 6),
         "left": [document for document in one["first"] if document not in two["first"]],
         "answer_changes": stop.answer != go_on.answer,
         "new": [after[name]["result_id"] for name in after if name not in before],

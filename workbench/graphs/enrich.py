@@ -1,4 +1,4 @@
-"""Enrichment at the merge node: an external source is asked once for a name or a field that the evidence lacks.
+"""Enrichment: an external source is asked once for a name or a field that the evidence lacks, by a step or at the merge.
 
 A replay takes what was said from the tape; a run whose tape has nothing of it asked nobody.
 """
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.knowledge.tmdb import FIELDS
-from workbench.language.judging import judged
+from workbench.language.answer import judge
 from workbench.ports import Context, KnowledgeBase
 from workbench.records.tape import FROM_TAPE, Tape
-from workbench.state import Enrichment, RetrievalResult, RetrievalState
+from workbench.state import Enrichment, ExecutionRecord, RetrievalResult, RetrievalState
 from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
 
@@ -22,15 +22,16 @@ _KNOWN_THERE = {"year", "born", "aliases", *FIELDS}
 
 
 class Added(NamedTuple):
-    """What came from outside: evidence, and what there is to tell of it."""
+    """What came from outside: evidence that no step has, what there is to tell of it, and how many pieces came."""
 
     results: list[RetrievalResult]
     told: Enrichment
+    found: int
 
     @property
     def counts(self) -> dict[str, Any]:
         """For the statistics: what was asked for, how much came, and what went wrong."""
-        return {"asked": self.told["asked"], "found": len(self.results), "notes": self.told["notes"]}
+        return {"asked": self.told["asked"], "found": self.found, "notes": self.told["notes"]}
 
 
 async def enriched(
@@ -38,9 +39,9 @@ async def enriched(
 ) -> Added | None:
     """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
     tape, decision = context.tape, state.get("route_decision")
+    if (steps := [record for record in state.get("records", []) if record["tool"] == STEP]) or _is_stopped(state):
+        return _by_steps(state, context, steps)
     if not decision or "question" not in decision or decision["query_intent"] in ("list", "recommend"):
-        return None
-    if _was_asked(state):
         return None
     kb = _base_to_ask(state, context)
     if kb is None:
@@ -63,7 +64,22 @@ async def enriched(
         entities=graph.get("entities", []),
         relations=graph.get("relations", []),
     )
-    return Added(output["results"], told)
+    return Added(output["results"], told, len(output["results"]))
+
+
+def _by_steps(state: RetrievalState, context: Context, records: Sequence[ExecutionRecord]) -> Added | None:
+    """Return what steps brought from outside; their evidence is that of the plan."""
+    bodies = [context.runs.body(state["run_id"], ref) for r in records if (ref := r["raw_output_ref"])]
+    if not bodies:
+        return None
+    outputs = [body["output"] for body in bodies]
+    told = Enrichment(
+        asked=list(dict.fromkeys(name for record in records for name in record["raw_input"].get("names", []))),
+        notes=[note for output in outputs for note in output["notes"]],
+        entities=[entity for output in outputs for entity in output["subgraph"].get("entities", [])],
+        relations=[relation for output in outputs for relation in output["subgraph"].get("relations", [])],
+    )
+    return Added([], told, sum(len(body["results"]) for body in bodies))
 
 
 def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
@@ -75,10 +91,17 @@ def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
     return next((kb for kb in state.get("kb_prefixes", []) if kb in here and context.searched.get(kb).enricher), None)
 
 
-def _was_asked(state: RetrievalState) -> bool:
-    """Whether a step of the plan asked already, or a person wants no more."""
-    stopped = state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
-    return stopped or any(record["tool"] == enrichment.TOOL.name for record in state.get("records", []))
+def can_enrich(state: RetrievalState, context: Context) -> bool:
+    """Whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
+    tape = context.tape
+    if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
+        return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())
+    return bool(context.settings.tmdb_key.get_secret_value()) and _base_to_ask(state, context) is not None
+
+
+def _is_stopped(state: RetrievalState) -> bool:
+    """Check whether a person wants no more, or nothing was judged."""
+    return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
 
 
 def lacking(
@@ -87,7 +110,7 @@ def lacking(
     """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
     seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["question"]
     evidence = [result for results in found.values() for result in results]
-    judgement = judged(reading, evidence, bases)
+    judgement = judge(reading, evidence, bases)
     lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
     titles = {title for title, field in judgement.missing_fields if _KNOWN_THERE & {field}}
     return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

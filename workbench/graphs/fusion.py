@@ -4,10 +4,10 @@
     START -> retrieve_vectors ->                                                -> both sources again
 
 Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks what the
-best passages leave of the question, of each name that they bring in (``tools/next_hop.py``), else the question in other
-words, else for more of the same; what it finds joins what was found before, and the best pass is what stands at the
-end. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run of
-it.
+best passages leave of the question, of each name that they bring in (``tools/next_hop.py``), else for twice as many
+passages with every writing of its names; what it finds joins what was found before, and the best pass is what stands at
+the end. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run
+of it.
 
 | elsewhere it is called | here |
 | --- | --- |
@@ -22,7 +22,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
@@ -36,18 +35,21 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from workbench.errors import WorkbenchError, shown
+from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.canvas_question import base_of, question_of
-from workbench.graphs.completeness import FIRST, signals
 from workbench.graphs.merge import with_hops
-from workbench.graphs.rewrite import rewritten
+from workbench.graphs.needs import FIRST, quality_of
+from workbench.knowledge.dated import last_day
 from workbench.ports import Context, KnowledgeBase, Passage
-from workbench.settings import Settings
+from workbench.settings import Settings, default_settings
 from workbench.state import RetrievalResult
+from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.scoring import LEAD, Logistic, Question, Wording, probability
+from workbench.tools.graphiti import Input as FactsInput
+from workbench.tools.graphiti import graphiti
+from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
@@ -55,28 +57,6 @@ STANDING = 3
 """Documents of the best pass that stand in front, whatever a retry finds: the graph has led to them already."""
 SURE = 0.8
 """How probable the graph's best passage must be, by itself, for a cascade to leave the vectors alone."""
-
-QUALITY = Logistic(
-    -2.97,
-    {
-        "first": 0.12,
-        "second": 0.01,
-        "third": -0.03,
-        "fifth": -0.39,
-        "said": 1.27,
-        "added": -0.94,
-        "unsaid": -1.85,
-        "words": -0.06,
-        "rarity": 3.1,
-        "phrases": -0.15,
-        "covered": 0.21,
-        "cosine": 1.16,
-        "lead": 0.45,
-        "of_first": 0.11,
-        "of_three": 0.41,
-    },
-)
-"""That the first five hold all that is needed; ``experiments/fusing.py`` fits it on one half of public questions."""
 
 
 class FusionConfig(BaseModel):
@@ -90,6 +70,7 @@ class FusionConfig(BaseModel):
     max_retries: int = Field(3, ge=0, le=10)
     top_k: int = Field(10, ge=1, le=1000)
     kb_prefix: str = ""
+    graphiti_endpoint: str = ""
 
 
 class FusionInput(MessagesState, total=False):
@@ -117,8 +98,8 @@ class FusionState(FusionInput, total=False):
     ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question with ``hop`` (``next_hop.Input``), of the same
     again with ``wide``, how many times as many passages; until it has ``ended`` those of the last pass come next.
     ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first, source
-    by source, ``ask`` counting in ``asked``; ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``;
-    ``reranked_results`` is evidence (``RetrievalResult``).
+    by source, ``ask`` counting in ``asked``; a fact of Graphiti has its ``result`` there and is not fused by rank.
+    ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence.
     ``best`` is the best pass so far, which is given at the end; ``best_effort`` says that even it falls short.
     ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
     """
@@ -155,8 +136,30 @@ class Asking(NamedTuple):
 
 
 async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Passages by their place in the knowledge graph."""
-    return await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
+    """Return passages by their place in the knowledge graph, behind them the facts of Graphiti where it is set."""
+    change = await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
+    asking = _asked(state, config, runtime)
+    if not asking.options.graphiti_endpoint or _number(state) > 1:
+        return cast(dict[str, Any], change)
+    try:
+        facts = await _facts(asking, getattr(runtime.context, "settings", None) or default_settings())
+    except ToolError as error:  # the passages of the base do not depend on a server
+        return {**change, "error": str(error)}
+    return {**change, "graph_results": [*change["graph_results"], *facts]}
+
+
+async def _facts(asking: Asking, settings: Settings) -> list[dict[str, Any]]:
+    """Return what Graphiti knows of the question, as of the date that the base is asked."""
+    tool = graphiti(settings.model_copy(update={"graphiti_endpoint": asking.options.graphiti_endpoint}))
+    as_of = getattr(asking.base, "as_of", "")
+    given = {
+        "query": asking.query,
+        "top_k": min(asking.options.top_k, 100),
+        "as_of": last_day(as_of) if as_of else None,
+    }
+    output = cast(Any, await tool(FactsInput.model_validate(given), asking.base, StepLog()))
+    at = {"source": "graphiti", "pass": 1, "ask": 0}
+    return [{**at, "chunk_id": one["source_id"], "score": one["score"], "result": one} for one in output.results]
 
 
 async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -229,7 +232,8 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
     asking = _asked(state, config, runtime)
-    found: list[RetrievalResult] = [] if _number(state) == 1 else list(state["best"]["reranked_results"])
+    facts = [one["result"] for one in state.get("graph_results", []) if "result" in one]
+    found: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
     hops: list[RetrievalResult] = []
     with asking.base.reading():
         for number, ask in _now(state, asking):
@@ -246,7 +250,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
+    """How well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
     base, options, query = asking[:3]
     found = cast(list[RetrievalResult], state["reranked_results"])
@@ -258,7 +262,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
             best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
         following = []
         if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
-            following = further(query, best["reranked_results"], base, asked, 1 - best["quality_score"])
+            following = further(query, best["reranked_results"], base, asked)
     this = {
         "pass": retries + 1,
         "asked": [ask["query"] for _, ask in _now(state, asking)],
@@ -277,23 +281,22 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
 
 
 def further(
-    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]], doubt: float
+    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """What the next pass asks.
 
-    That is what the evidence leaves of the question, of the names it brings in that have a document; else the question
-    in other words; else for more passages than before.
+    That is what the evidence leaves of the question, of the names it brings in that have a document; else twice as many
+    passages as before, with every writing of the names in the question.
     """
     said = {ask["query"] for ask in asked}
     hops = next_hop.sub_questions(query, found, base, next_hop.MOST + len(said))
     left = [hop for hop in hops if hop.query not in said and base.ways.titles_in(hop.name)]
     if left:
-        return [{"query": hop.query, "hop": hop.asked(query, round(doubt, 3))} for hop in left[: next_hop.MOST]]
-    names = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
-    aliases = [alias for entity in names for alias in (entity["name"], *entity["aliases"])]
-    most = math.log(1 + base.counts()["passages"])
-    other = rewritten(query, aliases, found, lambda term: base.term_weight(term) / most, base.nouns().get("en", ()))
-    return [{"query": query, "wide": asked[-1]["pass"] + 1} if other in said else {"query": other}]
+        return [{"query": hop.query, "hop": hop.asked(query)} for hop in left[: next_hop.MOST]]
+    entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
+    writings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
+    wide = " ".join([query, *(name for name in writings if fold(name) not in fold(query))])
+    return [{"query": wide, "wide": 2 ** asked[-1]["pass"]}]
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
@@ -307,25 +310,6 @@ async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Con
     """Where ``should_retry`` leads: to the sources, or to the end."""
     known: Any = {"configurable": _options(config, runtime).model_dump()}
     return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
-
-
-def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
-    """The probability, to three digits, that the first five hold all that is needed."""
-    return round(QUALITY(quality_signals(question, found, base)), 3) if found else 0.0
-
-
-def quality_signals(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> Mapping[str, float]:
-    """What the quality is made of: ``completeness.signals``, and of the first five what the search saw.
-
-    Returns:
-        ``covered``, ``cosine`` and ``lead``: the most of any; ``of_first`` and ``of_three``: what the first, and the
-        first three on average, cover of the question.
-    """
-    seen = [cast(Mapping[str, float], result["metadata"].get("signals", {})) for result in found[:FIRST]]
-    most = {name: max((one.get(name, 0.0) for one in seen), default=0.0) for name in ("covered", "cosine", "lead")}
-    cover = [one.get("covered", 0.0) for one in seen]
-    of = {"of_first": sum(cover[:1]), "of_three": sum(cover[:3]) / max(1, len(cover[:3]))}
-    return {**signals(question, found, base), **most, **of}
 
 
 def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
@@ -378,6 +362,7 @@ def fusion_options(settings: Settings) -> dict[str, Any]:
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
+        "graphiti_endpoint": settings.graphiti_endpoint,
     }
 
 
@@ -434,7 +419,8 @@ def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., 
         took = {"at": at, "duration_ms": round((clock.monotonic() - began) * 1000, 3)}
         counts = {key: len(value) for key, value in change.items() if key.endswith("_results") and value}
         told = change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}
-        line = {"node": node.__name__, **told, **took}
+        failed = {"error": change.pop("error")} if "error" in change else {}
+        line = {"node": node.__name__, **told, **failed, **took}
         runtime.stream_writer(progress("fusion", **line))
         return {**change, "log": [line], **{names[key]: value for key, value in change.items() if key in names}}
 
@@ -489,6 +475,6 @@ def _hits(state: FusionState, ask: int, first: str = "") -> dict[str, list[tuple
     """The ranking of each source for one thing that was asked, that of ``first`` before the others."""
     found: dict[str, list[tuple[str, float]]] = {first: []} if first else {}
     for one in (*state.get("vector_results", []), *state.get("graph_results", [])):
-        if one["ask"] == ask:
+        if one["ask"] == ask and "result" not in one:
             found.setdefault(one["source"], []).append((one["chunk_id"], one["score"]))
     return found

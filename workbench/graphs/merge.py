@@ -121,8 +121,8 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
     bases = runtime.context.bases(state.get("kb_prefixes", []))
     added = await enriched(state, runtime.context, found)
     if added:
-        found = remaining({**found, STEP: added.results}, state.get("without", {}))
-        runtime.stream_writer(enrichment({**added.told, "found": len(added.results)}))
+        found = remaining({**found, STEP: added.results} if added.results else found, state.get("without", {}))
+        runtime.stream_writer(enrichment({**added.told, "found": added.found}))
     merged = merge(
         found,
         records,
@@ -303,11 +303,8 @@ def with_hops(
         best.setdefault(identity(hop), hop)
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
     standing = list(takewhile(lambda result: _document(result) in front[:kept], first))
-    doubt = max((hop["metadata"].get("doubt", 0.5) for hop in hops), default=0.5)
-    of_document = {
-        document: round(model(seen), 6)
-        for document, seen in signals_of_second(first, list(best.values()), front, doubt).items()
-    }
+    signals = signals_of_second(first, list(best.values()), front)
+    of_document = {document: round(model(seen), 6) for document, seen in signals.items()}
     behind = [
         _joined(known.get(one), best.get(one), of_document[_document(known.get(one) or best[one])])
         for one in {**known, **best}
@@ -320,24 +317,20 @@ def with_hops(
 
 
 def signals_of_second(
-    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], front: Sequence[str], doubt: float
+    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], front: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """What the model of the second pass weighs of each document.
 
     Returns:
         ``first`` and ``hop``: log odds of the most that the first pass and a hop say of a passage of it; ``front``:
-        whether it is among the first five; ``doubt``: for any other, the log odds that these lack one.
+        whether it is among the first five.
     """
     found: dict[str, dict[str, float]] = {}
     for name, results in (("first", first), ("hop", hops)):
         for result in results:
             said = found.setdefault(_document(result), {"first": _log_odds(UNSEEN), "hop": _log_odds(UNSEEN)})
             said[name] = max(said[name], _log_odds(result["score"]))
-    unsure = _log_odds(min(max(doubt, 0.02), 0.98))
-    return {
-        document: {**said, "front": float(document in front), "doubt": 0.0 if document in front else unsure}
-        for document, said in found.items()
-    }
+    return {document: {**said, "front": float(document in front)} for document, said in found.items()}
 
 
 def _likeliest(

@@ -13,8 +13,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workbench.graphs.cards import OF_ALL, card, described, offered, told_steps
-from workbench.graphs.ledger import needs
-from workbench.graphs.plan import slug, summary
+from workbench.graphs.needs import read_needs
+from workbench.graphs.plan import summary
+from workbench.graphs.recipes import slug
 from workbench.graphs.roles import NONE, left, say, told_history
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase, Tool
@@ -74,7 +75,7 @@ async def planned_by_model(
         "reading": json.dumps(route, ensure_ascii=False),
         "history": told_history(state.get("history", []), settings.history_window),
         "before": told_steps(before, records) if before else NONE,
-        "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state, bases),
+        "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
         "wish": state.get("wish") or NONE,
         "most": str(settings.max_tasks),
@@ -92,16 +93,13 @@ async def planned_by_model(
     return _plan(said.form, query, route, context).model_copy(update={"metadata": metadata}), said.refused
 
 
-def told_needs(
-    entries: Sequence[Mapping[str, Any]], query: str, state: RetrievalState, bases: Sequence[KnowledgeBase]
-) -> str:
+def told_needs(entries: Sequence[Mapping[str, Any]], query: str, state: RetrievalState) -> str:
     """The ledger in lines; before the first pass, what the rules take to be needed."""
     if entries:
         return "\n".join(
             f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries
         )
-    read = needs(query, state["route_decision"], bases)
-    return "\n".join(f"- {need.text}" for need in read) or NONE
+    return "\n".join(f"- {need.text}" for need in read_needs(query, state["route_decision"])) or NONE
 
 
 def _plan(drafted: Any, query: str, route: Mapping[str, Any], context: Context) -> Plan:

@@ -1,4 +1,4 @@
-"""Reflecting with a chat model: which passages meet which need, and whether to go on, with what.
+"""Reflecting with a chat model: which passages meet which need, whether to go on, with what, and in which words.
 
 What a model says is bounded by what is seen without it: no evidence, or an asked field that nothing says, is never
 enough; a need is met only by a passage that there is; a search that was made is not made again; passes, time and money
@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workbench.graphs.cards import described, offered, told_evidence, told_steps
-from workbench.graphs.completeness import FIRST, first_documents
-from workbench.graphs.ledger import Entry, settled
 from workbench.graphs.model_plan import step_form, steps_of
-from workbench.graphs.roles import left, numbered, say
+from workbench.graphs.needs import Entry, first_documents, is_settled
+from workbench.graphs.roles import NONE, left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import ExecutionRecord, RetrievalResult
@@ -27,7 +26,7 @@ READ = 10
 """Passages that a model is shown; the first of each document come first."""
 STEPS = 3
 """Steps that one reflection may add."""
-_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "incomplete", "failures", "timeouts")
+_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "quality", "failures", "timeouts")
 
 
 class Grade(BaseModel):
@@ -63,9 +62,26 @@ class Judgement(NamedTuple):
     overruled: list[str]
 
 
+class Rewritten(BaseModel):
+    """What the rewriter fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=300)
+
+
+async def rewritten_by_model(context: Context, query: str, writings: Sequence[str], at: str) -> tuple[str, str]:
+    """Return the question in the rewriter's words, or "" and a note that says why not."""
+    slots = {"question": query, "names": ", ".join(writings) or NONE}
+    said = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
+    if said.form is None:
+        return "", f"the model did not rewrite ({said.refused[-1]})"
+    return " ".join(said.form.query.split()), ""
+
+
 def shown_to(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
     """The passages that a model is shown: of the first documents one each, then the others."""
-    first = list(first_documents(evidence))[:FIRST]
+    first = first_documents(evidence)
     ids = {result["result_id"] for result in first}
     return [*first, *(r for r in evidence if r["result_id"] not in ids)][:READ]
 
@@ -75,7 +91,7 @@ async def graded(
 ) -> tuple[list[Entry], list[str]]:
     """The ledger as the grader's model reads the evidence, or as it was, and why."""
     passages = shown_to(evidence)
-    asked = [n for n, entry in enumerate(entries) if not settled(entry)]
+    asked = [n for n, entry in enumerate(entries) if not is_settled(entry)]
     if not passages or not asked:
         return list(entries), []
     slots = {
@@ -137,7 +153,7 @@ async def judged_by_model(
         bases: the knowledge bases.
         made: whether such a call was made already, or will be.
     """
-    passages, asked = shown_to(evidence), [n for n, entry in enumerate(entries) if not settled(entry)]
+    passages, asked = shown_to(evidence), [n for n, entry in enumerate(entries) if not is_settled(entry)]
     tools = offered(context.tools, bases)
     form = _form(step_form(tools, [base.name for base in bases]))
     slots = {

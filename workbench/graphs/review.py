@@ -18,10 +18,11 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
+from workbench.graphs.needs import thresholds
 from workbench.graphs.remember import obeying
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, read_question
-from workbench.graphs.sufficiency import set_here, thresholds
+from workbench.knowledge.dated import dated_bases
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
@@ -127,11 +128,11 @@ class Strict(BaseModel):
 
 
 class Thresholds(Strict):
-    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` and ``max_incomplete`` between 0 and 1."""
+    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` and ``min_quality`` between 0 and 1."""
 
     min_evidence: int | None = Field(None, ge=0, le=1_000_000)
     min_top_score: float | None = Field(None, ge=0, le=1)
-    max_incomplete: float | None = Field(None, ge=0, le=1)
+    min_quality: float | None = Field(None, ge=0, le=1)
 
 
 Needs = Annotated[dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NEED)], Verdict], Field(max_length=50)]
@@ -363,7 +364,7 @@ def ask_more(
 def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
     """The state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
-    read: Any = {**state["route_decision"], **read_question(query, bases)}
+    read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
     route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
     return {"query": query, "route_decision": route.decision, "obeyed": conditions}
 
@@ -451,7 +452,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
         return []
-    versions = {base.name: base.fingerprint() for base in context.bases(state["kb_prefixes"])}
+    versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}
     taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
     steps = plan.ahead(state.get("records", []), activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
@@ -459,7 +460,8 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
 
 def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
     """What can be changed besides the proposal, as it is now: a form begins with it."""
-    enough = thresholds(state["route_decision"]["query_intent"], set_here(state.get("thresholds"), context.settings))
+    overrides = {"min_quality": context.settings.min_quality, **state.get("thresholds", {})}
+    enough = thresholds(state["route_decision"]["query_intent"], overrides)
     limits = {name: enough[name] for name in Thresholds.model_fields}
     return {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))}
 

@@ -99,7 +99,7 @@ def best_quotes(
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
     probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
-    return Quotes(in_reading_order([reader.quote(row, text) for row, text in chosen]), probability)
+    return Quotes([reader.quote(row, text) for row, text in chosen], probability)
 
 
 def in_reading_order(quotes: Sequence[Quote]) -> list[Quote]:

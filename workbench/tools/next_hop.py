@@ -57,10 +57,10 @@ class SubQuestion(NamedTuple):
     sentence: str
     explained: float
 
-    def asked(self, question: str, doubt: float) -> dict[str, Any]:
-        """The input of ``next_hop`` for it, of this question, where a passage is missing with this probability."""
+    def asked(self, question: str) -> dict[str, Any]:
+        """Return the input of ``next_hop`` for it, of this question."""
         given = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
-        return {**given, "sentence": f"{self.title}. {self.sentence}", "doubt": doubt}
+        return {**given, "sentence": f"{self.title}. {self.sentence}"}
 
 
 def clarity(cosine: float) -> float:
@@ -155,7 +155,6 @@ class Input(Search):
     name: str = Field("", description="Of whom or what it is asked")
     passage: str = Field("", description="Id of the passage that brings the name in")
     sentence: str = Field("", description="The sentence that brings it in, with the title of its passage")
-    doubt: float = Field(0.5, ge=0, le=1, description="How likely it is that the first passages lack one")
 
 
 class Output(Found):
@@ -206,7 +205,7 @@ def judged(
             "near": places.get("dense", {}).get(chunk_id, 0.0),
         }
         result = evidence.judged(TOOL.name, passage, seen, knowledge)
-        result["metadata"] |= {"doubt": asked.doubt, **_way(asked, passage, seen)}
+        result["metadata"] |= _way(asked, passage, seen)
         results.append(result)
     return results
 

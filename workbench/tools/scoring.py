@@ -47,12 +47,9 @@ MODELS: Mapping[str, Logistic] = {
         },
     ),
     "next_hop": Logistic(-5.22, {"holds": 0.97, "gain": 4.49, "bm25": 1.49, "said": 2.76, "near": 0.6}),
-    "graph_paths": Logistic(-12.68, {"read": 8.71, "asked": 4.19, "named": 1.91, "hops": 1.42}),
     "chain_exploration": Logistic(-12.66, {"chain": 5.85, "answered": 3.75, "place": 3.99}),
-    "deep_research": Logistic(-6.21, {"worth": 6.73, "answered": 0.23, "place": 3.17}),
-    "deeper_research": Logistic(-8.36, {"worth": 4.13, "place": 3.72}),
     "merge": Logistic(-6.68, {"search": 8.34, "search_led": 0.83, "chain_led": 5.84, "first": 2.5}),
-    "second_pass": Logistic(0.52, {"first": 0.65, "hop": 0.33, "front": 0.75, "doubt": 0.75}),
+    "second_pass": Logistic(0.52, {"first": 0.65, "hop": 0.33, "front": 0.75}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
 """Fitted by ``experiments/calibrate.py``, ``next_hop`` and ``second_pass`` by ``experiments/second_pass.py``; every

@@ -300,21 +300,18 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     for name, wanted in (
         ("evidence_count", "min_evidence"),
         ("top_score", "min_top_score"),
+        ("quality", "min_quality"),
         ("candidates", "min_candidates"),
     ):
         if name in signals:
             have, need = signals[name], asked.pop(wanted, None)
             rows.append((labels(name), _number(have), _number(need), "" if need is None else verdict(have >= need)))
-    if "incomplete" in signals:
-        have, most = signals["incomplete"], asked.pop("max_incomplete", None)
-        told = "" if most is None else verdict(have <= most)
-        rows.append((labels("incomplete"), _number(have), "" if most is None else f"≤ {_number(most)}", told))
     for entry in signals.get("needs") or []:
         rows.append((entry["need"], f"{entry['met']:.0%}", entry["title"], need_told(entry, labels)))
     for side in [] if signals.get("needs") else signals.get("coverage") or []:
         enough = side["found"] >= side["needed"]
         rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
-    known = {"evidence_count", "top_score", "candidates", "incomplete", "thresholds", "iteration"}
+    known = {"evidence_count", "top_score", "candidates", "quality", "thresholds", "iteration"}
     for name, value in signals.items():
         if name not in known and not isinstance(value, dict | list):
             rows.append((labels(name), _number(value), "", ""))

@@ -18,11 +18,12 @@ MOST_LISTED = 6
 _MEASURED = (
     ("evidence_count", "signal_evidence", "min_evidence"),
     ("top_score", "signal_score", "min_top_score"),
+    ("quality", "signal_quality", "min_quality"),
     ("candidates", "signal_candidates", "min_candidates"),
 )
 """Signal, its title, and the threshold that it is held against."""
 _KNOWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures", "iteration", "time_left_s"}
-_KNOWN |= {"holding", "complete", "incomplete", "promise", *(name for name, _, _ in _MEASURED)}
+_KNOWN |= {"holding", "complete", *(name for name, _, _ in _MEASURED)}
 
 
 def question(request: Data, labels: Labels) -> str:
@@ -156,13 +157,8 @@ def _meters(seen: Data, labels: Labels) -> Iterator[Markup]:
     enough = seen.get("thresholds") or {}
     for name, title, wanted in _MEASURED:
         if name in seen:
-            most, short = (1.0, "is_low") if name == "top_score" else (None, "is_short")
+            most, short = (1.0, "is_low") if name in ("top_score", "quality") else (None, "is_short")
             yield meter(labels(title), seen[name], enough.get(wanted), labels, most=most, short=short)
-    if "incomplete" in seen:
-        shares = 1 - seen["incomplete"], 1 - enough.get("max_incomplete", 1.0)
-        yield meter(labels("signal_complete"), *shares, labels, most=1.0, short="is_low", told=f"{shares[0]:.0%}")
-    if "promise" in seen:
-        yield meter(labels("signal_promise"), seen["promise"], None, labels, most=1.0, told=f"{seen['promise']:.0%}")
     if "holding" in seen:
         told = labels("all_found") if seen.get("complete") else ""
         yield meter(labels("signal_holding"), seen["holding"], 1, labels, told=told)

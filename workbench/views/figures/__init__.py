@@ -10,7 +10,7 @@ from workbench.views.figures.dag import dag, dag_rows
 from workbench.views.figures.findings import findings
 from workbench.views.figures.graph import graph
 from workbench.views.figures.knowledge import knowledge
-from workbench.views.figures.scores import rankings, reliability, would_be_asked
+from workbench.views.figures.scores import rankings, reliability
 from workbench.views.figures.timeline import timeline
 
-__all__ = ["dag", "dag_rows", "findings", "graph", "knowledge", "rankings", "reliability", "timeline", "would_be_asked"]
+__all__ = ["dag", "dag_rows", "findings", "graph", "knowledge", "rankings", "reliability", "timeline"]

@@ -109,52 +109,6 @@ def reliability(rows: Rows, title: str = "", language: str = "en") -> Picture:
     return Picture.of((dict(row) for row in rows), traces, layout)
 
 
-def would_be_asked(table: Mapping[str, Any], language: str = "en") -> Picture:
-    """Each question by how likely the reflector took a document to be missing, and a threshold that can be moved.
-
-    To the right of the line a second pass is proposed: rightly in the upper row, for nothing in the lower one.
-
-    Args:
-        table: of ``evaluating.bench.eval_reflection``.
-        language: of the words.
-    """
-    labels = Labels(language)
-    rows = [row for row in table["rows"] if row["incomplete"] is not None]
-    kinds = {labels("asked_complete"): False, labels("asked_incomplete"): True}
-
-    def at(most: float) -> dict[str, Any]:
-        went = [row for row in rows if row["incomplete"] > most]
-        right, every = sum(row["lacks"] for row in went), sum(row["lacks"] for row in rows)
-        rest = {"wrong": len(went) - right, "complete": len(rows) - every}
-        line = {"type": "line", "x0": most, "x1": most, "y0": -0.5, "y1": 1.5, "line": {"color": FAINT, "width": 2}}
-        return {"shapes": [line], "title.text": labels("would_be_asked", at=f"{most:.2f}", n=right, m=every, **rest)}
-
-    steps = [n / 20 for n in range(20)]
-    here = min(range(20), key=lambda n: abs(steps[n] - table.get("max_incomplete", 0.2)))
-    slider = {"active": here, "currentvalue": {"prefix": labels("axis_threshold") + " "}, "pad": {"t": 50}}
-    slider["steps"] = [{"label": f"{most:.2f}", "method": "relayout", "args": [at(most)]} for most in steps]
-    layout = paper(
-        at(steps[here])["title.text"],
-        width=760,
-        height=330,
-        under=labels("would_be_asked_told"),
-        below=140,
-        left=150,
-        showlegend=False,
-        xaxis=axis(labels("axis_incomplete"), range=[-0.02, 1.02], fixedrange=True),
-        yaxis=lanes_axis(dict(enumerate(kinds)), [-0.6, 1.6], fixedrange=True),
-        shapes=at(steps[here])["shapes"],
-        sliders=[slider],
-    )
-    traces = []
-    for lane, (name, lacks) in enumerate(kinds.items()):
-        those = [row for row in rows if row["lacks"] is lacks]
-        spread = [round(lane + 0.5 * ((7 * n) % 11 / 10 - 0.5), 3) for n in range(len(those))]
-        said = [hover(str(row["id"]), f"{row['incomplete']:.2f}") for row in those]
-        traces.append(_trace(name, lane, said, x=[row["incomplete"] for row in those], y=spread, mode="markers"))
-    return Picture.of(rows, traces, layout)
-
-
 def _trace(name: str, number: int, said: Sequence[str], sizes: Any = 9, **look: Any) -> Any:
     """The points of one measure or tool, in a shape and a colour of their own."""
     marker = {"symbol": _SIGNS[number % len(_SIGNS)], "color": _INKS[number % len(_INKS)], "size": sizes}

@@ -1,0 +1,478 @@
+"""The ledger: what an answer needs, what of it is met, and when the evidence is enough.
+
+The rules read the needs off the question; they are the default ``acceptance_criteria`` of a plan. A person may add
+others in words of their own, or count sources ("at least 3 sources"): those bind until they are met or struck. A need
+is met by what the answer shows: a sentence that it quotes, or a typed field. So the ledger and the answer agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, NotRequired, cast
+
+from typing_extensions import TypedDict
+
+from workbench.language.answer import Judgement
+from workbench.language.names import together
+from workbench.plans import last_records, written
+from workbench.ports import KnowledgeBase
+from workbench.records.proposals import MET, SETTLED, Verdict
+from workbench.state import ExecutionRecord, QueryIntent, Question, RetrievalResult, RouteDecision
+from workbench.text import fold, language_of, sentences
+from workbench.tools.next_hop import Reading
+from workbench.views.labels import Labels
+
+# --- How much is enough ---
+
+ENOUGH: dict[QueryIntent, tuple[int, float]] = {
+    "qa": (5, 0.4),
+    "recommend": (10, 0.6),
+    "compare": (8, 0.5),
+    "list": (15, 0.7),
+    "person": (5, 0.5),
+    "unknown": (5, 0.5),
+}
+"""Intent -> least evidence, least top score."""
+CANDIDATES = 5
+"""Different documents that a recommendation needs, each with the key fields of the corpus."""
+QUALITY = 0.6
+"""How well the first documents must cover a question that no typed field answers."""
+KEY_FIELD = 0.9
+"""A field that at least this share of the typed documents has is a key field."""
+SIDE = 2
+"""Pieces of evidence that each side of a comparison needs."""
+FIRST = 5
+"""Documents that are to hold the answer together."""
+NAMED = 10
+"""Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
+
+
+class Thing(NamedTuple):
+    """A name in the question, and what the knowledge bases have on it: its writings, documents and passages."""
+
+    name: str
+    writings: tuple[str, ...]
+    sources: frozenset[str] = frozenset()
+    passages: frozenset[str] = frozenset()
+
+    def covered_by(self, result: RetrievalResult) -> bool:
+        """Check whether a piece of evidence is about this thing, or mentions it."""
+        metadata = result["metadata"]
+        if result["source_id"] in self.passages or {result["source_id"], metadata.get("doc_id")} & self.sources:
+            return True
+        text = fold(f"{metadata.get('title') or ''} {result['evidence']}")
+        return any(mentions(text, fold(writing)) for writing in self.writings)
+
+
+class Supply(NamedTuple):
+    """What the knowledge bases can give to a question.
+
+    ``unknown`` are names that no base writes; ``relevant`` counts the pieces about the things, or the documents that
+    hold the filters (None: not known); ``matching`` maps those documents to their titles (None: nothing filters);
+    ``key_fields`` are those that nearly every typed document has.
+    """
+
+    intent: QueryIntent
+    things: tuple[Thing, ...] = ()
+    unknown: tuple[str, ...] = ()
+    passages: int = 0
+    relevant: int | None = None
+    matching: Mapping[str, str] | None = None
+    key_fields: tuple[str, ...] = ()
+
+
+def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply:
+    """Look up what the question asks for in the knowledge bases."""
+    intent, filters = decision["query_intent"], decision["filters"]
+    names = [_thing(name, bases) for name in decision["extracted_entities"]["low_level"]]
+    things = tuple(thing for thing in names if thing.sources or thing.passages)
+    matching: dict[str, str] | None = None
+    if filters and intent in ("list", "recommend"):
+        matching = {}
+        for base in bases:
+            ids = base.select(filters)
+            matching |= dict.fromkeys(ids, "") | {p["doc_id"]: p["title"] for p in base.passages_of(ids)}
+    relevant = None if matching is None else len(matching)
+    if matching is None and things and intent in ("qa", "compare"):
+        relevant = len(frozenset().union(*(thing.passages for thing in things)))
+    schema = [field for base in bases for field in base.schema()] if intent == "recommend" else []
+    most = max((field["documents"] for field in schema), default=0)
+    return Supply(
+        intent,
+        things,
+        unknown=tuple(thing.name for thing in names if thing not in things),
+        passages=sum(base.counts()["passages"] for base in bases),
+        relevant=relevant,
+        matching=matching,
+        key_fields=tuple(field["name"] for field in schema if field["documents"] >= KEY_FIELD * most),
+    )
+
+
+def _thing(name: str, bases: Sequence[KnowledgeBase]) -> Thing:
+    writings, sources, passages = {name: None}, set[str](), set[str]()
+    for base in bases:
+        if entity := base.find_entity(name):
+            writings |= dict.fromkeys([entity["name"], *sorted(entity["aliases"])])
+            sources.add(entity["entity_id"])
+            passages |= set(base.mentions_of(entity["entity_id"]))
+            if entity["doc_id"]:
+                sources.add(entity["doc_id"])
+                passages |= {passage["chunk_id"] for passage in base.passages_of([entity["doc_id"]])}
+            continue
+        for writing in dict.fromkeys([name, together(name, base)]):
+            writings[writing] = None
+            hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(writing, NAMED)])
+            passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(writing))}
+    return Thing(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
+
+
+def mentions(text: str, name: str) -> bool:
+    """Check whether a folded text has a folded name, as whole words where the script has words.
+
+    >>> mentions("the hulk is green", "hulk"), mentions("a hulking man", "hulk"), mentions("看茶馆吗", "茶馆")
+    (True, False, True)
+    """
+    edges = (r"(?<!\w)" if name[:1].isascii() else "", r"(?!\w)" if name[-1:].isascii() else "")
+    return name in text and re.search(edges[0] + re.escape(name) + edges[1], text) is not None
+
+
+def thresholds(
+    intent: QueryIntent, overrides: Mapping[str, float] | None = None, supply: Supply | None = None
+) -> dict[str, float]:
+    """Return how much is enough: the table by intent, a person's values instead, never more than there is.
+
+    >>> thresholds("list", {"min_top_score": 0.5}, Supply("list", passages=1065, relevant=8))
+    {'min_evidence': 8, 'min_top_score': 0.5, 'min_quality': 0.6}
+    >>> thresholds("recommend", {"min_evidence": 30}, Supply("recommend", passages=12))
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_quality': 0.6, 'min_candidates': 5}
+    """
+    evidence, score = ENOUGH[intent]
+    supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}
+    if supply.relevant is not None:
+        evidence = min(evidence, max(1, supply.relevant))
+    enough: dict[str, float] = {
+        "min_evidence": min(int(overrides.get("min_evidence", evidence)), max(1, supply.passages)),
+        "min_top_score": float(overrides.get("min_top_score", score)),
+        "min_quality": float(overrides.get("min_quality", QUALITY)),
+    }
+    if intent == "recommend":
+        most = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
+        enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), most)
+    return enough
+
+
+# --- What the answer would be ---
+
+
+Shown = Sequence[tuple[RetrievalResult, str]]
+"""Pieces with the sentence of each that is quoted, "" where its fields are shown."""
+
+
+def shown_in(judgement: Judgement, evidence: Sequence[RetrievalResult]) -> Shown:
+    """Return what the answer of a judgement shows: sentences that it quotes, and documents whose fields it states."""
+    quotes = [(evidence[quote.sentence.n - 1], quote.text) for quote in judgement.quotes]
+    stated = judgement.kind == "fields" or not quotes
+    documents = [judgement.documents[doc_id] for doc_id in judgement.holding] if stated else []
+    return (*quotes, *((evidence[document.n - 1], "") for document in documents))
+
+
+# --- The ledger ---
+
+MOST = 12
+"""Needs of one question."""
+Kind = Literal["name", "field", "condition", "words", "all", "answer", "count"]
+_COUNT = re.compile(
+    r"(?:min_evidence_count\s*[:=]\s*|at least\s+|至少\s*(?:要?有?)?\s*)(?P<n>\d+)"
+    r"\s*(?P<documents>(?:different |distinct |independent )?(?:sources|documents)|[个篇份]?(?:来源|文档|文献))?",
+    re.IGNORECASE,
+)
+"""A criterion that counts pieces of evidence or, where it says so, documents."""
+
+
+class Need(NamedTuple):
+    """One thing that an answer needs; of a field, the documents' own name of it and whose it is."""
+
+    text: str
+    kind: Kind
+    field: str = ""
+    name: str = ""
+
+
+class Entry(TypedDict):
+    """A line of the ledger.
+
+    Attributes:
+        need: what is needed, as the plan has it.
+        kind: how it is looked up.
+        met: how surely it is met, 0 to 1.
+        by: ids of the results that meet it, best first.
+        title: of the first one's document, or "".
+        said: a person's verdict, or "".
+        verdict: a model's verdict, where there is one.
+    """
+
+    need: str
+    kind: Kind
+    met: float
+    by: list[str]
+    title: str
+    said: Verdict | Literal[""]
+    verdict: NotRequired[str]
+
+
+def read_needs(query: str, decision: RouteDecision) -> list[Need]:
+    """Return what an answer needs, in the order of the question, and last what kind of thing answers."""
+    question, label = decision.get("question"), Labels(language_of(query))
+    names = decision["extracted_entities"]["low_level"]
+    found = [Need(name, "name", name=name) for name in names]
+    if question is None:
+        return found[:MOST]
+    for field in question["fields"]:
+        owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
+        found += owned or [Need(field, "field", field)]
+    found += [Need(written(condition), "condition") for condition in decision["filters"]]
+    found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
+    return [*list(dict.fromkeys(found))[: MOST - 1], _last(decision, question, label)]
+
+
+def _last(decision: RouteDecision, question: Question, label: Labels) -> Need:
+    intent, answer_type = decision["query_intent"], question["answer_type"]
+    if intent == "recommend":
+        return Need(label("need_candidates"), "all")
+    if intent == "list" and decision["filters"]:
+        return Need(label("need_every_item"), "all")
+    return Need(label.known(f"need_answer_{answer_type}", label("need_sentence")), "answer")
+
+
+class Ledger(NamedTuple):
+    """Where needs are looked up: what the bases have, the signals so far, the judgement, the evidence, its base."""
+
+    supply: Supply
+    seen: Mapping[str, Any]
+    judgement: Judgement
+    evidence: Sequence[RetrievalResult]
+    base: KnowledgeBase
+
+    def entry(self, need: Need, verdict: str, own: bool) -> Entry:
+        """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
+        shown = list(shown_in(self.judgement, self.evidence))
+        if own:
+            shown += [(r, text) for r in first_documents(self.evidence) for text in sentences(r["evidence"])]
+        met, by = self._met(need, shown)
+        title = str(by[0]["metadata"].get("title") or "") if by else ""
+        ids = list(dict.fromkeys(result["result_id"] for result in by))
+        return Entry(need=need.text, kind=need.kind, met=round(met, 3), by=ids, title=title, said=cast(Any, verdict))
+
+    def _met(self, need: Need, shown: Shown) -> tuple[float, list[RetrievalResult]]:
+        """Return how surely a need is met, and the pieces that meet it."""
+        pieces, seen, judgement = [result for result, _ in shown], self.seen, self.judgement
+        if need.kind == "answer":
+            sure = max(judgement.probability, MET) if judgement.enough else min(judgement.probability, MET - 0.01)
+            return sure, pieces if judgement.enough else []
+        if need.kind == "all":
+            enough = seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 1)
+            return float(seen.get("complete", enough)), pieces
+        if need.kind == "count" and (counted := _COUNT.search(need.text)):
+            have = seen["documents" if counted["documents"] else "evidence_count"]
+            return min(1.0, have / max(1, int(counted["n"]))), pieces
+        if need.kind == "condition":
+            matching = self.supply.matching
+            holding = judgement.enough if matching is None else seen.get("holding", 0) > 0
+            by = [r for r in pieces if matching is None or r["metadata"].get("doc_id") in matching]
+            return float(holding), by if holding else []
+        thing = next((t for t in self.supply.things if t.name == need.name), Thing(need.name, (need.name,)))
+        own = [(r, text) for r, text in shown if not need.name or thing.covered_by(r)]
+        if need.kind == "name":
+            return float(bool(own)), [result for result, _ in own]
+        if need.kind == "field":
+            by = [r for r, text in own if text or need.field in (r["metadata"].get("fields") or {})]
+            return float(bool(by) and need.field not in [field for _, field in judgement.missing_fields]), by
+        texts = [f"{r['metadata'].get('title') or ''}. {text or r['evidence']}" for r, text in shown]
+        reading = Reading.of(need.text, texts, self.base)
+        shares = [reading.share(row) for row in reading.texts] if reading.words else [0.0] * len(texts)
+        best = sorted(range(len(shown)), key=lambda place: -shares[place])
+        return max(shares, default=0.0), [pieces[place] for place in best if shares[place] >= MET]
+
+
+def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdicts: Mapping[str, str]) -> list[Entry]:
+    """Look every criterion up; one that is not a known need, by its count or by its words."""
+    kinds = {need.text: need for need in known}
+    entries = []
+    for text in dict.fromkeys([*criteria, *verdicts]):
+        need = kinds.get(text) or Need(text, "count" if _COUNT.search(text) else "words")
+        verdict = verdicts.get(text, "")
+        entries.append(ledger.entry(need, verdict, own=text not in kinds and verdict == "open"))
+    return entries
+
+
+def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+    """Return the best result of each of the first documents."""
+    first: dict[str, RetrievalResult] = {}
+    for result in evidence:
+        first.setdefault(str(result["metadata"].get("doc_id") or result["source_id"]), result)
+    return list(first.values())[:FIRST]
+
+
+def settle(seen: Mapping[str, Any], entries: Sequence[Entry], known: Iterable[Need]) -> dict[str, Any]:
+    """Return the signals without what is missing of needs that a person confirmed or struck."""
+    texts = {entry["need"] for entry in entries if is_settled(entry)}
+    done = {(need.kind, need.field or need.name) for need in known if need.text in texts}
+    now = {**seen, "needs": list(entries)}
+    for signal in ("missing", "unknown"):
+        now[signal] = [name for name in seen[signal] if ("name", name) not in done]
+    now["missing_fields"] = [pair for pair in seen["missing_fields"] if ("field", pair[1]) not in done]
+    now["answered"] = seen["answered"] or ("answer", "") in done
+    if ("condition", "") in done:
+        now.pop("holding", None)
+    return now
+
+
+def steer(query: str, entries: Sequence[Entry]) -> str:
+    """Return the question without the words that a person settled, with those they added; "" if all is settled.
+
+    >>> entry = Entry(need="born", kind="words", met=0.2, by=[], title="", said="")
+    >>> steer("Where was its author born?", [{**entry, "said": "struck"}, {**entry, "need": "author"}])
+    'Where was its author ?'
+    >>> steer("Where was its author born?", [entry, {**entry, "need": "in which year", "said": "open"}])
+    'Where was its author born? in which year'
+    """
+    if entries and all(is_settled(entry) for entry in entries if entry["kind"] != "answer"):
+        return ""
+    for entry in entries:
+        if is_settled(entry) and entry["kind"] == "words":
+            query = re.sub(re.escape(entry["need"]), " ", query, flags=re.IGNORECASE)
+    added = [e["need"] for e in entries if e["said"] == "open" and e["kind"] == "words"]
+    return " ".join([*query.split(), *(need for need in added if fold(need) not in fold(query))])
+
+
+def is_settled(entry: Mapping[str, Any]) -> bool:
+    """Check whether a person confirmed or struck a need."""
+    return entry["said"] in SETTLED
+
+
+def unmet(seen: Mapping[str, Any]) -> list[Entry]:
+    """Return the needs that nothing shown meets and that no person settled."""
+    return [entry for entry in seen.get("needs", []) if not is_settled(entry) and entry["met"] < MET]
+
+
+def binding(seen: Mapping[str, Any]) -> list[Entry]:
+    """Return the unmet needs that a person insists on, or that a model found in no passage.
+
+    >>> entry = {"need": "the year of the prize", "met": 0.1, "said": "open"}
+    >>> [one["need"] for one in binding({"needs": [entry, {**entry, "need": "born", "said": ""}]})]
+    ['the year of the prize']
+    """
+    return [entry for entry in unmet(seen) if entry["said"] == "open" or _in_no_passage(entry)]
+
+
+def _in_no_passage(entry: Mapping[str, Any]) -> bool:
+    return entry.get("verdict") in ("missing", "contradicted") and entry.get("kind") not in ("all", "answer")
+
+
+# --- What is seen of the evidence ---
+
+
+def quality_of(question: str, evidence: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
+    """Return the share of the question's words and names that the best five documents cover together, times the mean
+    score of the best two: the last passage that an answer needs is seldom the best.
+    """
+    first = first_documents(evidence)
+    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in first]
+    reading = Reading.of(question, texts, base)
+    covered = [max(column) for column in zip(*reading.texts, strict=True)]
+    scores = [result["score"] for result in first[:2]]
+    return round(reading.share(covered) * sum(scores) / len(scores), 3) if covered else 0.0
+
+
+def signals(
+    supply: Supply,
+    evidence: Sequence[RetrievalResult],
+    records: Iterable[ExecutionRecord],
+    enough: Mapping[str, float],
+    iteration: int = 1,
+    time_left_s: float = 30.0,
+    judgement: Judgement | None = None,
+) -> dict[str, Any]:
+    """Return everything that the rules look at, as data that a person can read too.
+
+    Returns:
+        ``evidence_count``, ``documents``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each thing),
+        ``missing`` (names to search for), ``unknown`` (names that no base writes), ``holding`` (how many documents hold
+        the filters), ``complete`` (whether these are all that there are), ``candidates``, ``answered``, ``surest`` (the
+        answer's probability), ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (step ids),
+        ``iteration``, ``time_left_s`` and ``thresholds``.
+    """
+    needed = SIDE if supply.intent == "compare" else 1
+    coverage: list[dict[str, Any]] = [
+        {
+            "name": thing.name,
+            "found": sum(map(thing.covered_by, evidence)),
+            "needed": min(needed, max(1, len(thing.passages))),
+        }
+        for thing in supply.things
+    ]
+    missing = [side["name"] for side in coverage if side["found"] < side["needed"]]
+    documents = {r["metadata"]["doc_id"]: r["metadata"] for r in evidence if r["metadata"].get("doc_id")}
+    fields: dict[str, Mapping[str, Any]] = {i: metadata.get("fields") or {} for i, metadata in documents.items()}
+    seen: dict[str, Any] = {
+        "evidence_count": len(evidence),
+        "documents": len(fields),
+        "top_score": round(max((r["score"] for r in evidence), default=0.0), 6),
+        "coverage": coverage,
+        "unknown": list(supply.unknown),
+    }
+    matching = supply.matching
+    if matching or (matching is not None and any(fields.values())):  # texts without fields hold no filter
+        holding = [doc_id for doc_id in fields if doc_id in matching]
+        seen |= {"holding": len(holding), "complete": 0 < len(holding) == len(matching)}
+        if len(holding) < min(len(matching), enough["min_evidence"]):
+            missing += [title for doc_id, title in matching.items() if doc_id not in holding and title]
+    lost = list(judgement.missing_fields) if judgement else []
+    if supply.intent == "recommend":
+        named = frozenset(source for thing in supply.things for source in thing.sources)
+        candidates = [d for d in fields if d not in named and (matching is None or d in matching)]
+        lacking = {d: [f for f in supply.key_fields if f not in fields[d]] for d in candidates}
+        seen["candidates"] = sum(not absent for absent in lacking.values())
+        if seen["candidates"] < enough.get("min_candidates", 0):
+            lost += [(str(documents[d].get("title") or ""), absent[0]) for d, absent in lacking.items() if absent]
+    if judgement is not None:
+        seen |= {"answered": judgement.enough, "surest": judgement.probability}
+        seen["missing_fields"] = [list(pair) for pair in dict.fromkeys(lost)]
+    ended = last_records(records).values()
+    return {
+        **seen,
+        "missing": missing[:NAMED],
+        "timeouts": [r["step_id"] for r in ended if r["status"] == "timeout"],
+        "failures": [r["step_id"] for r in ended if r["status"] == "failed"],
+        "iteration": iteration,
+        "time_left_s": round(time_left_s, 3),
+        "thresholds": dict(enough),
+    }
+
+
+def is_enough(seen: Mapping[str, Any]) -> bool:
+    """Check whether to stop searching: every condition must hold, and no evidence is never enough.
+
+    Once every document that holds the filters is found, a low top score no longer counts against the evidence.
+
+    >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
+    >>> is_enough({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
+    False
+    """
+    enough = seen["thresholds"]
+    return (
+        seen["evidence_count"] >= max(1, enough["min_evidence"])
+        and not is_low(seen)
+        and not (seen["missing"] or seen["unknown"] or seen.get("missing_fields"))
+        and seen.get("quality", 1.0) >= enough.get("min_quality", 0.0)
+        and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
+        and seen.get("holding") != 0
+        and seen.get("answered", True)
+        and not binding(seen)
+    )
+
+
+def is_low(seen: Mapping[str, Any]) -> bool:
+    """Check whether nothing scores high enough although something might."""
+    return seen["top_score"] < seen["thresholds"]["min_top_score"] and not seen.get("complete", False)
