@@ -15,7 +15,7 @@ from typing import Any, Literal
 from workbench.language.asking_back import readings
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
-from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, sentences_of
+from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
 from workbench.ports import KnowledgeBase
 from workbench.state import Citation, NameRead, Question, RetrievalResult
 from workbench.text import CJK, fold
@@ -23,8 +23,6 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-TITLE_WORDS = 8
-"""Words of a title behind a quotation."""
 _CLOSED = '.!?。！？；…"”’』」)）'
 
 
@@ -198,14 +196,14 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
 
     A sentence that has the title needs none; any other must not be taken for a statement on what was asked for.
     """
-    lines = []
+    lines, quotes = [], in_reading_order(quotes)
     for place, quote in enumerate(quotes):
         sentence = quote.sentence
         text = quote.text if quote.text[-1:] in _CLOSED else quote.text + fields.say(".", "。")
         follows = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
         if sentence.title and not follows and fold(sentence.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
-            title = " ".join(sentence.title.split()[:TITLE_WORDS])
+            title = brief_title(sentence.title)
             text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
         lines.append(marked(text, sentence.n))
     return "\n".join(lines)
