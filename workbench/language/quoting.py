@@ -243,8 +243,10 @@ class Reader:
         self.said = self._held(self.texts)
         self.weights = rarity(self.said)
         self.titled = self._held([sentence.title for sentence in pool])
-        self.headed = self._held([sentence.heading for sentence in pool])
-        self.near = self._near(matches) if matches is not None and pool else self.said
+        first = [row == 0 or pool[row - 1][:4] != one[:4] for row, one in enumerate(pool)]
+        self.below = np.where(first, 1.0, 0.7)[:, None]  # what follows a question at once answers it
+        self.headed = self.below * self._held([sentence.heading for sentence in pool])
+        self.near = self._near(matches) if matches is not None and pool else np.maximum(self.said, self.headed)
         self.near_weights = rarity(self.near >= _SAME)
         self.signals = self._signals(rerank)
 
@@ -260,8 +262,9 @@ class Reader:
     def _near(self, matches: Callable[[str, Sequence[str]], Matches]) -> np.ndarray:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
-        near = dict(zip(texts, np.array(matches(self.question, texts)[2]), strict=True))
-        return np.array([np.maximum(near[one.text], 0.8 * near[one.heading]) for one in self.pool])
+        near = dict(zip(texts, np.array(matches(self.question, texts).texts), strict=True))
+        below = 0.8 * self.below * np.array([near[one.heading] for one in self.pool])
+        return np.maximum(np.array([near[text] for text in self.texts]), below)
 
     def _signals(self, rerank: Any) -> np.ndarray:
         pool, weights = self.pool, self.weights
