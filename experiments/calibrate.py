@@ -1,15 +1,14 @@
 """Fit the tools' calibration on public labelled questions, and show how far their probabilities can be believed.
 
     python experiments/calibrate.py DATA [--fit] [--questions 120] [--embeddings use hashing] [--tools NAME ...]
-        [--paths WORKSPACE] [--plot FILE]
+        [--plot FILE]
 
 DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``, each with ``questions.jsonl``; a set
 that is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a
 hash of their id) fit, the other half measure. One question in three is asked of a corpus it does not belong to: what
 is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
-Without ``--fit`` the constants of ``workbench/tools/scoring.py`` are measured as they are. ``graph_paths`` answers
-over triples: ``--paths`` names a workspace that holds the bases ``metaqa`` (of its triples) and ``film``. ``merge``
-weighs the scores of other tools as they are: where those are fitted anew, it is fitted once more after them, by
+Without ``--fit`` the constants of ``workbench/tools/scoring.py`` are measured as they are. ``merge`` weighs
+the scores of other tools as they are: where those are fitted anew, it is fitted once more after them, by
 ``merging.py``. ``--plot`` writes the reliability diagram of all of them.
 """
 
@@ -38,8 +37,8 @@ from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import read_input
 from workbench.views.figures import reliability as diagram
 
-OTHERWISE = ("graph_paths", "global_search", "merge", "next_hop", "second_pass")
-"""Whose questions are of another kind, over triples and of likeness; what ``merging.py`` and ``second_pass.py`` fit."""
+OTHERWISE = ("global_search", "merge", "next_hop", "second_pass")
+"""Whose questions are of another kind, of likeness; what ``merging.py`` and ``second_pass.py`` fit."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
 OURS = tuple(tool for tool in MODELS if tool not in ("merge", "next_hop", "second_pass"))
 RAW = {
@@ -86,7 +85,6 @@ def main() -> None:
     parser.add_argument("--embeddings", nargs="+", default=["use", "hashing"])
     parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
     parser.add_argument("--tools", nargs="+", choices=[*OURS], default=[*OURS])
-    parser.add_argument("--paths", type=Path, help="a workspace with the bases metaqa and film, for graph_paths")
     parser.add_argument("--plot", type=Path, help="write the reliability diagram to this HTML file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -96,26 +94,12 @@ def main() -> None:
         for corpus in corpora:
             corpus.tools = tuple(tool for tool in corpus.tools if tool in options.tools)
         rows = [row for model in options.embeddings for row in observe(corpora, model, folder)]
-    if options.paths and "graph_paths" in options.tools:
-        rows += paths_rows(options.paths, options.data)
     bins = []
     for tool in options.tools:
         model = judge(tool, rows, options.fit)
         bins += said_and_was(tool, model, rows)
     if options.plot:
         diagram(bins, title="Reliability, on the half of the questions that no fit saw").write_html(options.plot)
-
-
-def paths_rows(workspace: Path, data: Path) -> list[dict[str, Any]]:
-    """What ``graph_paths`` answers over MetaQA's triples, the films, and questions that are no paths."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    import graph_paths
-
-    library = Library(workspace / "knowledge", Settings.load())
-    try:
-        return list(graph_paths.observe(library, _questions(data, "metaqa"), data))
-    finally:
-        library.close()
 
 
 def said_and_was(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ import numpy as np
 from workbench.evaluating.rankings import Narrowed
 from workbench.knowledge.library import Library
 from workbench.language import judging
-from workbench.language.reading import read
+from workbench.language.question import read
 from workbench.settings import default_settings
 from workbench.text import fold, language_of
 from workbench.tools.registry import StepLog, ToolRegistry

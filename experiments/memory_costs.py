@@ -2,8 +2,7 @@
 
     python experiments/memory_costs.py [--only tokens,assembly,growth,together,many] [--most 100000] [--json]
 
-``tokens``: of the conversation in the prompt of turn 51, and what "what did I say about X" gets right, in English and
-Chinese, over conversations whose truth is known (``evaluating/lifecycle.py``) with answers of ``--length`` tokens.
+``tokens``: of the conversation in the prompt of turn 51, in English and Chinese, with answers of ``--length`` tokens.
 ``assembly``: the whole node ``recall`` on 10,000 messages, a hundred questions. ``growth``: the same, and bytes of
 disk, by number of messages; an exponent of 1 is linear, 0 constant. ``together``: ten conversations ask a small corpus
 at once, five times: from each question to its stored answer; ``cpu`` is what a turn takes of a processor.
@@ -33,15 +32,12 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from workbench.evaluating.lifecycle import Planted, _holds, conversations
 from workbench.graphs.recall import recall
-from workbench.graphs.said_before import from_conversation
 from workbench.memory.recalling import Recalling
 from workbench.models.embeddings import TextModel, text_model
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
 from workbench.session import Workbench
-from workbench.state import Asked
 
 PARTS = ("tokens", "assembly", "growth", "together", "many")
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -117,67 +113,53 @@ def answer(draw: random.Random, language: str, length: int) -> str:
     return ("" if language == "zh" else " ").join(told)
 
 
-def tokens(length: int = LENGTH, few: int | None = None, **settings: Any) -> dict[str, Any]:
-    """Tokens of turn 51 with memory, with all messages and with the last ones, and what each still knows."""
+_ASKED = {
+    "en": ("How old is the {}? #{}", "How is glass made?"),
+    "zh": ("{}有多久的历史？ #{}", "玻璃是怎么做成的？"),
+}
+
+
+def tokens(length: int = LENGTH, each: int = 4, **settings: Any) -> dict[str, Any]:
+    """Tokens of turn 51 with memory, with all messages, with the last ones; over ``each`` conversations a language."""
     counted: dict[str, list[int]] = {"memory": [], "all": [], "window": []}
-    right: dict[str, list[bool]] = {"memory": [], "all": [], "window": []}
     parts = Counter[str]()
     with opened(**settings) as wb:
-        for one in list(conversations(turns=TURNS, splits=("open",)))[:few]:
-            for name, count, known in _turn_51(wb, one, length, parts):
-                counted[name].append(count)
-                right[name] += known
+        for language in _ASKED:
+            for number in range(each):
+                for name, count in _turn_51(wb, language, number, length, parts):
+                    counted[name].append(count)
     mean = {name: statistics.mean(some) for name, some in counted.items()}
     return {
         "conversations": len(counted["all"]),
-        "questions": len(right["all"]),
         "tokens": {name: round(value) for name, value in mean.items()},
         "saved": round(100 * (1 - mean["memory"] / mean["all"]), 1),
         "parts": {part: round(n / len(counted["all"])) for part, n in sorted(parts.items())},
-        "right": {name: round(100 * statistics.mean(some), 1) for name, some in right.items()},
-        "aim": "91 % saved, and as much right as with all",
+        "aim": "91 % saved",
     }
 
 
-def _turn_51(wb: Workbench, one: Planted, length: int, parts: Counter[str]) -> Iterator[tuple[str, int, list[bool]]]:
-    """By what is sent: tokens, and which of the things said are found by it."""
+def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Counter[str]) -> Iterator[tuple[str, int]]:
+    """Tokens by what is sent."""
     from workbench.graphs.remember import bring_up
 
-    context, draw = wb.ports(), random.Random(one.name)
+    context, draw, user = wb.ports(), random.Random(number), f"{language} {number}"
     store: Any = context.conversations
-    conversation = store.get_or_create_conversation_id(one.name, "s")
-    for turn in one.turns:
-        if isinstance(turn[1], int):
-            wb.ask(one.items[turn[0]].said[turn[1]], kb="general", user=one.name, session="s")
-            continue
-        said = turn[0]
-        asked = store.append_message(conversation, "user", said)
-        store.append_message(conversation, "assistant", answer(draw, one.language, length), answers=asked)
-        if len(store.list_messages(conversation)) % 6 == 0:
-            asyncio.run(bring_up(context, store, conversation))
+    conversation = store.get_or_create_conversation_id(user, "s")
+    question, last = _ASKED[language]
+    for turn in range(TURNS):
+        text = question.format(draw.choice(_ZH if language == "zh" else _SUBJECTS), turn)
+        asked = store.append_message(conversation, "user", text)
+        store.append_message(conversation, "assistant", answer(draw, language, length), answers=asked)
+        if turn % 3 == 2:
+            asyncio.run(bring_up(context, store, conversation, user))
     context.memory.embed(conversation)  # type: ignore[attr-defined]
     messages = store.list_messages(conversation)
     sent = {"all": messages, "window": messages[-context.settings.history_window :]}
-    run = wb.ask(
-        {"en": "How is glass made?", "zh": "玻璃是怎么做成的？"}[one.language], kb="general", user=one.name, session="s"
-    )
-    things = ("retention", "scope", "forgetting")
-    known = {
-        name: [_holds(_reader(one, kind, some), one.items[kind].marks[0]) for kind in things]
-        for name, some in sent.items()
-    }
-    yield from ((name, sum(estimated_tokens(m["content"]) for m in some), known[name]) for name, some in sent.items())
-    answers = (wb.ask(one.asks[k], kb="general", user=one.name, session="s").answer for k in things)
-    found = [_holds(said, one.items[kind].marks[0]) for kind, said in zip(things, answers, strict=True)]
+    run = wb.ask(last, kb="general", user=user, session="s")
     for part in run.remembered:
         parts[part["part"]] += part["tokens"] if part["kept"] else 0
-    yield "memory", sum(part["tokens"] for part in run.remembered if part["kept"]), found
-
-
-def _reader(one: Planted, kind: str, messages: Sequence[Any]) -> str:
-    """What the same reader answers from these messages; it is told what is asked for."""
-    asked = Asked(about=one.items[kind].about, whose="user", which="")
-    return from_conversation(asked, {"history": messages}, one.language == "zh")
+    yield from ((name, sum(estimated_tokens(m["content"]) for m in some)) for name, some in sent.items())
+    yield "memory", sum(part["tokens"] for part in run.remembered if part["kept"])
 
 
 # --- Time and room ---
@@ -331,12 +313,8 @@ def text(found: dict[str, Any]) -> str:
     lines = []
     if one := found.get("tokens"):
         lines += [f"tokens in turn 51 ({one['conversations']} conversations; aim: {one['aim']})"]
-        lines += [
-            f"  {n:<10}{one['tokens'][n]:>8,}{one['right'][n]:>8.1f} % right" for n in ("memory", "window", "all")
-        ]
-        lines += [
-            f"  saved {one['saved']} %, over {one['questions']} questions of what was said; of what: {one['parts']}"
-        ]
+        lines += [f"  {n:<10}{one['tokens'][n]:>8,}" for n in ("memory", "window", "all")]
+        lines += [f"  saved {one['saved']} %; of what: {one['parts']}"]
     if one := found.get("assembly"):
         lines += [f"assembly at {one['messages']:,} messages, {one['calls']} calls (aim: {one['aim']})"]
         lines += [f"  {name:<10}" + _ms(one[key]) for name, key in (("memory", "ms"), ("window", "window_ms"))]

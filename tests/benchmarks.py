@@ -29,7 +29,7 @@ from typing import Any
 
 from tests import bench, bench_tape
 from tests import scale as growth
-from workbench.evaluating.bench import eval_kbqa, eval_together
+from workbench.evaluating.bench import eval_together
 from workbench.session import Workbench
 
 OUT = bench.ROOT / "experiments" / "benchmarks.md"
@@ -237,25 +237,6 @@ def scale(run: Bench) -> str:
     return f"Passages made of a seed, vectors drawn near real ones; `exponent` 1 is linear.\n\n{grown}\n\n{added}"
 
 
-def kbqa(run: Bench) -> str:
-    """Questions over a graph of triples."""
-    if run.data is None or not run.has("metaqa", "kb.tsv.gz"):
-        return "Not measured in this run: metaqa."
-    folder = run.data / "metaqa"
-    lines = ["| Hits@1 | 1 hop | 2 hops | 3 hops | all | F1 | p50 ms |", "|---|" + "--:|" * 6]
-    with Workbench.open(run.work) as wb:
-        indexed(wb, "metaqa", folder / "kb.tsv.gz", {}, run.work)
-        for topic in ("asked", "given"):
-            table = eval_kbqa(
-                wb, "metaqa", folder / "questions.jsonl", tools=["graph_paths"], topic=topic, limit=run.limit
-            )
-            for tool, line in table["tools"].items():
-                hops = [f"{part['Hits@1']:.1f}" for part in line["by"]["hops"].values()]
-                cells = [*hops, f"{line['Hits@1']:.1f}", f"{line['F1']:.1f}", f"{line['ms']['p50']:.0f}"]
-                lines.append(row(f"{tool}, topic {'given' if topic == 'given' else 'not given'}", *cells))
-    return "\n".join(lines)
-
-
 CHAPTERS: Mapping[str, tuple[str, Callable[[Bench], str]]] = {
     "speed": ("Speed", speed),
     "retrieval": ("Retrieval", retrieval),
@@ -264,7 +245,6 @@ CHAPTERS: Mapping[str, tuple[str, Callable[[Bench], str]]] = {
     "calibration": ("How far scores can be believed", calibration),
     "indexing": ("Indexing", indexing),
     "scale": ("Scale", scale),
-    "kbqa": ("Questions over triples", kbqa),
 }
 OF_SETS = ("retrieval", "ablation", "reflection", "calibration", "indexing")
 HEAD = """# Benchmarks

@@ -33,7 +33,7 @@ from workbench.session import Workbench
 from workbench.settings import RULES
 from workbench.text import fold
 
-TOOLS = ("local_search", "graph_paths", "chain_exploration", "fusion_agent")
+TOOLS = ("local_search", "chain_exploration", "fusion_agent")
 CUT, BUDGET = 5, 100_000_000
 
 

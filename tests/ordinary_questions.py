@@ -17,7 +17,7 @@ from workbench.graphs.recall import by_rules
 
 from .blind import BLIND, SETS, questions, rows
 
-KINDS = ("preferences", "facts", "current_intent", "name", "recall", "search changed")
+KINDS = ("preferences", "facts", "name", "not kept", "recall", "search changed")
 
 
 def shipped() -> dict[str, list[str]]:

@@ -35,12 +35,11 @@ from workbench import Workbench
 from workbench.errors import WorkbenchError
 from workbench.evaluating.statistics import Bootstrap, wilson
 from workbench.graphs.check import meant, source_of, table_of
-from workbench.language.judging import root
-from workbench.language.quoting import marked_sentences
+from workbench.language.citing import marked_sentences
 from workbench.language.support import Shares, checked, denies, held, lost, statements
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult
-from workbench.text import CJK, fold, simplified, terms
+from workbench.text import CJK, fold, simplified, stem, terms
 
 from .blind import BLIND, SETS, rows
 
@@ -238,7 +237,7 @@ def content(text: str) -> list[str]:
     (['rev', 'draw', '46', 'mw', 'while', 'record'], ['原因', '密封', '封圈'])
     """
     found = [term for term in terms(simplified(text)) if not _COMMON.fullmatch(term) and not _GRAMMAR.search(term)]
-    return list(dict.fromkeys(root(term) for term in found))
+    return list(dict.fromkeys(stem(term) for term in found))
 
 
 def _states(body: Sequence[str], fact: Mapping[str, str], names: Mapping[int, str]) -> bool:
@@ -250,7 +249,7 @@ def _states(body: Sequence[str], fact: Mapping[str, str], names: Mapping[int, st
     for span in [*((one,) for one in every), *pairwise(every)]:
         if fact["doc"] not in {names.get(int(n)) for one in span for n in _MARKS.findall(one)}:
             continue
-        words = [{root(term) for term in terms(simplified(_MARKS.sub("", one)))} for one in span]
+        words = [{stem(term) for term in terms(simplified(_MARKS.sub("", one)))} for one in span]
         for wanted in wordings:
             said = [word for word in wanted if any(word in some for some in words)]
             most = max(range(len(span)), key=lambda n: len(words[n] & set(said)))

@@ -42,7 +42,7 @@ TALKS = {
     ),
     "zh": ("我不喜欢紫琥珀电影。", "我喜欢紫琥珀电影。", "关于紫琥珀电影，我说过什么？", "紫琥珀"),
 }
-CAT = "My cat is called Zqbiscuit."
+CAT = "Remember that my cat is called Zqbiscuit."
 
 
 def spellings(word: str) -> list[bytes]:
@@ -204,7 +204,7 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     assert not any("bob" in before[name] or "western" in before[name] for name in lost)
     messages = {m["content"] for m in wb.messages("s")}
     assert {CAT, "Who directed Film 2?", "Who directed Film 4?"} <= messages, "what does not speak of it stays"
-    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == [CAT.rstrip(".")]
+    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == ["my cat is called Zqbiscuit"]
     run = told(wb, "s", "What is my cat called?")[0]
     assert run.status == "done" and word not in json.dumps(run.to_dict(), ensure_ascii=False).lower()
     answer = there["other"][1].answer
@@ -230,10 +230,10 @@ def test_every_plant_was_there(bench):
 def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     wb = bench(memory_scope="user")
     there = planted(wb, "en")
-    told(wb, "s", "My dog is called Zqrover.", "Who directed Film 7?")
+    told(wb, "s", "Remember that my dog is called Zqrover.", "Who directed Film 7?")
     quoting = told(wb, "t", "What did I say about Zqrover?", "Who directed Film 8?")
     assert "Zqrover" in quoting[0].answer
-    mine = told(wb, "u", "My boat is called Zqdory.")
+    mine = told(wb, "u", "Remember that my boat is called Zqdory.")
     before = kept(wb)
     report = forget(wb, session="s", dry_run=True)
     assert set(report.dependents) == {r.run_id for r in (*there["elsewhere"], *quoting, *mine)}, "they had it recalled"
@@ -246,7 +246,7 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
         assert told_before in after.values(), "bob's conversation has the same name, and is another"
     assert [m["content"] for m in wb.messages("t")][:1] == ["Who directed Film 5?"]
     assert "Who directed Film 8?" in [m["content"] for m in wb.messages("t")]
-    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == ["My boat is called Zqdory"]
+    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == ["my boat is called Zqdory"]
     assert not wb.messages("s") and wb.messages("s", "bob")
     wb.close()
     assert holders(wb.path, "zqhorror", "Zqbiscuit", "Zqrover") == set()
@@ -262,7 +262,9 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
 
 def test_an_exchange_goes_with_what_was_noted_of_it(bench):
     wb = bench()
-    _, second, third = told(wb, "s", "I am allergic to zqnuts.", "Who directed Film 1?", "Who directed Film 2?")
+    _, second, third = told(
+        wb, "s", "Remember that I am allergic to zqnuts.", "Who directed Film 1?", "Who directed Film 2?"
+    )
     answer = wb.messages("s")[1]["id"]
     report = forget(wb, message=answer)
     assert report.counts["memories"] == 1 and report.counts["messages"] == 2 == report.counts["episodes"] * 2
@@ -364,7 +366,7 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
 
 def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     wb = bench()
-    told(wb, "s", "我的猫叫紫琥珀。", "Who directed Film 3?")
+    told(wb, "s", "记住我的猫叫紫琥珀。", "Who directed Film 3?")
     [memory] = wb._work.durable.conversations.memories("default")
     report = forget(wb, memory=memory["id"], dry_run=True)
     assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
@@ -389,14 +391,14 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
 def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
     wb = bench(memory_summary=False)
     conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].conversation_id
-    conversations, real = wb._work.durable.conversations, remember.summarized
+    conversations, real = wb._work.durable.conversations, remember.summarize
     ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
 
     def slow(*given: Any) -> Any:
         forget(wb, message=wb.messages("s")[0]["id"]) if forgetting else None
         return real(*given)
 
-    monkeypatch.setattr(remember, "summarized", slow)
+    monkeypatch.setattr(remember, "summarize", slow)
     for forgetting in (False, True):
         conversations.forget(summaries=[conversation])
         assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, conversations, conversation)))
@@ -431,11 +433,13 @@ def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
 
 def test_nothing_that_was_forgotten_stays_at_hand(bench):
     wb, other = bench(), bench()
-    told(wb, "s", "I am allergic to zqnuts.", "Who directed Film 1?")
+    told(wb, "s", "Remember that I am allergic to zqnuts.", "Who directed Film 1?")
     conversation = wb.runs()[0].conversation_id
 
     def recalled() -> str:
-        return json.dumps(wb.ports().memory.recall("zqnuts", user_id="default", conversation_id=conversation))
+        return json.dumps(
+            wb.ports().memory.recall("zqnuts, or who directed Film 2?", user_id="default", conversation_id=conversation)
+        )
 
     assert "zqnuts" in recalled()
     forget(wb, message=wb.messages("s")[0]["id"])

@@ -14,7 +14,7 @@ from workbench.errors import ModelError
 from workbench.graphs.generate import generate, messages
 from workbench.graphs.generate import generate as node
 from workbench.graphs.route import read_question
-from workbench.language.quoting import cite
+from workbench.language.citing import cite
 from workbench.models.chat import open_chat_model
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge, memory_context

@@ -135,3 +135,19 @@ def test_a_run_asks_once_and_its_replay_nobody(wb):
     assert (
         wb.replay(run.run_id).answer == run.answer and len(asked) == 1 and "hush-hush" not in json.dumps(run.to_dict())
     )
+
+
+@pytest.mark.parametrize(("as_of", "known"), [("", {"graphiti:u1", "graphiti:u2"}), ("2004", {"graphiti:u1"})])
+def test_it_is_a_source_of_the_fusion_as_of_the_date_that_is_asked(tmp_path, as_of, known):
+    (tmp_path / "n.jsonl").write_text(json.dumps({"id": "d1", "text": "Mei Lan works and kilns are hot."}) + "\n")
+    settings = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "graphiti_timeout_s": 0.5}
+    with server() as (url, asked), Workbench.open(tmp_path / "w", graphiti_endpoint=url, **settings) as wb:
+        wb.add_knowledge("notes", [tmp_path / "n.jsonl"])
+        run = wb.fusion("Where does Mei Lan work?", kb="notes", as_of=as_of)
+        assert run.status == "done" and len(asked) == 1, run.error
+        assert {result["source_id"] for result in run.merged["retrieval_results"]} == {"d1#0", *known}
+        assert "hush-hush" not in json.dumps(run.to_dict()) + json.dumps([e.given for e in run.tape()])
+    with Workbench.open(tmp_path / "w", graphiti_endpoint="http://127.0.0.1:9", **settings) as wb:
+        (record,) = wb.fusion("Where does Mei Lan work?", kb="notes").records
+        assert record["status"] == "partial" and "Graphiti" in record["error"]
+        assert record["output_summary"]["evidence_count"] == 1

@@ -135,7 +135,7 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
             said.check(marks(found), who, "recalled")
             said.check(marks(store.list_messages(conversation)), who, "the window")
             if scope == "conversation":
-                here = marks({part: found[part] for part in ("summary", "episodes", "opening")})
+                here = marks({part: found[part] for part in ("summary", "episodes")})
                 assert all(one[1] == session for one in here), f"another conversation: {here}"
 
 

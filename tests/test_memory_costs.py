@@ -24,11 +24,10 @@ def test_answers_are_as_long_in_either_language(language):
     assert 150 <= length < 175
 
 
-def test_tokens_stay_few_and_what_was_said_is_found_where_the_window_lost_it():
-    found = memory_costs.tokens(few=3, **HASHING)
-    assert found["conversations"] == 3 and found["questions"] == 9
-    assert found["tokens"]["window"] <= found["tokens"]["memory"] < found["tokens"]["all"] / 5 and found["saved"] > 80
-    assert found["right"]["all"] == 100 and found["right"]["memory"] > found["right"]["window"]
+def test_tokens_stay_few_however_long_the_conversation_was():
+    found = memory_costs.tokens(each=1, **HASHING)
+    assert found["conversations"] == 2 and found["saved"] > 80
+    assert found["tokens"]["window"] <= found["tokens"]["memory"] < found["tokens"]["all"] / 5
     assert sum(found["parts"].values()) == pytest.approx(found["tokens"]["memory"], abs=3)
 
 

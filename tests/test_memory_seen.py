@@ -133,8 +133,8 @@ def test_core_memory_is_filled_in_from_an_object_as_the_requirement_has_it(bench
 
 def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
-    told(wb, "My cat is called Biscuit.", "How is the weather?", kb="general")
-    told(wb, "My cat is called Pepper.", user="bob", kb="general")
+    told(wb, "Remember that my cat is called Biscuit.", "How is the weather?", kb="general")
+    told(wb, "Remember that my cat is called Pepper.", user="bob", kb="general")
     found = wb.memory.search("the name of my cat")
     assert {"facts", "episode"} <= {row["part"] for row in found} and found[0]["similarity"] >= found[-1]["similarity"]
     assert "Biscuit" in str(found) and "Pepper" not in str(found)
@@ -146,7 +146,7 @@ def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make)
 def test_everything_of_a_person_is_exported(bench: Make, tmp_path: Any) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     told(wb, "我不喜欢恐怖片", "我叫小安")
-    told(wb, "My cat is called Pepper.", user="bob")
+    told(wb, "Remember that my cat is called Pepper.", user="bob")
     file = wb.memory.export(tmp_path / "out" / "memory.json")
     text = file.read_text(encoding="utf-8")
     kept = json.loads(text)
@@ -170,7 +170,12 @@ def test_the_same_question_with_another_state_of_memory(bench: Make) -> None:  #
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
     wb = bench(memory_core=True, chat_base_url=server.url, writer_model="openai:m", history_window=2, names="rules")
-    told(wb, "My cat is called Biscuit.", *[f"How is the weather in town {n}?" for n in range(4)], kb="general")
+    told(
+        wb,
+        "Remember that my cat is called Biscuit.",
+        *[f"How is the weather in town {n}?" for n in range(4)],
+        kb="general",
+    )
     run = wb.ask("What is my cat called, and which town was it?", kb="film", session="s")
     parts = run.prompt_parts()
     kinds = [part["part"] for part in parts if part["kept"]]
@@ -216,7 +221,7 @@ def test_blame_names_the_memory_behind_a_sentence_and_only_where_it_may_be(bench
     assert {(row["how"], row["turn"]) for row in said.blame()} >= {("quoted", 2)}
     assert "probable" in str(said.blame())
     server.respond = lambda _: Reply(["Biscuit sleeps on the piano. Paper Boats has a river [1]."])
-    told(wb, "My cat Biscuit sleeps on the piano.", session="t")
+    told(wb, "Remember that my cat Biscuit sleeps on the piano.", session="t")
     run = wb.ask("Which is for a quiet evening?", kb="film", session="t", models={"writer": "openai:m"})
     blamed = run.blame()
     assert {row["sentence"] for row in blamed if row["how"] == "words"} == {"Biscuit sleeps on the piano."}

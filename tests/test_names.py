@@ -109,7 +109,7 @@ def test_a_thing_is_known_by_every_name(library, text, expected):
 
 
 def test_fields_that_say_names_relate_to_nothing(library):
-    kinds = {kind["type"] for kind in library.get("rows").typed.kinds()} - {"mentions"}
+    kinds = {kind["type"] for kind in library.get("rows").relation_kinds()} - {"mentions"}
     assert kinds == {"directed_by", "released_in"}
     lee = library.get("rows").entity("person:ang lee")
     assert lee and lee["aliases"] == ["李安"]

@@ -18,7 +18,8 @@ from langgraph.graph import END, START, StateGraph
 from tests.shelf import shelf, where
 from workbench.errors import PlanError
 from workbench.graphs.model_plan import plan_form
-from workbench.graphs.plan import RECIPES, RulePlanner
+from workbench.graphs.plan import RulePlanner
+from workbench.graphs.recipes import RECIPES
 from workbench.graphs.planner import continued, planner
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep, canonical_json
@@ -130,8 +131,8 @@ def test_the_fallback_waits_for_the_reflector(shelf: Any) -> None:
 def test_conditions_and_candidates_reach_the_tools(shelf: Any) -> None:
     found, ranked = plan_for(shelf, "列出李安2000年以后的电影").steps
     assert found.tool_input["conditions"] == [
-        {"field": "year", "op": "gt", "value": "2000"},
         *where("directors = Ang Lee"),
+        {"field": "year", "op": "gt", "value": "2000"},
     ]
     assert ranked.tool_input["candidates"] == {"$from": "step_0_discover.candidates"}
 
@@ -143,10 +144,10 @@ def test_a_chinese_question_also_asks_in_the_words_of_the_corpus(shelf: Any) -> 
 def test_a_plan_speaks_the_language_of_the_question(shelf: Any) -> None:
     chinese, english = plan_for(shelf, "90年代的喜剧有哪些？"), plan_for(shelf, "List comedies from the 1990s")
     assert chinese.assumptions == ["理解为：年份在1990到1999之间、类型是喜剧。"]
-    assert english.assumptions == ["Read as: year from 1990 to 1999, genre is Comedy."]
+    assert english.assumptions == ["Read as: genre is Comedy, year from 1990 to 1999."]
     assert "字段" in chinese.steps[0].objective and "fields" in english.steps[0].objective
     assert chinese.acceptance_criteria == ["年份在1990到1999之间", "类型是喜剧", "所有符合条件的条目"]
-    assert english.acceptance_criteria == ["year from 1990 to 1999", "genre is Comedy", "every item that fits"]
+    assert english.acceptance_criteria == ["genre is Comedy", "year from 1990 to 1999", "every item that fits"]
 
 
 def test_a_name_that_nobody_knows_is_said(shelf: Any) -> None:

@@ -22,7 +22,7 @@ from workbench.graphs.retrieval import next_wave
 from workbench.graphs.review import blocked, closing, skip_record
 from workbench.knowledge.reading import corpus
 from workbench.language.names import names_in
-from workbench.language.reading import read
+from workbench.language.question import read
 from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.session import Workbench
 from workbench.state import keyed

@@ -14,11 +14,10 @@ from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import role_of
 from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.errors import ModelError, WorkbenchError
-from workbench.graphs.recall import by_rules, turned_round
 from workbench.graphs.remember import obeyed
 from workbench.graphs.route import decide
 from workbench.memory.recalling import Recalling
-from workbench.memory.remembered import Memory, core_of
+from workbench.memory.remembered import core_of
 from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.session import Workbench
@@ -305,7 +304,7 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     server.respond = reply
     wb = bench(memory_core=True, memory_model="openai:m", chat_base_url=server.url)
     run = wb.ask("Scary ones are not for me.", kb="film", session="s")
-    assert run.answer == "Noted: No horror, please." and not run.records
+    assert run.answer.startswith("Noted: No horror, please. To undo") and not run.records
     wb.ask("As I said: none of the scary ones.", kb="film", session="s")
     [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
@@ -397,12 +396,10 @@ def test_what_is_not_known_is_not_forgotten_and_a_question_about_forgetting_is_o
     assert wb.memory.view().memories
 
 
-def test_a_name_is_told_in_either_language_and_the_first_question_is_a_question(bench):
+def test_a_name_is_told_in_either_language(bench):
     wb = bench()
-    for said in ("Hi, my name is Dana.", "Which films are from 2005?"):
-        wb.ask(said, kb="film", session="s")
+    wb.ask("Hi, my name is Dana.", kb="film", session="s")
     assert "Dana" in wb.ask("我叫什么名字？", kb="film", session="s").answer
-    assert "2005" in wb.ask("What was my first question?", kb="film", session="s").answer
 
 
 def test_a_read_of_a_base_may_name_its_arguments(bench):
@@ -412,33 +409,6 @@ def test_a_read_of_a_base_may_name_its_arguments(bench):
     again = wb.ask("Recommend some films.", kb="film", session="s")
     assert (run.status, again.status) == ("done", "done")
     assert wb.replay(again.run_id).answer == again.answer
-
-
-@pytest.mark.parametrize(
-    ("polarity", "about", "message", "now"),
-    [
-        ("like", "opera", "I've had enough of opera.", "dislike"),
-        ("dislike", "opera", "I have changed my mind about opera.", "like"),
-        ("dislike", "歌剧", "歌剧我又喜欢上了。", "like"),
-        ("like", "酸面包", "酸面包我已经腻了。", "dislike"),
-        ("like", "opera", "I went to the opera again.", ""),
-        ("like", "opera", "The opera house in the north is no longer open.", ""),
-        ("dislike", "opera", "I had enough of opera when I was a child.", ""),
-        ("like", "opera", "Is the opera no longer open to me?", ""),
-        ("like", "opera", "I had to read this. " * 30 + "I am tired of opera.", ""),
-    ],
-)
-def test_a_change_of_mind_is_of_the_person_and_leads_the_other_way(polarity, about, message, now):
-    known = {**dict.fromkeys(Memory.__annotations__, ""), "id": "m", "section": "preferences", "pinned": 0}
-    known |= {"about": about, "polarity": polarity, "content": f"{polarity} {about}"}
-    assert [note["polarity"] for note in turned_round(message, [], [known])] == ([now] if now else [])
-
-
-def test_what_else_a_message_says_is_kept_beside_a_change_of_mind():
-    known = {**dict.fromkeys(Memory.__annotations__, ""), "id": "m", "section": "preferences", "pinned": 0}
-    known |= {"about": "opera", "polarity": "like", "content": "I like opera"}
-    noted = by_rules("My name is Dana. I've had enough of opera.", [], [known])["noted"]
-    assert {note["section"] for note in noted} == {"preferences", "name"}
 
 
 def test_forgetting_is_asked_of_nobody(bench, server):

@@ -15,7 +15,7 @@ from tests.servers.roles import passages, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.report_writer import Draft, abstract_by_model, outlined_by_model, section_by_model
-from workbench.language.quoting import renumbered
+from workbench.language.citing import renumbered
 from workbench.language.support import misquoted, statements
 from workbench.models.chat import close_chat_model, open_chat_model
 from workbench.ports import Context

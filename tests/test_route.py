@@ -8,7 +8,7 @@ import pytest
 
 from tests.shelf import shelf
 from workbench.errors import UnknownKnowledge
-from workbench.graphs.route import build_router, decide, is_smalltalk, make_worker_name, parse_worker_name
+from workbench.graphs.route import build_router, decide, is_small_talk, make_worker_name, parse_worker_name
 
 __all__ = ["shelf"]
 
@@ -32,7 +32,7 @@ SMALLTALK = """
 
 @pytest.mark.parametrize("message", [line.strip() for line in SMALLTALK.strip().splitlines()])
 def test_smalltalk(message: str) -> None:
-    assert is_smalltalk(message)
+    assert is_small_talk(message)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_smalltalk(message: str) -> None:
     ["Hello, who directed Inception?", "你好，推荐一部电影", "Who is Ang Lee?", "再推荐几部", "", "谢谢你能来"],
 )
 def test_not_smalltalk(message: str) -> None:
-    assert not is_smalltalk(message)
+    assert not is_small_talk(message)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.storm import ledger
 from tests.storm.scenarios import ADDINGS, KEEPINGS, QUESTIONS, TALKS, Talk
 from tests.storm.storm import Storm
 from tests.storm.trial import talked
-from workbench.language.summarizing import summarized
+from workbench.language.summarizing import summarize
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_the_harness_sees_what_is_wrong_with_a_conversation():
         for n in range(1, 10)
         for role, text in (("user", short.message(n)), ("assistant", "So."))
     ]
-    summary = summarized([{"role": row[0], "content": row[1]} for row in rows[:12]]).dumps()
+    summary = summarize([{"role": row[0], "content": row[1]} for row in rows[:12]], ["I like shelf 1"])
     notes = [(f"I like shelf {n}",) for n in range(1, 10) if n % 3]
     episodes = [(f"{n} user", f"{n} assistant") for n in range(1, 10)]
     well = {"messages": rows, "episodes": episodes, "memories": notes, "bare": 0, "summaries": [(summary, 12, "rules")]}
@@ -57,7 +57,7 @@ def test_the_harness_sees_what_is_wrong_with_a_conversation():
         ("memories", [*notes, notes[0]], "7 notes"),
         ("bare", 2, "2 episodes have no vector"),
         ("summaries", [(summary, 4, "rules")], "covers 4 of 18"),
-        ("summaries", [(summarized([{"role": "user", "content": "I am a baker."}]).dumps(), 12, "rules")], "a baker"),
+        ("summaries", [("The person: I am a baker", 12, "rules")], "a baker"),
     ):
         assert fault in talked(short, {**well, part: value})[0]
 

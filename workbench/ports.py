@@ -43,7 +43,6 @@ from workbench.state import (
     Shared,
     Sort,
     SubStep,
-    TimedFact,
     Titled,
     Wanted,
 )
@@ -78,7 +77,6 @@ __all__ = [
     "Tool",
     "ToolLog",
     "ToolOutput",
-    "TypedGraph",
     "Wanted",
     "Ways",
 ]
@@ -107,22 +105,6 @@ class Ways(Protocol):
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The terms of each passage and its titles, without endings (``text.stem``)."""
-
-
-class TypedGraph(Protocol):
-    """The relations of a knowledge base by their types: which there are, and where they lead."""
-
-    def kinds(self) -> list[RelationKind]:
-        """Every type of relation with the types of its ends, sorted."""
-
-    def readings(self, text: str) -> list[Mention]:
-        """Every known name at every place of a text, and everybody who bears it; nothing is chosen."""
-
-    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
-        """``(type, whether they leave it, how many)`` of the relations of an entity, sorted."""
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
 
 
 class Enricher(Protocol):
@@ -187,10 +169,6 @@ class KnowledgeBase(Protocol):
     @property
     def ways(self) -> Ways:
         """The ways from passage to passage."""
-
-    @property
-    def typed(self) -> TypedGraph:
-        """Its relations by their types."""
 
     @property
     def enricher(self) -> Enricher | None:
@@ -282,24 +260,14 @@ class KnowledgeBase(Protocol):
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
 
+    def relation_kinds(self) -> list[RelationKind]:
+        """Return every type of relation with the types of its ends, sorted."""
+
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""
 
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """The communities in which one of these entities is, by id."""
-
-    @property
-    def superseding(self) -> bool:
-        """Whether a question is asked as of today where nothing else is said: much of it was superseded."""
-
-    def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
-        """What documents say of one time, as of a date and as known on one, by subject, attribute and time."""
-
-    def facts_about(self, query: str) -> list[TimedFact]:
-        """The facts that a question asks for; those that hold, where any do."""
-
-    def document_times(self) -> Mapping[str, Any]:
-        """``(valid_from, valid_to, known_since)`` of each document, by id."""
 
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
@@ -417,10 +385,10 @@ class Remembering(Protocol):
     """What nodes need of what is remembered of a person and of a conversation."""
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
-        """What there is for a message: ``memories``, ``summary`` (a row, or None), ``episodes`` and ``opening``.
+        """What there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
 
-        ``episodes`` are earlier exchanges with their ``similarity``, best first; ``opening`` the first messages of the
-        conversation; ``note`` says what failed, so that the window has to do.
+        ``episodes`` are earlier exchanges with their ``similarity``, best first; ``note`` says what failed, so that
+        the window has to do.
         """
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
@@ -435,7 +403,7 @@ class NoMemory:
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """Nothing."""
-        return {"memories": [], "summary": None, "episodes": [], "opening": [], "note": ""}
+        return {"memories": [], "summary": None, "episodes": [], "note": ""}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Nowhere."""

@@ -89,7 +89,7 @@ async def retrieval() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]]:
                 "reason": "asked for",
                 "worker_name": worker,
                 "media_type_hint": "",
-                **read_question(given["query"], ports.bases([kb])),
+                **read_question(given["query"], ports.bases([kb]), ports.today),
             }
             filled = {"review": [], "thresholds": {}, "iteration": 1, "session_id": thread, "debug": False}
             return {**filled, "route_decision": decision, "kb_prefixes": [kb], "run_id": thread, **given}

@@ -383,9 +383,9 @@ class Workbench:
             user: whose conversation.
             worker: ``kb:agent:mode``, which then decides how is searched.
             thresholds: ``min_evidence`` and ``min_top_score`` in place of the intent's.
-            as_of: the date at which what is answered is to hold, as "2003" or "2003-05-01"; nothing later is seen. ""
-                takes it from the question ("as of 2003", 截至2003年), else today where facts were superseded, else off.
-            known: the date by which it is to have been known: later documents are not seen.
+            as_of: the date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else
+                a later date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003").
+            known: the date by which documents are to have been known, by their ``known_since``.
             reviewer: answers at the review points in place of a person.
             decisions: recorded answers, given in their order; after the last one the run waits for a person.
             models: a chat model for each role that is to have another than the settings say, by its name or as a
@@ -412,7 +412,7 @@ class Workbench:
             worker=worker,
             thresholds=thresholds,
             known=self.knowledge.names(),
-            times=(as_of, known),
+            dates=(as_of, known),
             incognito=incognito,
             debug=debug,
             points=REVIEW_POINTS if report is None else REPORT_POINTS,
@@ -906,13 +906,14 @@ class Workbench:
         from workbench.graphs.remember import RULES, bring_up  # it brings LangGraph
 
         driver = self._work.driver(run_id)
-        conversation_id = driver.runs.get(run_id)["conversation_id"]
+        row = driver.runs.get(run_id)
+        conversation_id = row["conversation_id"]
         with suppress(ModelError):  # it is tried again with the next exchange
             await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
         ports = self._ports(driver)
         async with self._summing:
             begun = time.perf_counter()
-            author = await bring_up(ports, driver.conversations, conversation_id)
+            author = await bring_up(ports, driver.conversations, conversation_id, row["user_id"])
             if author:  # it was due
                 self._observers.took("summary_generation", time.perf_counter() - begun)
             if author == RULES and "summarizer" in ports.models:

@@ -25,23 +25,6 @@ class Passage(TypedDict):
     url: str
     licence: str
     fields: dict[str, Any]
-    times: NotRequired[dict[str, Any]]
-    """Of a base that is seen as of a date: ``valid_from``, ``valid_to``, ``known_since``, and sentences ``ended``."""
-
-
-class TimedFact(TypedDict):
-    """What a document says of one time: ISO dates of their own precision, "" where open; ``valid_to`` is exclusive."""
-
-    subject: str
-    attribute: str
-    value: str
-    sentence: str
-    valid_from: str
-    valid_to: str
-    known_since: str
-    doc_id: str
-    chunk_id: str
-    holds: bool
 
 
 class Entity(TypedDict):
@@ -186,6 +169,13 @@ class Sort(TypedDict):
     descending: bool
 
 
+class Total(TypedDict):
+    """A figure that is computed over a number field of the documents that hold."""
+
+    field: str
+    function: Literal["sum", "mean"]
+
+
 class NameRead(TypedDict):
     """A name in a question: ``question[start:end]``, with its quotation marks if it has some.
 
@@ -217,12 +207,12 @@ class Question(TypedDict):
         limit: how many are asked for, or None; 1 for a superlative.
         count: whether it asks how many documents there are.
         group: the field by which they are counted, or "".
+        total: the sum or mean that is asked for, or None.
         fields: the fields whose values are asked for, in the order of the question.
         words: content words that are neither names, conditions nor words of asking; in order, as written.
         date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".
         understood: how it was read, one sentence per part, in the language of the question.
         not_applied: conditions it states that no typed field can hold; they are searched as words.
-        open: what decides the answer and is left open, one sentence per reading; empty for a clear question.
     """
 
     text: str
@@ -235,12 +225,12 @@ class Question(TypedDict):
     limit: int | None
     count: bool
     group: str
+    total: Total | None
     fields: list[str]
     words: list[str]
     date_asked: str
     understood: list[str]
     not_applied: list[str]
-    open: list[str]
 
 
 class ExtractedEntities(TypedDict):
@@ -484,8 +474,8 @@ class Clarification(TypedDict):
     """Something that a question leaves open.
 
     Attributes:
-        question_id: ``name:…``, ``time`` or ``scope``.
-        kind: what is open: whom a name means, of which time, or of what.
+        question_id: ``name:…`` or ``scope``.
+        kind: what is open: whom a name means, or which subject; ``model`` where a model asks.
         question: as a person is asked.
         options: what may be answered, the likeliest first; empty where anything may.
         assumed: what is assumed where nobody answers.
@@ -494,7 +484,7 @@ class Clarification(TypedDict):
     """
 
     question_id: str
-    kind: Literal["name", "time", "scope", "model"]
+    kind: Literal["name", "scope", "model"]
     question: str
     options: list[str]
     assumed: str
@@ -540,6 +530,7 @@ class StepTask(TypedDict):
     remaining_s: float
     sources: dict[str, str]
     upstream: dict[str, str]
+    dates: list[str]
     tried: NotRequired[list[str]]
     wave: NotRequired[list[dict[str, Any]]]
     total: NotRequired[int]
@@ -579,17 +570,17 @@ class Noted(TypedDict):
 
 
 class Asked(TypedDict):
-    """That a message asks what was said before.
+    """A question that memory answers: of the conversation, or of what is noted of the person.
 
     Attributes:
-        about: of what; "" of anything.
+        about: its subject; "" of anything.
         whose: ``user`` or ``assistant``, whoever said it; "" for either.
-        which: ``first``, ``last``, a number, or "".
+        notes: ids of the memories that answer; None where the conversation is asked.
     """
 
     about: str
     whose: str
-    which: str
+    notes: list[str] | None
 
 
 class Obeyed(TypedDict):
@@ -619,6 +610,7 @@ class Remembered(TypedDict):
 class RetrievalState(TypedDict, total=False):
     """The child graph: what it needs, what it gives, what it carries between its nodes."""
 
+    message: str
     query: str
     kb_prefix: str
     kb_prefixes: list[str]
@@ -636,6 +628,7 @@ class RetrievalState(TypedDict, total=False):
 
     review: list[str]
     thresholds: dict[str, float]
+    dates: list[str]
     needs: dict[str, str]
     report: dict[str, Any]
     known: list[dict[str, Any]]
@@ -665,7 +658,6 @@ class RetrievalState(TypedDict, total=False):
 class ConversationState(RetrievalState, total=False):
     """The parent graph: the child's keys under the same names, and its own."""
 
-    message: str
     requested_kb_prefixes: list[str]
     use_retrieval: bool
     answerer: str
@@ -674,7 +666,6 @@ class ConversationState(RetrievalState, total=False):
     conversation_summary: str
     episodic_memory: list[dict[str, Any]]
     recalled_episodes: list[dict[str, Any]]
-    opening: list[Message]
     remembered: list[Remembered]
     recalls: Asked | None
     to_search: str
@@ -682,6 +673,7 @@ class ConversationState(RetrievalState, total=False):
     outline: ReportOutline
     sections: Annotated[list[SectionContent], keyed("section_id")]
     answer: str
+    answer_kind: str
     citations: list[Citation]
     support: list[Supported]
     error: str | None

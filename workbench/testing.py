@@ -35,7 +35,7 @@ from workbench.ports import (
 )
 from workbench.records.store import RunStore
 from workbench.settings import Settings
-from workbench.state import Condition, RouteDecision, Sort, TimedFact
+from workbench.state import Condition, RouteDecision, Sort
 from workbench.text import fold, sentences, stem, terms
 from workbench.tools.registry import ToolRegistry
 
@@ -76,7 +76,6 @@ class MemoryKnowledge:
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
         self.ways = MemoryWays(self._texts)
-        self.typed = MemoryTyped()
         self.enricher: Enricher | None = None
 
     def warm(self) -> None:
@@ -192,6 +191,10 @@ class MemoryKnowledge:
         """No mentions."""
         return []
 
+    def relation_kinds(self) -> list[RelationKind]:
+        """No relations."""
+        return []
+
     def communities(self) -> list[Community]:
         """No communities."""
         return []
@@ -200,45 +203,11 @@ class MemoryKnowledge:
         """No communities."""
         return []
 
-    superseding = False
-
-    def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
-        """No facts with times."""
-        return []
-
-    def facts_about(self, query: str) -> list[TimedFact]:
-        """None."""
-        return []
-
-    def document_times(self) -> dict[str, Any]:
-        """No times."""
-        return {}
-
     def graph(self) -> networkx.MultiDiGraph:
         """An empty graph."""
         import networkx
 
         return networkx.MultiDiGraph()
-
-
-class MemoryTyped:
-    """No relations."""
-
-    def kinds(self) -> list[RelationKind]:
-        """None."""
-        return []
-
-    def readings(self, text: str) -> list[Mention]:
-        """No known names."""
-        return []
-
-    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
-        """No relations."""
-        return []
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """No relations."""
-        return []
 
 
 class MemoryWays:

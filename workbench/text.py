@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.numerals import UNIT
+
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
@@ -210,14 +212,17 @@ MONTHS = (
     "december",
 )
 _MONTHS = [month[:3] for month in MONTHS]
-_NAMES = "|".join([*MONTHS, "sept", *_MONTHS])
-_YEAR = r"(?:1[5-9]|20)\d\d"
+MONTH_NAMES = "|".join([*MONTHS, "sept", *_MONTHS])
+YEAR = r"(?:1[5-9]|20)\d\d"
 _WRITTEN = [
-    rf"(?<!\d)(?P<y>{_YEAR})(?P<m>[01]\d)(?P<d>[0-3]\d)(?!\d)",
-    rf"(?<!\d)(?P<y>{_YEAR})([-/.])(?P<m>[01]?\d)\2(?P<d>[0-3]?\d)(?!\d)",
-    rf"(?:(?P<y>{_YEAR})年)?(?P<m>[01]?\d)月(?P<d>[0-3]?\d)[日号號]",
-    rf"\b(?P<d>[0-3]?\d)(?:st|nd|rd|th)?(?: of)? (?P<m>{_NAMES})\b\.?(?:,? (?P<y>{_YEAR})\b)?",
-    rf"\b(?P<m>{_NAMES})\.? (?P<d>[0-3]?\d)(?:st|nd|rd|th)?\b(?:,? (?P<y>{_YEAR})\b)?",
+    rf"(?<!\d)(?P<y>{YEAR})(?P<m>[01]\d)(?P<d>[0-3]\d)(?!\d)",
+    rf"(?<!\d)(?P<y>{YEAR})([-/.])(?P<m>[01]?\d)\2(?P<d>[0-3]?\d)(?!\d)",
+    rf"(?<![\d./-])(?P<d>1[3-9]|2\d|3[01])([./-])(?P<m>[01]?\d)\2(?P<y>{YEAR})(?!\d)",
+    rf"(?<![\d./-])(?P<m>[01]?\d)([/-])(?P<d>1[3-9]|2\d|3[01])\2(?P<y>{YEAR})(?!\d)",
+    rf"(?<![\d./-])(?P<d>[0-3]?\d)\.(?P<m>[01]?\d)\.(?P<y>{YEAR})(?!\d)",
+    rf"(?:(?P<y>{YEAR})年)?(?P<m>[01]?\d)月(?P<d>[0-3]?\d)[日号號]",
+    rf"\b(?P<d>[0-3]?\d)(?:st|nd|rd|th)?(?: of)? (?P<m>{MONTH_NAMES})\b\.?(?:,? (?P<y>{YEAR})\b)?",
+    rf"\b(?P<m>{MONTH_NAMES})\.? (?P<d>[0-3]?\d)(?:st|nd|rd|th)?\b(?:,? (?P<y>{YEAR})\b)?",
 ]
 _PATTERNS = [re.compile(pattern, re.I) for pattern in _WRITTEN]
 _LONGEST = 40
@@ -263,14 +268,15 @@ def days(text: str) -> list[tuple[int, int, Day]]:
     found: list[tuple[int, int, Day]] = []
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            day = Day(int(match["y"] or 0), _month(match["m"]), int(match["d"]))
+            day = Day(int(match["y"] or 0), month_number(match["m"]), int(match["d"]))
             free = all(match.end() <= start or end <= match.start() for start, end, _ in found)
             if free and 1 <= day.month <= 12 and 1 <= day.day <= _LENGTHS[day.month - 1]:
                 found.append((match.start(), match.end(), day))
     return sorted(found)
 
 
-def _month(written: str) -> int:
+def month_number(written: str) -> int:
+    """Return the number of a month from its name or digits."""
     return int(written) if written.isdecimal() else _MONTHS.index(fold(written)[:3]) + 1
 
 
@@ -285,15 +291,18 @@ def day_of(value: str) -> Day | None:
     return found[0][2] if len(found) == 1 and len(value) <= _LONGEST else None
 
 
-_YEAR_ALONE = re.compile(rf"({_YEAR})\s*年?")
+_YEAR_ALONE = re.compile(rf"({YEAR})\s*年?")
 _MONTH_ALONE = [
-    re.compile(rf"(?<!\d)(?P<y>{_YEAR})(?:[-/.]|年\s*)(?P<m>0?[1-9]|1[0-2])(?!\d)\s*月?"),
-    re.compile(rf"(?P<m>{_NAMES})\.?,? (?P<y>{_YEAR})", re.I),
+    re.compile(rf"(?<!\d)(?P<y>{YEAR})(?:[-/.]|年\s*)(?P<m>0?[1-9]|1[0-2])(?!\d)\s*月?"),
+    re.compile(rf"(?<![a-z])(?P<m>{MONTH_NAMES})\.?,?(?: of)? (?P<y>{YEAR})\b", re.I),
 ]
 
 _YEAR_WITHIN = re.compile(
-    rf"(?<![\d.,$€£¥#-])(?<!\d[–—~])(?P<y>{_YEAR})(?:\s*年(?!代)|(?![\d年.,]\d|\d|['’]?s\b|%|\s*(?:people|EUR|km|[人元万米个册家])))"
-    rf"|(?<=\d{{4}}[-–—~])(?P<z>{_YEAR})年?(?!\d)"
+    r"(?<!more than )(?<!less than )(?<!fewer than )(?<!greater than )(?<!over )(?<!under )(?<!at least )"
+    r"(?<!at most )(?<!exactly )(?<![超不]过)(?<!至[少多])(?<!不到)(?<![大小多少高低]于)"
+    rf"(?<![\d.,$€£¥#-])(?<!\d[–—~])(?P<y>{YEAR})"
+    rf"(?:\s*年(?!代)|(?![\d年.,]\d|\d|['’]?s\b|\s*(?:(?i:{UNIT})|[万个册家])))"
+    rf"|(?<=\d{{4}}[-–—~])(?P<z>{YEAR})年?(?!\d)"
 )
 _ZH_YEAR = re.compile("[一二][〇零○一二三四五六七八九]{3}(?=年)")
 _ZH_DIGITS = str.maketrans("〇零○一二三四五六七八九", "000123456789")
@@ -311,7 +320,7 @@ def dates(text: str) -> list[tuple[int, int, str]]:
         for match in pattern.finditer(text):
             if all(match.end() <= start or end <= match.start() for start, end, _ in found):
                 said = match.groupdict()
-                month = f"-{_month(said['m']):02}" if "m" in said else ""
+                month = f"-{month_number(said['m']):02}" if "m" in said else ""
                 found.append((*match.span(), f"{said['y'] or said['z']}{month}"))
     return sorted(found)
 
@@ -331,7 +340,7 @@ def iso(value: object) -> str:
         return match[1]
     for pattern in _MONTH_ALONE:
         if match := pattern.fullmatch(text):
-            return f"{match['y']}-{_month(match['m']):02}"
+            return f"{match['y']}-{month_number(match['m']):02}"
     day = day_of(text)
     return f"{day.year}-{day.month:02}-{day.day:02}" if day and day.year and _is_date(text) else ""
 

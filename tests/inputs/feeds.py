@@ -23,7 +23,7 @@ from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.knowledge.library import check_name
 from workbench.knowledge.reading import corpus
-from workbench.language.reading import read
+from workbench.language.question import read
 from workbench.plans import Plan
 from workbench.session import Workbench
 from workbench.settings import Settings

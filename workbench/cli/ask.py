@@ -319,9 +319,7 @@ class Points(click.ParamType):
 )
 @click.option("--session", type=Text(), help="The conversation that this goes on.  [default: a new one]")
 @click.option("--user", type=Text(), default="default", show_default=True, help="Whose conversation.")
-@click.option(
-    "--as-of", type=Text(), metavar="DATE", help="What held then: a year, month or day; nothing later is seen."
-)
+@click.option("--as-of", type=Text(), metavar="DATE", help="Only documents that held then: a year, month or day.")
 @click.option("--known", type=Text(), metavar="DATE", help="Only what was known by then.")
 @click.option("--stream/--no-stream", default=None, help="Write the answer while it comes.  [default: on a terminal]")
 @click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, all=rules: who does what.")

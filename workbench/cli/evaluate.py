@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, reduce
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -162,25 +161,6 @@ def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, *
 
 @evaluate.command()
 @_set
-@_tools
-@click.option(
-    "--topic",
-    type=click.Choice(["asked", "given"]),
-    default="asked",
-    show_default=True,
-    help="Whether a tool is told the name that the question is about.",
-)
-@paged
-def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
-    """How often the first answer over a graph of triples is right, and how good the list is, by hops."""
-    from workbench.evaluating.bench import eval_kbqa
-    from workbench.evaluating.kbqa import table_text
-
-    _measured(page, eval_kbqa, kb, file, options, table_text)
-
-
-@evaluate.command()
-@_set
 @click.option("--judge", "judges", type=Text(), multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
 @click.option("--pair-judge", "pair_judges", type=Text(), multiple=True, help="Says whose answers are better.")
 @click.option("--label", type=click.IntRange(min=0), default=0, help="Put the answers to so many before a person.")
@@ -233,28 +213,19 @@ def corrected(page: Page, table: Path) -> None:
 
 
 @evaluate.command()
-@click.option("--conversations", type=FILE, help="JSON Lines: turns, or sessions of `Name: message`.")
-@click.option("--questions", "file", type=FILE, help="JSON Lines: id, question, gold, and perhaps conv.")
+@click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
+@click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, gold, and perhaps conv.")
 @click.option("--k", "cuts", type=Cuts(), default="5,10,25", show_default=True, help="Where rankings are cut.")
 @click.option(
     "--errata", type=FILE, help="Questions whose key is wrong, an id a line: all is counted without them too."
 )
-@click.option("--card", is_flag=True, help="The lifecycle card, of conversations that are drawn: needs no files.")
 @_some
 @paged
-def memory(page: Page, conversations: Path | None, file: Path | None, card: bool, where: Any, **options: Any) -> None:
+def memory(page: Page, conversations: Path, file: Path, where: Any, **options: Any) -> None:
     """How well earlier turns are recalled: by the last ones, a summary, BM25, vectors, both fused, and by Workbench.
 
     By turn and by session; only the words of a question and its `conv` are read when it is asked. Needs no workspace.
-
-    With --card: retention over 100 turns, update, contradiction, abstention, forgetting, scope and freshness, and what
-    summaries keep, in English and Chinese; who judges is the construction.
     """
-    if card:
-        _lifecycle_card(page)
-        return
-    if conversations is None or file is None:
-        raise click.UsageError("Name --conversations FILE and --questions FILE; or ask for the --card.")
     from workbench.evaluating.memory import eval_memory, table_text
     from workbench.settings import Settings
 
@@ -264,21 +235,6 @@ def memory(page: Page, conversations: Path | None, file: Path | None, card: bool
         page.result(table)
     else:
         click.echo(table_text(table, options["cuts"]))
-
-
-def _lifecycle_card(page: Page) -> None:
-    """Measured in a workspace of its own, which is gone afterwards."""
-    from workbench.evaluating.lifecycle import card_text, lifecycle
-    from workbench.maintenance.forgetting import forget
-    from workbench.session import Workbench
-
-    own: dict[str, Any] = {"memory_core": True, "postgres_dsn": "", "postgres_host": "", "metrics": ""}
-    with TemporaryDirectory() as folder, _progress(page, 8) as told, Workbench.open(folder, **own) as wb:
-        made = lifecycle(wb, forget, told=told)
-    if page.as_json:
-        page.result(made)
-    else:
-        click.echo(card_text(made))
 
 
 def _measured(

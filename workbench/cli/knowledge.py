@@ -174,32 +174,27 @@ def inspect(page: Page, name: str) -> None:
 
 @kb.command()
 @click.argument("name", type=Text())
-@click.option("--as-of", type=Text(), default="", metavar="DATE", help="What is told by then, and what had ended.")
+@click.option("--as-of", type=Text(), default="", metavar="DATE", help="Only documents that hold on that date.")
 @click.option("--known", type=Text(), default="", metavar="DATE", help="Only what was known by then.")
-@click.option("--contradictions", is_flag=True, help="Only facts that say different things of one time.")
 @paged
-def facts(page: Page, name: str, as_of: str, known: str, contradictions: bool) -> None:
-    """List the facts of NAME that have times, by source and time."""
+def facts(page: Page, name: str, as_of: str, known: str) -> None:
+    """List what the typed fields of the documents of NAME say, with the dates of each document."""
     from rich.text import Text as RichText
 
-    from workbench.runs.fork import times_of
+    from workbench.knowledge.dated import typed_facts
+    from workbench.runs.fork import dates_of
 
     with page.open() as wb:
-        dates, base = times_of(as_of, known).get("times", ["", ""]), wb.knowledge.get(name)
-        found = base.facts(*dates)
-        if contradictions:
-            found = [fact for group in base.contradictions(*dates) for fact in group]
+        found = typed_facts(wb.knowledge.get(name), dates_of(as_of, known).get("dates", ["", ""]))
     if page.as_json:
         page.result({"facts": found})
         return
     listed = table()
-    columns = ("subject", "attribute", "value", "valid_from", "valid_to", "known_since", "chunk_id")
+    columns = ("document", "field", "value", "valid_from", "valid_to", "known_since")
     for column in columns:
         listed.add_column(column)
     for fact in found:
-        listed.add_row(
-            *(RichText(visible(dict(fact)[column])) for column in columns), style="" if fact["holds"] else "dim"
-        )
+        listed.add_row(*(RichText(visible(fact[column])) for column in columns))
     page.out.print(listed)
 
 

@@ -1,1 +1,1 @@
-"""Measuring: answers to a table of questions, rankings of a set with gold documents, answers over triples."""
+"""Measuring: answers to a table of questions, and rankings of a set with gold documents."""

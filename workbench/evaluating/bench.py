@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.evaluating import calibration, kbqa, reflection, retrieval
+from workbench.evaluating import calibration, reflection, retrieval
 from workbench.evaluating.asking import Measured, Told
 from workbench.evaluating.rankings import BASELINES, WITHOUT, Found, Ranker, Row, changed, chosen, ranker, read_rows
 from workbench.evaluating.retrieval import CUTS, Measure, rankers_of
@@ -112,7 +112,6 @@ def _measured(
 
 
 eval_retrieval = partial(_measured, retrieval.measure)
-eval_kbqa = partial(_measured, kbqa.measure)
 
 
 def eval_reflection(bench: Bench, kb: str, questions: Path, *, decided: bool = False, **options: Any) -> dict[str, Any]:

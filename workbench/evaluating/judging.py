@@ -28,7 +28,7 @@ from importlib.resources import files
 from itertools import zip_longest
 from typing import Any, TypedDict
 
-from workbench.language.amounts import whole
+from workbench.numerals import whole
 from workbench.text import CJK, fold, sentences
 
 Gold = Mapping[str, Any]

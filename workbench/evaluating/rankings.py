@@ -29,7 +29,6 @@ from workbench.ports import (
     Relation,
     Shared,
     Titled,
-    TypedGraph,
     Ways,
 )
 from workbench.state import Condition, Sort
@@ -169,7 +168,6 @@ class Narrowed:
     def __init__(self, whole: KnowledgeBase, documents: Collection[str]):
         self.name, self._whole, self._documents = whole.name, whole, frozenset(documents)
         self._passages = frozenset(p["chunk_id"] for p in whole.passages_of(sorted(self._documents)))
-        self.typed = NarrowedTyped(whole.typed, self._passages)
         self.ways = NarrowedWays(whole.ways, self._documents, self._passages)
 
     def __getattr__(self, name: str) -> Any:
@@ -253,20 +251,6 @@ def _until_enough(find: Callable[[int], list[T]], holds: Callable[[T], bool], mo
         if len(kept) >= most or len(found) < wanted:
             return kept[:most]
         wanted *= 4
-
-
-class NarrowedTyped:
-    """``TypedGraph`` of what these passages state; names and types are those of the whole base."""
-
-    def __init__(self, whole: TypedGraph, passages: Collection[str]):
-        self._whole, self._passages = whole, passages
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """The relations that these passages state."""
-        return [r for r in self._whole.follow(entity_ids, relation, forward) if r["chunk_id"] in self._passages]
 
 
 class NarrowedWays:

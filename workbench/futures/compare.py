@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
-from workbench.language.quoting import marked_sentences
+from workbench.language.citing import marked_sentences
 from workbench.plans import ENDED_WELL, last_records
 from workbench.records.figures import Identity, figures, identity
 from workbench.records.prompts import Prompt

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
-from workbench.language.quoting import marked_sentences
+from workbench.language.citing import marked_sentences
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import Effect

@@ -83,7 +83,7 @@ class RetrieveAgent:
             method="override",
             reason=f"worker {self.worker_name}",
             worker_name=self.worker_name,
-            **read_question(query, self._context.bases([kb])),
+            **read_question(query, self._context.bases([kb]), self._context.today),
         )
         return RetrievalState(
             run_id=run_id,

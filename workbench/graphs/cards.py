@@ -57,7 +57,7 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
             f"{counts[name]:,} {name}" for name in ("documents", "passages", "entities") if name in counts
         )
         fields = [_field(field) for field in base.schema()]
-        kinds = sorted(base.typed.kinds(), key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
+        kinds = sorted(base.relation_kinds(), key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
         relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
         titles = [*map(_short, base.notable(_TITLES))]
         lines = [f"{base.name}: {sizes}"]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.roles import numbered, say
-from workbench.language.quoting import marked_sentences
+from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import RetrievalResult, Supported
@@ -139,10 +139,9 @@ def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """A piece of evidence as a checker reads it: its title, its text, and the times of facts it was found for."""
-    title, facts = str(result["metadata"].get("title") or ""), result["metadata"].get("facts") or ()
-    times = [f"{result['metadata'].get('as_of', '')} {fact['valid_from']} {fact['valid_to']}" for fact in facts]
-    return "\n".join([" / ".join(_also(title, base)) if title else "", result["evidence"], *times]).strip()
+    """A piece of evidence as a checker reads it: its title and its text."""
+    title = str(result["metadata"].get("title") or "")
+    return "\n".join([" / ".join(_also(title, base)) if title else "", result["evidence"]]).strip()
 
 
 def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:

@@ -122,10 +122,9 @@ def must_ask(asked: Sequence[Clarification], review: Sequence[str], settings: Se
 def _open(state: ConversationState, context: Context, query: str, more: Sequence[str] = ()) -> list[Clarification]:
     """What a query leaves open, by rules."""
     bases = context.bases(state["kb_prefixes"])
-    times = [getattr(base, "as_of", "") for base in bases]
     reading = state["route_decision"].get("question") if query == state["query"] else None
-    reading = reading or read_question(query, bases)["question"]
-    return open_questions(query, reading, bases, [*_given(state), *more], times, context.settings.default_domain)
+    reading = reading or read_question(query, bases, context.today)["question"]
+    return open_questions(query, reading, bases, [*_given(state), *more], context.settings.default_domain)
 
 
 def _given(state: ConversationState) -> list[str]:
@@ -164,7 +163,7 @@ async def _of_model(state: ConversationState, context: Context, found: Sequence[
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "corpus": card(context.bases(state["kb_prefixes"])),
-        "reading": json.dumps(decision.get("reading", {}), ensure_ascii=False),
+        "reading": json.dumps(decision.get("question", {}), ensure_ascii=False),
         "known": "\n".join(f"- {line}" for line in [*_given(state), *(one["question"] for one in found)]) or NONE,
         "most": str(MOST_OF_MODEL),
     }

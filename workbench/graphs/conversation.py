@@ -28,7 +28,7 @@ from workbench.graphs.route import (
     Route,
     build_router,
     decide,
-    is_smalltalk,
+    is_small_talk,
     parse_worker_name,
     read_question,
     stored_worker,
@@ -68,6 +68,7 @@ RESULT_KEYS = (
     "runs",
     "stop_reason",
     "answer",
+    "answer_kind",
     "citations",
     "support",
     "partial",
@@ -145,6 +146,7 @@ def initial_state(
         given_plan=options.get("plan"),
         without=options.get("without", {}),
         thresholds=dict(options["thresholds"]),
+        dates=list(options.get("dates") or ["", ""]),
         needs=dict(options.get("needs", {})),
         **({"report": dict(options["report"]), "sections": []} if "report" in options else {}),
         incognito=options["incognito"],
@@ -179,7 +181,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         **asked,
     }
     said_before = state.get("recalls") or (state.get("noted") and not state.get("to_search"))
-    if not route.kb_prefixes or is_smalltalk(message) or said_before:
+    if not route.kb_prefixes or is_small_talk(message) or said_before:
         return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))
     await asyncio.gather(*(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes)))
@@ -219,7 +221,7 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     route = Route(state["route_decision"], state["kb_prefixes"])
     unrouted = route.decision["method"] == "default" and context.settings.auto_route
     names = context.knowledge.names() if unrouted else route.kb_prefixes
-    if not names or is_smalltalk(message):
+    if not names or is_small_talk(message):
         return message, route
     query = None
     if history and "follow_up" in context.models:
@@ -228,8 +230,8 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     if query == state["message"]:
         return query, route
     if unrouted:
-        return query, decide(query, [], "", context.knowledge)
-    reading = read_question(query, context.bases(names))
+        return query, decide(query, [], "", context.knowledge, today=context.today)
+    reading = read_question(query, context.bases(names), context.today)
     return query, Route({**route.decision, **reading}, route.kb_prefixes)
 
 

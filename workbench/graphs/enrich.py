@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.knowledge.tmdb import FIELDS
-from workbench.language.judging import judged
+from workbench.language.answer import judge
 from workbench.ports import Context, KnowledgeBase
 from workbench.records.tape import FROM_TAPE, Tape
 from workbench.state import Enrichment, ExecutionRecord, RetrievalResult, RetrievalState
@@ -110,7 +110,7 @@ def lacking(
     """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
     seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["question"]
     evidence = [result for results in found.values() for result in results]
-    judgement = judged(reading, evidence, bases)
+    judgement = judge(reading, evidence, bases)
     lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
     titles = {title for title, field in judgement.missing_fields if _KNOWN_THERE & {field}}
     return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

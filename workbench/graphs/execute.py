@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
 from workbench.events import progress
+from workbench.knowledge.dated import DatedBase, dated, last_day
 from workbench.plans import PlanStep
 from workbench.ports import Context
 from workbench.records.tape import Tape, given_of
@@ -60,7 +61,8 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
 def effect_of(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     """What determines this attempt: the documents, the tool's input and budget, and the calls before it."""
     given = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
-    return {"version": context.knowledge.get(given["kb"]).fingerprint(), "given": given}
+    base = dated(context.knowledge.get(given["kb"]), task["dates"])
+    return {"version": base.fingerprint(), "given": given}
 
 
 def recorded(
@@ -112,7 +114,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     try:
         raw_input = _inputs(task, step, context)
         async with asyncio.timeout(limit):  # `wait_for` loses a cancel that comes with the result
-            output = await _call(step, raw_input, task["kb_prefix"], context, log)
+            output = await _call(step, raw_input, task, context, log)
         status, error = _judged(log.sub_steps)
     except TimeoutError:
         status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
@@ -136,16 +138,23 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     bodies = {i: context.runs.body(task["run_id"], ref) for i, ref in task["sources"].items() if ref}
     outputs = {i: {**body["output"], RESULTS: body["results"]} for i, body in bodies.items()}
     inputs = resolve_input(step, outputs)
+    fields = context.tools[step.tool].input_schema.model_fields
     for name, value in (("top_k", step.budget.top_k), ("timeout_s", step.budget.timeout_s)):
-        if name in context.tools[step.tool].input_schema.model_fields:
+        if name in fields:
             inputs.setdefault(name, value)
+    if task["dates"][0] and "as_of" in fields:
+        inputs.setdefault("as_of", last_day(task["dates"][0]))
     return inputs
 
 
-async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: StepLog) -> BaseModel:
+async def _call(step: PlanStep, inputs: dict[str, Any], task: StepTask, context: Context, log: StepLog) -> BaseModel:
     tool = context.tools[step.tool]
-    knowledge = context.searched.get(inputs.get("kb_prefix") or kb_prefix)
-    return await tool(read_input(tool, inputs), knowledge, log)
+    base = dated(context.searched.get(inputs.get("kb_prefix") or task["kb_prefix"]), task["dates"])
+    output = await tool(read_input(tool, inputs), base, log)
+    if not isinstance(base, DatedBase):
+        return output
+    # a tool comes to documents by more ways than a search: names, links, the graph
+    return output.model_copy(update={"results": [r for r in cast(Any, output).results if not base.hides(r)]})
 
 
 def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:

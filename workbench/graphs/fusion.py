@@ -35,17 +35,20 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from workbench.errors import WorkbenchError, shown
+from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.canvas_question import base_of, question_of
 from workbench.graphs.merge import with_hops
 from workbench.graphs.needs import FIRST, quality_of
+from workbench.knowledge.dated import last_day
 from workbench.ports import Context, KnowledgeBase, Passage
-from workbench.settings import Settings
+from workbench.settings import Settings, default_settings
 from workbench.state import RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
+from workbench.tools.graphiti import Input as FactsInput
+from workbench.tools.graphiti import graphiti
 from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog
 
@@ -67,6 +70,7 @@ class FusionConfig(BaseModel):
     max_retries: int = Field(3, ge=0, le=10)
     top_k: int = Field(10, ge=1, le=1000)
     kb_prefix: str = ""
+    graphiti_endpoint: str = ""
 
 
 class FusionInput(MessagesState, total=False):
@@ -94,8 +98,8 @@ class FusionState(FusionInput, total=False):
     ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question with ``hop`` (``next_hop.Input``), of the same
     again with ``wide``, how many times as many passages; until it has ``ended`` those of the last pass come next.
     ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first, source
-    by source, ``ask`` counting in ``asked``; ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``;
-    ``reranked_results`` is evidence (``RetrievalResult``).
+    by source, ``ask`` counting in ``asked``; a fact of Graphiti has its ``result`` there and is not fused by rank.
+    ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence.
     ``best`` is the best pass so far, which is given at the end; ``best_effort`` says that even it falls short.
     ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
     """
@@ -132,8 +136,30 @@ class Asking(NamedTuple):
 
 
 async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Passages by their place in the knowledge graph."""
-    return await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
+    """Return passages by their place in the knowledge graph, behind them the facts of Graphiti where it is set."""
+    change = await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
+    asking = _asked(state, config, runtime)
+    if not asking.options.graphiti_endpoint or _number(state) > 1:
+        return cast(dict[str, Any], change)
+    try:
+        facts = await _facts(asking, getattr(runtime.context, "settings", None) or default_settings())
+    except ToolError as error:  # the passages of the base do not depend on a server
+        return {**change, "error": str(error)}
+    return {**change, "graph_results": [*change["graph_results"], *facts]}
+
+
+async def _facts(asking: Asking, settings: Settings) -> list[dict[str, Any]]:
+    """Return what Graphiti knows of the question, as of the date that the base is asked."""
+    tool = graphiti(settings.model_copy(update={"graphiti_endpoint": asking.options.graphiti_endpoint}))
+    as_of = getattr(asking.base, "as_of", "")
+    given = {
+        "query": asking.query,
+        "top_k": min(asking.options.top_k, 100),
+        "as_of": last_day(as_of) if as_of else None,
+    }
+    output = cast(Any, await tool(FactsInput.model_validate(given), asking.base, StepLog()))
+    at = {"source": "graphiti", "pass": 1, "ask": 0}
+    return [{**at, "chunk_id": one["source_id"], "score": one["score"], "result": one} for one in output.results]
 
 
 async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -206,7 +232,8 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
     asking = _asked(state, config, runtime)
-    found: list[RetrievalResult] = [] if _number(state) == 1 else list(state["best"]["reranked_results"])
+    facts = [one["result"] for one in state.get("graph_results", []) if "result" in one]
+    found: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
     hops: list[RetrievalResult] = []
     with asking.base.reading():
         for number, ask in _now(state, asking):
@@ -335,6 +362,7 @@ def fusion_options(settings: Settings) -> dict[str, Any]:
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
+        "graphiti_endpoint": settings.graphiti_endpoint,
     }
 
 
@@ -391,7 +419,8 @@ def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., 
         took = {"at": at, "duration_ms": round((clock.monotonic() - began) * 1000, 3)}
         counts = {key: len(value) for key, value in change.items() if key.endswith("_results") and value}
         told = change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}
-        line = {"node": node.__name__, **told, **took}
+        failed = {"error": change.pop("error")} if "error" in change else {}
+        line = {"node": node.__name__, **told, **failed, **took}
         runtime.stream_writer(progress("fusion", **line))
         return {**change, "log": [line], **{names[key]: value for key, value in change.items() if key in names}}
 
@@ -446,6 +475,6 @@ def _hits(state: FusionState, ask: int, first: str = "") -> dict[str, list[tuple
     """The ranking of each source for one thing that was asked, that of ``first`` before the others."""
     found: dict[str, list[tuple[str, float]]] = {first: []} if first else {}
     for one in (*state.get("vector_results", []), *state.get("graph_results", [])):
-        if one["ask"] == ask:
+        if one["ask"] == ask and "result" not in one:
             found.setdefault(one["source"], []).append((one["chunk_id"], one["score"]))
     return found

@@ -5,6 +5,8 @@ Inside a run the graph keeps its checkpoints among the run's, so a run that was 
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any, cast
@@ -66,7 +68,8 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
     asked = {name: value for name, value in tool_input if name in FusionInput.__annotations__}
     options = {name: value for name, value in tool_input if name not in asked}
     config: Any = {"configurable": {**options, "kb_prefix": knowledge.name}}
-    ports = None if _in_run() else cast(Any, _Alone(knowledge))
+    alone, run = cast(Any, _Alone(knowledge)), _context()
+    ports = replace(run, corpora=alone) if run else alone  # the base as of the date that the run asks
     state = await _graph().ainvoke({**asked, "session_id": "", "messages": []}, config, context=ports)
     began = min(datetime.fromisoformat(line["at"]) for line in state["log"])
     for line in state["log"]:
@@ -82,11 +85,12 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
     )
 
 
-def _in_run() -> bool:
-    try:
-        return isinstance(getattr(get_runtime(), "context", None), Context)
-    except RuntimeError:
-        return False
+def _context() -> Context | None:
+    """Return the ports of the run in which this is called."""
+    with suppress(RuntimeError):
+        context = getattr(get_runtime(), "context", None)
+        return context if isinstance(context, Context) else None
+    return None
 
 
 TOOL = FunctionTool(

@@ -6,8 +6,7 @@ It also holds what the writer's prompt is filled in with, and what is said where
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -16,18 +15,17 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
+from workbench.graphs.memory_answer import acknowledge, answer_from_memory
 from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
-from workbench.graphs.said_before import acknowledged, from_conversation
-from workbench.language.judging import judged
-from workbench.language.quoting import cite
-from workbench.language.reading import read
-from workbench.language.writing import Known, write
+from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
+from workbench.language.answer import judge, write
+from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.plans import ENDED_WELL
-from workbench.ports import Context, KnowledgeBase, written
-from workbench.state import Citation, ConversationState, ExecutionRecord, Question, RetrievalResult
-from workbench.text import CJK, clean, language_of, visible
+from workbench.ports import Context, written
+from workbench.state import Citation, ConversationState, ExecutionRecord, RetrievalResult
+from workbench.text import clean, language_of, visible
 
 
 def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
@@ -77,18 +75,20 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
 
 def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
     """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
-    reading = state.get("route_decision", {}).get("question")
-    bases = context.bases(state.get("kb_prefixes") or [])
-    if not reading or not bases or not state.get("use_retrieval", True):
+    question = state.get("route_decision", {}).get("question")
+    bases = dated_bases(context, state) if state.get("kb_prefixes") else []
+    if not question or not bases or not state.get("use_retrieval", True):
         return "无" if zh else "none"
-    of = known(reading, bases)
-    told = [f"{of.documents} 篇文档" if zh else f"{of.documents} documents in all"]
-    if reading["conditions"]:
-        what = "；".join(reading["understood"]) if zh else "; ".join(reading["understood"])
-        told.append(f"{of.total} 篇符合条件（{what}）" if zh else f"{of.total} hold the conditions ({what})")
-    if of.counts:
-        told.append(", ".join(f"{value}: {count}" for value, count in of.counts[:_COUNTS]))
-    return "; ".join(told)
+    documents = sum(base.counts()["documents"] for base in bases)
+    parts = [f"{documents} 篇文档" if zh else f"{documents} documents in all"]
+    if question["conditions"]:
+        holding = sum(len(base.select(question["conditions"])) for base in bases)
+        understood = ("；" if zh else "; ").join(question["understood"])
+        parts.append(f"{holding} 篇符合条件（{understood}）" if zh else f"{holding} hold the conditions ({understood})")
+    if question["group"]:
+        counts = [pair for base in bases for pair in base.tally(question["group"], question["conditions"])]
+        parts.append(", ".join(f"{value}: {count}" for value, count in counts[:_COUNTS]))
+    return "; ".join(parts)
 
 
 _COUNTS = 40
@@ -154,6 +154,7 @@ class Answer(NamedTuple):
 
     text: str
     citations: list[Citation]
+    kind: str = ""
 
 
 async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -176,11 +177,32 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     support = await supported(context, answer.text, found(state), state["message"]) if found(state) else []
     if spoken and support:
         answer = answer._replace(text=with_marks(answer.text, support))
+    if short is None and state.get("use_retrieval", True):
+        answer = answer._replace(text=answer.text + dates_note(state, context))
+    if short is None and state.get("noted") and "writer" not in context.models:
+        note = acknowledge(state["noted"], language_of(state["message"]) == "zh", state.get("user_id") or "default")
+        answer = answer._replace(text=f"{answer.text}\n\n{note}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
     # Documents and models may write what steers a terminal; people print answers.
     change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
+    change |= {"answer_kind": answer.kind}
     return {**change, "generation_ms": spent, "partial": False}
+
+
+def dates_note(state: Mapping[str, Any], context: Context) -> str:
+    """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
+    as_of, known = dates_asked(state)
+    if not as_of and not known:
+        return ""
+    bases = dated_bases(context, state)
+    hidden = sum(len(base.hidden) for base in bases if isinstance(base, DatedBase))
+    if language_of(state["message"]) == "zh":
+        dates = "，".join([*([f"截至 {as_of}"] if as_of else []), *([f"当时已知：{known}"] if known else [])])
+        return f"\n\n（{dates}。按日期略去 {hidden} 篇文档；没有日期的文档都保留。）"
+    dates = ", ".join([*([f"as of {as_of}"] if as_of else []), *([f"known by {known}"] if known else [])])
+    left_out = "1 document is" if hidden == 1 else f"{hidden} documents are"
+    return f"\n\n(Asked {dates}: {left_out} left out by date; documents without a date are kept.)"
 
 
 def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
@@ -192,12 +214,12 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
     if (state.get("report") or {}).get("stopped"):
         return stopped(zh)
     if not state.get("use_retrieval", True):
+        if (noted := state.get("noted")) and not state.get("to_search"):  # no model is left to claim that it is kept
+            return acknowledge(noted, zh, state.get("user_id") or "default")
         if "writer" in context.models:
             return None
         if asked := state.get("recalls"):
-            return from_conversation(asked, state, zh)
-        if (noted := state.get("noted")) and not state.get("to_search"):
-            return acknowledged(noted, zh, state.get("user_id") or "default")
+            return answer_from_memory(asked, state, zh)
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(zh, names, state["message"], example)
@@ -256,48 +278,8 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 
 
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
-    """Write the answer here."""
-    bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
-    older = "question" not in state["route_decision"]  # a run that began in an older version goes on in this one
-    reading = read(state["query"], bases) if older else state["route_decision"]["question"]
-    results = found(state)
-    return Answer(*write(reading, results, judged(reading, results, bases), known(reading, bases)))
-
-
-def known(reading: Question, bases: Sequence[KnowledgeBase]) -> Known:
-    """What the bases say beside the evidence: how many documents hold, counts, who is in which field."""
-    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
-    counts: dict[str, int] = {}
-    by_field: dict[str, dict[str, list[str]]] = {}
-    for base in bases:
-        for value, count in base.tally(reading["group"], reading["conditions"]) if reading["group"] else ():
-            counts[value] = counts.get(value, 0) + count
-        for name in reading["names"]:
-            for field in base.schema() if not name["doc_id"] else ():
-                if field["type"] in ("name", "category"):
-                    held = base.select([{"field": field["name"], "op": "eq", "value": name["name"]}])
-                    if held:
-                        by_field.setdefault(name["name"], {}).setdefault(field["name"], []).extend(held)
-    return Known(
-        schema=schema,
-        nouns=next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}),
-        total=sum(len(base.select(reading["conditions"])) for base in bases) if reading["conditions"] else 0,
-        documents=sum(base.counts()["documents"] for base in bases),
-        counts=sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])),
-        by_field=by_field,
-        called=chinese_names(bases),
-    )
-
-
-def chinese_names(bases: Sequence[KnowledgeBase]) -> Callable[[str], str]:
-    """The Chinese name of a title or a person where a knowledge base has one."""
-
-    @cache
-    def called(name: str) -> str:
-        for base in bases:
-            entity = base.find_entity(name)
-            if entity:
-                return next((alias for alias in entity["aliases"] if CJK.search(alias)), name)
-        return name
-
-    return called
+    """Write the answer without a model."""
+    bases = dated_bases(context, state)
+    question, results = state["route_decision"]["question"], found(state)
+    judgement = judge(question, results, bases, state["message"], state.get("history", []))
+    return Answer(*write(judgement, question, results), judgement.kind)

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workbench.graphs.cards import OF_ALL, card, described, offered, told_steps
 from workbench.graphs.needs import read_needs
-from workbench.graphs.plan import slug, summary
+from workbench.graphs.plan import summary
+from workbench.graphs.recipes import slug
 from workbench.graphs.roles import NONE, left, say, told_history
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase, Tool

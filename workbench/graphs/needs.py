@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from workbench.language.judging import judged
+from workbench.language.answer import Judgement
 from workbench.language.names import together
 from workbench.plans import last_records, written
 from workbench.ports import KnowledgeBase
@@ -171,26 +171,13 @@ Shown = Sequence[tuple[RetrievalResult, str]]
 """Pieces with the sentence of each that is quoted, "" where its fields are shown."""
 
 
-class Judgement(NamedTuple):
-    """The answer that the evidence allows: whether it is one, how surely, and what it shows."""
+def shown_in(judgement: Judgement, evidence: Sequence[RetrievalResult]) -> Shown:
+    """Return what the answer of a judgement shows: sentences that it quotes, and documents whose fields it states."""
+    quotes = [(evidence[quote.sentence.n - 1], quote.text) for quote in judgement.quotes]
+    stated = judgement.kind == "fields" or not quotes
+    documents = [judgement.documents[doc_id] for doc_id in judgement.holding] if stated else []
+    return (*quotes, *((evidence[document.n - 1], "") for document in documents))
 
-    enough: bool
-    probability: float
-    shown: Shown
-    missing_fields: tuple[tuple[str, str], ...] = ()
-
-
-def judge(question: Question, evidence: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Judgement:
-    """Ask the writer's judgement: the one place that knows its shape."""
-    found = judged(question, evidence, bases)
-    quotes = [(evidence[quote.n - 1], quote.text) for quote in found.answers if quote.answers][:QUOTES]
-    documents = [found.documents[i] for i in found.holding] if found.enough or question["fields"] else []
-    fields = [(evidence[one.n - 1], "") for one in documents if one.fields or not quotes]
-    return Judgement(found.enough, found.surest, (*quotes, *fields), found.missing_fields)
-
-
-QUOTES = 4
-"""Sentences that an answer quotes at most."""
 
 # --- The ledger ---
 
@@ -271,7 +258,7 @@ class Ledger(NamedTuple):
 
     def entry(self, need: Need, verdict: str, own: bool) -> Entry:
         """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
-        shown = list(self.judgement.shown)
+        shown = list(shown_in(self.judgement, self.evidence))
         if own:
             shown += [(r, text) for r in first_documents(self.evidence) for text in sentences(r["evidence"])]
         met, by = self._met(need, shown)

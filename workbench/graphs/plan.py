@@ -6,33 +6,17 @@ are then joined by the registered tools that ask for the intent, cut to the most
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from workbench.graphs.multi_hop_plan import (
-    FULL,
-    NAMES,
-    RANK,
-    SHORT,
-    WIDE,
-    Ask,
-    Draft,
-    assumptions,
-    chained,
-    listed,
-    say,
-    typed,
-)
 from workbench.graphs.needs import read_needs
+from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug
 from workbench.graphs.route import parse_worker_name
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.ports import KnowledgeBase, Tool
 from workbench.settings import Settings, default_settings
 from workbench.state import QueryIntent, RouteDecision
-from workbench.text import fold
-from workbench.tools.paths import lead
 from workbench.tools.registry import BUILT_IN
 
 AGENT_TOOLS: dict[str, tuple[str, ...]] = {
@@ -45,7 +29,6 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 
 ONE = "hybrid_search"
 """The whole plan where one step is wanted whatever is asked."""
-PATHS, TEMPORAL = "graph_paths", "temporal_search"
 
 
 class RulePlanner:
@@ -69,12 +52,12 @@ class RulePlanner:
         branches = []
         for base in knowledge:
             ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
-            drafts = _one_step(ask, tool) if tool else [*_drafts(ask, base, tools), *_dated(ask, base, tools)]
+            drafts = _one_step(ask, tool) if tool else drafts_for(ask, base, tools)
             branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
         own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
         steps, left_out = self._number(branches, own)
         if left_out:
-            notes.append(say("left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
+            notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
         return Plan(
             problem_statement=query,
             assumptions=[*assumptions(query, decision, knowledge), *notes],
@@ -125,126 +108,9 @@ class RulePlanner:
         )
 
 
-def _otherwise(ask: Ask) -> list[Draft]:
-    return [Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})]
-
-
-def _qa(ask: Ask) -> list[Draft]:
-    if not ask.names:
-        return _otherwise(ask)
-    about = say("about", ask.query, name=listed(ask.names, ask.query))
-    again = say("fallback", ask.query)
-    return [
-        Draft(slug(ask.names[0]), "hybrid_search", about, {"query": ask.grounded}),
-        Draft(
-            "naive",
-            "naive_search",
-            again,
-            {"query": ask.grounded},
-            SHORT,
-            (0,),
-            condition="if_insufficient",
-        ),
-    ]
-
-
-def _discover(ask: Ask) -> list[Draft]:
-    """Recommend, list, count: candidates, by fields where the question has conditions, then looked at together."""
-    given = ask.selection
-    if given:
-        found = Draft("discover", "discover", say("discover", ask.query), {"query": ask.grounded, **given}, WIDE)
-    else:
-        found = Draft("hybrid", "hybrid_search", say("candidates", ask.query), {"query": ask.grounded})
-    take = {"candidates": (0, "candidates")}
-    together = say("rank", ask.query)
-    return [found, Draft("global", "global_search", together, {"query": ask.grounded}, RANK, take=take)]
-
-
-def _compare(ask: Ask) -> list[Draft]:
-    if not ask.names:
-        return _otherwise(ask)
-    themes = ask.decision["extracted_entities"]["high_level"]
-    sides = [
-        Draft(
-            slug(name),
-            "hybrid_search",
-            say("side", ask.query, name=listed([name], ask.query)),
-            {"query": " ".join([name, *themes])},
-        )
-        for name in ask.names[: max(1, ask.most - 1)]
-    ]
-    together = say("together", ask.query)
-    return [*sides, Draft("naive", "naive_search", together, {"query": ask.grounded}, SHORT, tuple(range(len(sides))))]
-
-
-def _person(ask: Ask) -> list[Draft]:
-    if not ask.names:
-        return _otherwise(ask)
-    name = ask.names[0]
-    return [
-        Draft(slug(name), "local_search", say("who", ask.query, name=name), {"query": name, "entities": [name]}, NAMES),
-        Draft("works", "hybrid_search", say("works", ask.query, name=name), {"query": ask.grounded}, FULL, (0,)),
-    ]
-
-
-RECIPES: dict[QueryIntent, Callable[[Ask], list[Draft]]] = {
-    "qa": _qa,
-    "recommend": _discover,
-    "list": _discover,
-    "compare": _compare,
-    "person": _person,
-    "unknown": _otherwise,
-}
-
-
-def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
-    intent = ask.decision["query_intent"]
-    if ask.selection and intent in ("qa", "unknown"):
-        text = Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})
-        found = Draft(
-            "discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE
-        )
-        return [found, text]
-    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
-
-
-def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
-    """Follow a path of relations when the question is one, of several relations or over triples; else nothing.
-
-    A question that narrows by anything but names, recommends or compares is none.
-    """
-    decision = ask.decision
-    names = {field["name"] for field in base.schema() if field["type"] == "name"}
-    narrowed = {c["field"] for c in decision["filters"] if c["op"] != "eq"} | {
-        c["field"] for c in decision["filters"] if c["field"] not in names
-    }
-    if PATHS not in tools or narrowed or decision["query_intent"] in ("recommend", "compare"):
-        return []
-    way = lead(ask.query, base)
-    if way is None or (len(way.path) == 1 and not way.over_triples):
-        return []
-    path, name = " → ".join(map(str, way.path)), way.topic.entity["name"]
-    again, follow = say("fallback", ask.query), say("path", ask.query, path=path, name=name)
-    paths = Draft("paths", PATHS, follow, {"query": ask.query})
-    unsure = way.asked.read < 1 if typed(base) else not way.over_triples
-    if unsure and (chain := chained(ask, base, tools)):
-        return [*chain, paths]  # it does not take every word, or a model read its relations in texts: both are followed
-    return [
-        paths,
-        Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
-    ]
-
-
-def _dated(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
-    """The facts that are asked for, of a base that is seen as of a date."""
-    if TEMPORAL not in tools or not getattr(base, "as_of", "") or not base.facts_about(ask.query):
-        return []
-    return [Draft("temporal", TEMPORAL, say("search", ask.query), {"query": ask.query})]
-
-
 def _one_step(ask: Ask, tool: str) -> list[Draft]:
     """The plan of an agent that has one tool."""
-    return [Draft(tool.removesuffix("_search"), tool, say("search", ask.query), {"query": ask.grounded})]
+    return [Draft(tool.removesuffix("_search"), tool, say("plan_search", ask.query), {"query": ask.grounded})]
 
 
 def _tool_of(agent_type: str, tools: Mapping[str, Tool], query: str) -> tuple[str, list[str]]:
@@ -253,7 +119,7 @@ def _tool_of(agent_type: str, tools: Mapping[str, Tool], query: str) -> tuple[st
         return "", []
     wanted, *others = AGENT_TOOLS[agent_type]
     tool = next((name for name in (wanted, *others) if name in tools), wanted)
-    return tool, [say("stands_in", query, agent=agent_type, wanted=wanted, tool=tool)] if tool != wanted else []
+    return tool, [say("plan_stands_in", query, agent=agent_type, wanted=wanted, tool=tool)] if tool != wanted else []
 
 
 def _registered(
@@ -267,7 +133,9 @@ def _registered(
         needed = {field for field, info in fields.items() if info.is_required()}
         if intent in tool.intents and "query" in fields and needed <= {"query"}:
             prefix = {"kb_prefix": knowledge[0].name} if len(knowledge) > 1 and "kb_prefix" in fields else {}
-            drafts.append(Draft(slug(name), name, tool.description or say("search", query), {"query": query, **prefix}))
+            drafts.append(
+                Draft(slug(name), name, tool.description or say("plan_search", query), {"query": query, **prefix})
+            )
     return drafts
 
 
@@ -293,17 +161,6 @@ def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision:
         return tuple(names)
     known = {name: [other.name for other in knowledge if other.find_entity(name)] for name in names}
     return tuple(name for name in names if base.name in known[name] or not known[name])
-
-
-def slug(name: str) -> str:
-    """A short ASCII label of a name.
-
-    >>> slug("The Teahouse"), slug("Amélie"), slug("茶馆")
-    ('teahouse', 'amelie', 'name')
-    """
-    words = re.findall(r"[a-z0-9]+", fold(name).replace("'", ""))
-    words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
-    return "_".join(words)[:40].strip("_") or "name"
 
 
 def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ async def _made(state: RetrievalState, context: Context, prefixes: list[str], be
             return made
         if wish := state.get("wish"):  # the rules read it as a part of the question
             query = f"{query} {wish}"
-            decision = {**decision, **read_question(query, context.bases(prefixes))}
+            decision = {**decision, **read_question(query, context.bases(prefixes), context.today)}
     plan = await _by_planner(query, decision, context, prefixes)
     if not refused:
         return plan

@@ -16,9 +16,10 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.remember import TAKEN_BACK, summary_text
+from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
+from workbench.graphs.remember import summary_text
 from workbench.graphs.roles import numbered, say, told_history
-from workbench.language.statements import Statement, asks, names, phrase, read_statements, same_thing
+from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
 from workbench.memory.remembered import Memory, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
@@ -38,8 +39,6 @@ _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
 _EXCERPT = 24
 """Tokens of a message of an earlier exchange."""
-_LONGEST = 500
-"""Characters of a message that may be a change of mind; what is longer is pasted."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -56,7 +55,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
     told = await asyncio.to_thread(
         context.memory.recall,
-        _sought(context, message, history),
+        _sought(context, message),
         user_id=state.get("user_id", ""),
         conversation_id=conversation,
         before=state.get("user_message_id") or None,
@@ -64,8 +63,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     left_out = set(state.get("without", {}).get("memories", []))
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    known = [*(m["content"] for m in memories), *(m["content"] for m in stored)]
-    text = summary_text(told["summary"], message, known)
+    text = summary_text(told["summary"], context.settings.memory_core)
     summary = text if "summary" not in left_out else ""
     parts = assembled({**told, "summary_text": text}, stored, left_out, context, message)
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
@@ -79,20 +77,19 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
         "conversation_summary": summary if ("summary", "summary") in kept else "",
         "episodic_memory": [e for e in told["episodes"] if ("episode", e["id"]) in kept],
         "recalled_episodes": [e for e in told["episodes"] if e["id"] not in left_out],
-        "opening": told["opening"],
         "known": memories,
         "remembered": parts,
         **read,
     }
 
 
-def _sought(context: Context, message: str, history: Sequence[Message]) -> str:
-    """What exchanges are to fit: the message, or what it asks about where it asks what was said before.
+def _sought(context: Context, message: str) -> str:
+    """Return what exchanges are to fit: the message, or what it asks about where it asks what was said before.
 
     By its own words it would fit the earlier questions of that kind best, of whatever they were.
     """
-    asked = by_rules(message, history)["recalls"] if context.settings.memory_core else None
-    return asked["about"] if asked and asked["about"] and not asked["which"] else message
+    asked = question_to_memory(message, []) if context.settings.memory_core else None
+    return asked["about"] if asked and asked["about"] else message
 
 
 def assembled(
@@ -203,115 +200,81 @@ async def noticed(
     """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
-    if gone := taken_back(message, memories):
-        told, ids = [m["content"] for m in gone], [m["id"] for m in gone]
-        content = ("；" if language_of(message) == "zh" else "; ").join(told)
+    if (gone := taken_back(message, memories)) is not None:
+        content = ("；" if language_of(message) == "zh" else "; ").join(m["content"] for m in gone)
+        ids = [m["id"] for m in gone]
         note = Noted(section=TAKEN_BACK, content=content, about="", attribute="", polarity="", replaces=ids)
         return {"noted": [note], "recalls": None, "to_search": ""}
     said = "memory" in context.models and _PERSONAL.search(message)  # a model is not asked about every question
     if said and (read := await _by_model(context, message, history, memories)):
         return read
-    return by_rules(message, history, memories)
+    return by_rules(message, memories)
 
 
-def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[Memory] = ()) -> dict[str, Any]:
-    """``noticed`` without a model."""
-    found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
-    turned = [] if found.recalls else turned_round(message, found.statements, memories)
-    noted = turned + [
-        Noted(
-            section=section_of(one),
-            content=one.text,
-            about=one.about,
-            attribute=one.attribute,
-            polarity=one.polarity,
-            replaces=[m["id"] for m in memories if not m["pinned"] and same_thing(one, as_statement(m))],
-        )
-        for one in found.statements[:MOST_NOTED]
-        if one.polarity or _PERSONAL.search(message)
-    ]
-    asked = found.recalls if _PERSONAL.search(message) else None
-    recalls = None if asked is None else Asked(about=asked.about, whose=asked.whose, which=asked.which)
+def by_rules(message: str, memories: Sequence[Memory] = ()) -> dict[str, Any]:
+    """Return what ``noticed`` does, without a model."""
+    free = [m for m in memories if not m["pinned"]]
+    statements, rest = read_preferences(message, (m["content"] for m in free if m["section"] == "facts"))
+    noted = list(filter(None, (_noted(statement, free) for statement in statements)))[:MOST_NOTED]
+    if not noted:
+        return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
     # only what is disliked leaves the question: its words would be searched for
-    cut = not found.rest or any(note["polarity"] == "dislike" for note in noted)
-    left = "" if turned else found.rest if noted and cut else message
-    return {"noted": noted, "recalls": recalls, "to_search": left}
+    cut = not rest or any(note["polarity"] == "dislike" for note in noted)
+    return {"noted": noted, "recalls": None, "to_search": rest if cut else message}
+
+
+def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted | None:
+    """Return a statement as a note in the place of those about the same thing."""
+    section, attribute = statement.section, statement.attribute
+    replaced = [m for m in memories if same_thing(statement, as_statement(m))]
+    if section == DENIAL:
+        replaced = [m for m in memories if m["content"] == statement.about]
+        section, attribute = "facts", next((m["attribute"] for m in replaced), "")
+    return Noted(
+        section=section,
+        content=statement.content,
+        about=statement.content if statement.section == DENIAL else statement.about,
+        attribute=attribute,
+        polarity=statement.polarity,
+        replaces=[m["id"] for m in replaced],
+    )
 
 
 _FORGET = re.compile(
-    r"^\W*(?:(?:please|ok|now|can you|could you|you can) )*forget "
-    r"(?:(?:about|that|what i (?:said|told you) about) )?(?P<en>.+?)\W*$"
-    r"|^\W*(?:请|麻烦)?你?(?:把(?P<ba>.+?))?(?:忘[掉了记]|别再?记着?|不要再?记着?)(?P<zh>.*?)(?:这件事|这回事|的事|吧|了)*\W*$",
+    r"^\W*(?:(?:please|ok|now|can you|could you) )*forget "
+    r"(?P<own>that |about |what i (?:said|told you) about |(?=my\b|me\b))?(?P<en>.+?)\W*$"
+    r"|^\W*(?:请|麻烦)?你?(?:把(?P<ba>.+?))?(?:忘[掉了记]|不要再?记着?)(?P<zh>.*?)(?:这件事|的事|吧|了)*\W*$",
     re.IGNORECASE,
 )
+_OWN = re.compile(r"\b(?:i|i'm|my|me)\b|我", re.IGNORECASE)
 
 
-def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory]:
-    """The memories that a message asks to forget: those that hold most of its words, or say the same of the person."""
-    asked = _FORGET.match(message)
-    what = next(filter(None, asked.groups()), "") if asked else ""
-    wanted = set(map(stem, terms(what))) - STOP_WORDS - {"not", "don't", "don", "t"}
-    said = read_statements(what).statements
-    return [
+def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
+    """Return the memories that a message asks to forget; None where it asks for nothing of that kind.
+
+    They have all of its words, or say the same of the person.
+    """
+    match = _FORGET.match(message) if len(message) <= LONGEST else None
+    if match is None or message.rstrip().endswith(("?", "？")):
+        return None
+    what = next(filter(None, (match["en"], match["ba"], match["zh"])), "")
+    wanted = {stem(term) for term in terms(what)} - STOP_WORDS - {"not", "dont", "我"}
+    statement = read_note(what)
+    gone = [
         m
         for m in memories
         if not m["pinned"]
         and (
-            (wanted and wanted <= {*map(stem, terms(f"{m['content']} {m['about']} {m['attribute']}"))})
-            or any(same_thing(one, as_statement(m)) for one in said)
+            (wanted and wanted <= {stem(term) for term in terms(f"{m['content']} {m['about']} {m['attribute']}")})
+            or (statement and same_thing(statement, as_statement(m)))
         )
     ]
-
-
-def turned_round(message: str, said: Sequence[Statement], memories: Sequence[Memory]) -> list[Noted]:
-    """A change of mind about what is known to be liked or disliked, in words that are no statement by themselves.
-
-    The sentence has to be about the person, and to lead away from what is liked, or back to what is not.
-
-    >>> known = dict.fromkeys(Memory.__annotations__, "") | {"id": "m", "about": "opera", "polarity": "like"}
-    >>> turned_round("I've had enough of opera.", [], [known])[0]["polarity"]
-    'dislike'
-    """
-    if asks(message) or len(message) > _LONGEST:
-        return []
-    flipped = {"like": "dislike", "dislike": "like"}
-    return [
-        Noted(
-            section="preferences",
-            content=" ".join(sentence.split()),
-            about=m["about"],
-            attribute="",
-            polarity=flipped[m["polarity"]],
-            replaces=[m["id"]],
-        )
-        for m in memories
-        if m["polarity"] and not m["pinned"] and not any(names(m["about"], s.about) for s in said)
-        if (sentence := next((s for s in sentences(message) if _turns(s.lower(), m)), ""))
-    ][:1]
-
-
-def _turns(sentence: str, memory: Memory) -> bool:
-    """Whether a sentence of the person says of something known that it is the other way round."""
-    way = "off" if memory["polarity"] == "like" else "on"
-    changed = phrase("changes", "mind").search(sentence) or phrase("changes", way).search(sentence)
-    return bool(changed and phrase("changes", "me").search(sentence) and names(memory["about"], sentence))
-
-
-def section_of(one: Statement) -> str:
-    """Where a statement belongs in core memory."""
-    if one.kind == "intent":
-        return "current_intent"
-    if one.polarity:
-        return "preferences"
-    return "name" if one.attribute == "name" else "facts"
+    return gone if gone or _OWN.search(what) else None
 
 
 def as_statement(memory: Memory) -> Statement:
-    """A kept memory as the statement that it was."""
-    kinds: dict[str, Any] = {"preferences": "preference", "current_intent": "intent"}
-    polarity: Any = memory["polarity"]
-    kind = kinds.get(memory["section"], "fact")
-    return Statement(kind, polarity, memory["about"], memory["content"], attribute=memory["attribute"])
+    """Return a kept memory as the statement that it was."""
+    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
 
 
 async def _by_model(
@@ -337,5 +300,5 @@ async def _by_model(
         )
         for note in said.form.notes
     ]
-    recalls = Asked(about=said.form.about, whose="", which="") if said.form.asks_what_was_said else None
+    recalls = Asked(about=said.form.about, whose="", notes=None) if said.form.asks_what_was_said else None
     return {"noted": noted, "recalls": recalls, "to_search": said.form.question.strip() if noted else message}

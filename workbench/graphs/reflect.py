@@ -21,7 +21,6 @@ from workbench.graphs.needs import (
     is_enough,
     is_low,
     is_settled,
-    judge,
     quality_of,
     read_needs,
     settle,
@@ -33,6 +32,8 @@ from workbench.graphs.needs import (
 )
 from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
+from workbench.knowledge.dated import dated_bases
+from workbench.language.answer import judge
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
@@ -95,7 +96,7 @@ class Pass(NamedTuple):
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query = runtime.context, state["query"]
-    plan, bases = Plan.load(state["plan"]), context.bases(state["kb_prefixes"])
+    plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
     evidence = distinct(gather(state.get("records", []), context.runs, state.get("run_id", "")))
     now = Pass(state, context, plan, bases, evidence, supply_of(state["route_decision"], bases))
     seen = _seen(now)
@@ -131,7 +132,7 @@ def _seen(now: Pass) -> dict[str, Any]:
     enough = thresholds(supply.intent, overrides, supply)
     records = state.get("records", [])
     remaining = now.context.settings.time_budget_s - work_seconds(records)
-    judgement = judge(decision["question"], now.evidence, now.bases) if "question" in decision else None
+    judgement = judge(decision["question"], now.evidence, now.bases, state.get("message", ""), state.get("history", [])) if "question" in decision else None
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
     if judgement is None:
         return seen

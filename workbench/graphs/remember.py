@@ -15,18 +15,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from workbench.graphs.memory_answer import TAKEN_BACK
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
-from workbench.language.conditions import in_words
-from workbench.language.summarizing import loads, summarized
+from workbench.language.preferences import NOT_KEPT
+from workbench.language.question import in_words
+from workbench.language.summarizing import summarize, without_person
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
-from workbench.state import Condition, Noted, Obeyed
+from workbench.state import Condition, Obeyed
 from workbench.text import fold, language_of
 
 RULES = "rules"
-TAKEN_BACK = "taken back"
-"""The section of a note that ends others and says nothing of its own."""
 
 
 def obeyed(
@@ -125,6 +125,8 @@ def keep_noted(memory: Remembering, state: Mapping[str, Any], author: str) -> No
         if note["section"] == TAKEN_BACK:
             memory.end(state["user_id"], note["replaces"], state["message"])
             continue
+        if note["section"] == NOT_KEPT:
+            continue
         memory.remember(
             state["user_id"],
             note["section"],
@@ -161,7 +163,7 @@ def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bo
     return count >= begins and count - window - covered >= (every if covered else 1)
 
 
-async def bring_up(context: Context, store: Any, conversation_id: str) -> str:
+async def bring_up(context: Context, store: Any, conversation_id: str, user_id: str = "") -> str:
     """Sum up what has left the window of a conversation, if that is due; by whom, or "" where it was not.
 
     Incremental, and of all messages again at every ``summary_anew``-th time. Where the model fails the rules do it.
@@ -179,8 +181,8 @@ async def bring_up(context: Context, store: Any, conversation_id: str) -> str:
     text = await _by_model(context, "" if anew else old["summary"], fresh) if model else ""
     author = settings.model_of("summarizer") if text else RULES
     if not text:
-        before = loads(old["summary"]) if old and old["author"] == RULES and not anew else None
-        text = summarized(messages if before is None else fresh, before).dumps()
+        of_user = store.memories(user_id) if settings.memory_core and user_id else []
+        text = summarize(messages, [m["content"] for m in of_user if m["conversation_id"] == conversation_id])
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])
     return author
 
@@ -213,15 +215,12 @@ async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, 
     return _summed[key]
 
 
-def summary_text(summary: Mapping[str, Any] | None, message: str, known: Sequence[str] = ()) -> str:
-    """A kept summary in words, in the language of the message; by rules without what is said in ``known`` anyway."""
+def summary_text(summary: Mapping[str, Any] | None, memory_core: bool = False) -> str:
+    """Return a stored summary as a prompt has it.
+
+    Where core memory speaks for the person, the rules' own summary does not: it may hold what has been taken back.
+    """
     if summary is None:
         return ""
-    if summary["author"] != RULES:
-        return str(summary["summary"])
-    return loads(summary["summary"]).text(language_of(message), known)
-
-
-def noted_sections(noted: Sequence[Noted]) -> list[str]:
-    """The sections that a message adds to."""
-    return list(dict.fromkeys(note["section"] for note in noted))
+    text = str(summary["summary"])
+    return without_person(text) if memory_core and summary["author"] == RULES else text

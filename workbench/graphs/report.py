@@ -17,14 +17,15 @@ from typing_extensions import TypedDict
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
 from workbench.graphs import report_review
-from workbench.graphs.generate import found, known
+from workbench.graphs.generate import found
 from workbench.graphs.report_assembly import assemble
 from workbench.graphs.report_check import checked, consistency
 from workbench.graphs.report_research import research
 from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
 from workbench.graphs.roles import budget_spent
-from workbench.language.judging import judged
-from workbench.language.quoting import cite
+from workbench.knowledge.dated import dated_bases, dates_asked
+from workbench.language.answer import judge
+from workbench.language.citing import cite
 from workbench.ports import Context, written
 from workbench.records.tape import RULES
 from workbench.reports import checking
@@ -51,6 +52,7 @@ class SectionTask(TypedDict):
     message: str
     kb_prefixes: list[str]
     route_decision: RouteDecision
+    dates: list[str]
     section: SectionOutline
     pieces: list[RetrievalResult]
     fingerprint: str
@@ -148,16 +150,19 @@ async def _outlined(
     """The outline, in which sections of an earlier report stay where nothing changed under them; and what is to be said
     of how it came about.
     """
-    topic, results, bases = topic_of(state), found(state), context.bases(state["kb_prefixes"])
+    topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
     same, before = _same(earlier, results), earlier.get("outline") or {"sections": []}
     by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
     if same and before["sections"] and state["report"].get("updates") and not by_rules:
         return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind), []
     reading = state["route_decision"]["question"]
-    of = known(reading, bases)
+    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
+    nouns: Mapping[str, Any] = next(
+        (base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}
+    )
     titles = [one["title"] for one in before["sections"]] if by_rules else []
     rules = outlined(
-        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, Meaning(bases), kind, titles
+        topic, reading, judge(reading, results, bases), results, schema, nouns, Meaning(bases), kind, titles
     )
     rules = steady(rules, cast(ReportOutline, before), results, same) if by_rules else rules
     rules["title"] = " ".join(state["message"].split())[:300]
@@ -211,6 +216,7 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
         message=state["message"],
         kb_prefixes=state["kb_prefixes"],
         route_decision=state["route_decision"],
+        dates=dates_asked(state),
         section=section,
         pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
         fingerprint=own,
@@ -265,7 +271,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["question"]
-    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), notes), RULES
+    return Draft(section_text(one, pieces, reading, dated_bases(context, task)), notes), RULES
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:

@@ -8,10 +8,11 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.generate import chinese_names, found, offline, without_evidence
+from workbench.graphs.generate import found, offline, without_evidence
 from workbench.graphs.report_writer import abstract_by_model
 from workbench.graphs.roles import budget_spent
-from workbench.language.quoting import cite
+from workbench.language.citing import cite
+from workbench.language.fields import FieldsWriter
 from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
@@ -122,8 +123,8 @@ class _Front:
         rests = [
             (s["title"], list(dict.fromkeys(titles[i] for i in s["sources"] if i in titles))) for s in self.sections
         ]
-        called = chinese_names(self.context.bases(self.state["kb_prefixes"]))
-        return matrix(rests, by_title, self.zh, called)
+        fields = FieldsWriter(self.reading, {}, self.context.bases(self.state["kb_prefixes"]))
+        return matrix(rests, by_title, self.zh, fields.called)
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]

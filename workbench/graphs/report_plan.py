@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from workbench.graphs.multi_hop_plan import say
 from workbench.graphs.plan import ONE
+from workbench.graphs.recipes import say
 from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id
 from workbench.ports import Tool
 from workbench.settings import Settings
@@ -38,7 +38,7 @@ def with_aspects(
             own = {"kb_prefix": kb} if len(prefixes) > 1 else {}
             step = PlanStep(
                 step_id=fresh_id(plan, "aspect"),
-                objective=say("search", query),
+                objective=say("plan_search", query),
                 tool=ONE,
                 tool_input={"query": f"{query} {group}", **own},
                 budget=PlanBudget(

@@ -10,9 +10,10 @@ from workbench.graphs.execute import executor
 from workbench.graphs.generate import found
 from workbench.graphs.merge import gather
 from workbench.graphs.plan import ONE
+from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context
-from workbench.reports.extracting import said_in
+from workbench.reports.extracting import sentences_in
 from workbench.reports.outline import Meaning, least
 from workbench.state import ConversationState, ExecutionRecord, SectionOutline, StepTask
 
@@ -42,12 +43,13 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
             remaining_s=context.settings.time_budget_s,
             sources={},
             upstream={},
+            dates=dates_asked(state),
         )
         made = await executor(task, cast(Any, runtime))
         records += made["records"]
     pieces = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in pieces if r["source_type"] == "chunk"]
-    conditions, bases = state["route_decision"]["filters"], context.bases(state["kb_prefixes"])
+    conditions, bases = state["route_decision"]["filters"], dated_bases(context, state)
     held = {doc_id for base in bases for doc_id in base.select(conditions)} if conditions else set[str]()
     pieces = ([r for r in pieces if r["metadata"].get("doc_id") in held] or pieces)[:MOST]
     known = {r["result_id"] for r in found(state)}
@@ -56,7 +58,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
         "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
     }
     says = Meaning(bases)
-    told = [(piece, said.text) for piece in pieces for said in said_in(1, piece)]
+    told = [(piece, said.text) for piece in pieces for said in sentences_in(1, piece)]
     shares = says(wish, [text for _, text in told])
     fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= least(wish, text)]
     own = list(dict.fromkeys(piece["result_id"] for piece, _ in fit))

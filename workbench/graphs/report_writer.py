@@ -18,7 +18,7 @@ from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import source_of, table_of
 from workbench.graphs.roles import NONE, numbered, say
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
-from workbench.language.quoting import renumbered
+from workbench.language.citing import renumbered
 from workbench.language.support import checked, lost, misquoted
 from workbench.ports import Context
 from workbench.reports.reducing import reduce_of

@@ -22,6 +22,7 @@ from workbench.graphs.needs import thresholds
 from workbench.graphs.remember import obeying
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, read_question
+from workbench.knowledge.dated import dated_bases
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
@@ -363,7 +364,7 @@ def ask_more(
 def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
     """The state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
-    read: Any = {**state["route_decision"], **read_question(query, bases)}
+    read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
     route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
     return {"query": query, "route_decision": route.decision, "obeyed": conditions}
 
@@ -451,7 +452,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
         return []
-    versions = {base.name: base.fingerprint() for base in context.bases(state["kb_prefixes"])}
+    versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}
     taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
     steps = plan.ahead(state.get("records", []), activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]

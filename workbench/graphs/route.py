@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
 from workbench.graphs.model_route import routed_by_model
-from workbench.language.reading import is_smalltalk, read
+from workbench.language.question import is_small_talk, read
 from workbench.ports import Context, KnowledgeBase, KnowledgeBases
 from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
 from workbench.text import terms
@@ -29,7 +29,7 @@ __all__ = [
     "Worker",
     "build_router",
     "decide",
-    "is_smalltalk",
+    "is_small_talk",
     "make_worker_name",
     "parse_worker_name",
     "read_question",
@@ -115,7 +115,12 @@ class Route(NamedTuple):
 
 
 def decide(
-    message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool = True
+    message: str,
+    requested: Sequence[str],
+    worker_name: str,
+    knowledge: KnowledgeBases,
+    auto_route: bool = True,
+    today: str = "",
 ) -> Route:
     """Route a message.
 
@@ -125,13 +130,15 @@ def decide(
         worker_name: the worker that was asked for, ``""`` for none.
         knowledge: the knowledge bases of the workspace.
         auto_route: whether to look for a fitting knowledge base when none is requested.
+        today: the ISO day that relative dates are counted from.
 
     Raises:
         UnknownKnowledge: a requested knowledge base does not exist.
         ValueError: the worker name cannot be read.
     """
     detected = _detect(message, requested, worker_name, knowledge, auto_route)
-    return _with_worker(_with_policy(detected, requested, worker_name, knowledge, auto_route), worker_name)
+    route = _with_policy(detected, requested, worker_name, knowledge, auto_route, today=today)
+    return _with_worker(route, worker_name)
 
 
 class _Detected(TypedDict):
@@ -145,7 +152,7 @@ class _Detected(TypedDict):
 def _detect(
     message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
 ) -> _Detected:
-    smalltalk = is_smalltalk(message)
+    smalltalk = is_small_talk(message)
     names = knowledge.names() if auto_route and not smalltalk and _wished(requested, worker_name) is None else []
     fits = [_fit(message, knowledge.get(name)) for name in names] if len(names) > 1 else []
     return {"message": message, "fits": fits, "smalltalk": smalltalk}
@@ -212,6 +219,7 @@ def _with_policy(
     knowledge: KnowledgeBases,
     auto_route: bool,
     chosen: tuple[list[str] | None, str] | None = None,
+    today: str = "",
 ) -> Route:
     """Apply what was asked for, or choose; every way of choosing says why. ``chosen`` is what a model says."""
     wished = _wished(requested, worker_name)
@@ -238,7 +246,7 @@ def _with_policy(
         method=method,
         reason=why,
         worker_name="",
-        **read_question(found["message"], [knowledge.get(name) for name in prefixes]),
+        **read_question(found["message"], [knowledge.get(name) for name in prefixes], today),
     )
     return Route(decision, prefixes)
 
@@ -263,9 +271,9 @@ def _choose(
     return [fit["kb_prefix"] for fit in near], best["score"], unsure + why
 
 
-def read_question(question: str, bases: Sequence[KnowledgeBase]) -> Understood:
+def read_question(question: str, bases: Sequence[KnowledgeBase], today: str = "") -> Understood:
     """What a route decision says of the question itself, read over these knowledge bases."""
-    reading = read(question, bases)
+    reading = read(question, bases, today)
     return Understood(
         query_intent=reading["intent"],
         media_type_hint="",
@@ -327,7 +335,8 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     found, chosen = state["detected"], None
     if "router" in context.models and len(found["fits"]) > 1:  # nobody asked for one, and there are several
         chosen = await routed_by_model(context, state["message"], context.knowledge.names())
-    route = _with_policy(found, *wishes, context.knowledge, context.settings.auto_route, chosen)
+    auto_route = context.settings.auto_route
+    route = _with_policy(found, *wishes, context.knowledge, auto_route, chosen, context.today)
     return {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
 
 

@@ -18,24 +18,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.errors import KnowledgeError, ModelError
-from workbench.knowledge import times
 from workbench.knowledge.graph import view
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, sketches, vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.stores import place_of
-from workbench.knowledge.last_said import last_said
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.schema import IndexTyped
 from workbench.knowledge.names.surfaces import candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
-from workbench.ports import Community, Enricher, Entity, Field, Matches, Mention, Passage, Relation, scored
+from workbench.ports import (
+    Community,
+    Enricher,
+    Entity,
+    Field,
+    Matches,
+    Mention,
+    Passage,
+    Relation,
+    RelationKind,
+    scored,
+)
 from workbench.settings import Settings
-from workbench.state import Condition, Sort, TimedFact
+from workbench.state import Condition, Sort
 from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, stem, terms
 
 if TYPE_CHECKING:
@@ -148,6 +156,12 @@ _BESIDE = (
 _SAID = (
     "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
     "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
+)
+
+
+_RELATION_KINDS = (
+    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
+    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 )
 
 
@@ -282,7 +296,6 @@ class CorpusKnowledge:
         self._file = _identity(folder / "index.db")
         self._index = Index(folder / "index.db")
         schema.tell(self._index)
-        times.tell(self._index)
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None
@@ -291,9 +304,7 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self._settled: tuple[tuple[int, str, str], list[TimedFact]] | None = None
         self.ways = IndexWays(self._index)
-        self.typed = IndexTyped(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
@@ -511,12 +522,13 @@ class CorpusKnowledge:
         """``en``, ``zh``: what its documents are called, the one to show first; ``measure``: how Chinese counts them.
 
         Nothing of these where no vocabulary says it, nor ``source``: whom its vocabulary allows to be asked for what
-        the documents lack. ``types``: of the documents, as the graph has them.
+        the documents lack. ``types``: of the documents, as the graph has them; ``tables``: the files they are from.
         """
         words = self._view.vocabulary
         told = {language: list(said) for language, said in words.documents.items()}
         beside = {"measure": words.measure, "source": words.enrichment}
-        return {**told, **{what: [said] for what, said in beside.items() if said}, "types": self._view.types}
+        every = {**told, **{what: [said] for what, said in beside.items() if said}}
+        return {**every, "types": self._view.types, "tables": self._view.tables}
 
     @_in_one_generation
     def lexicon(self) -> list[dict[str, list[str]]]:
@@ -621,6 +633,12 @@ class CorpusKnowledge:
         return [row[0] for row in rows]
 
     @_in_one_generation
+    def relation_kinds(self) -> list[RelationKind]:
+        """Return every type of relation with the types of its ends, sorted."""
+        rows = self._index.rows(_RELATION_KINDS)
+        return [RelationKind(type=kind, source=a, target=b, count=count) for kind, a, b, count in rows]
+
+    @_in_one_generation
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""
         return self._view.communities
@@ -634,34 +652,6 @@ class CorpusKnowledge:
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
         return self._view.graph
-
-    @_in_one_generation
-    def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
-        """What documents say of one time, settled as of a date and as known on one: ``workbench.knowledge.times``."""
-        mark = (self._index.generation, as_of, known)
-        if self._settled is None or self._settled[0] != mark:
-            self._settled = (mark, times.settled(times.kept(self._index), as_of, known))
-        return [TimedFact(**fact) for fact in self._settled[1]]
-
-    @property
-    def superseding(self) -> bool:
-        """Whether its documents make a habit of telling what was superseded: a question is asked as of today then."""
-        return self._index.meta("superseding") == "yes"
-
-    def facts_about(self, query: str) -> list[TimedFact]:
-        """The facts that a question asks for: those that hold at the time that it names, or the last ones."""
-        near = [hit for hit, _ in self.keyword_search(query, RIVALS)]
-        return last_said(query, "", lambda _: [(one, one) for one in self.passages(near)], self.term_weight)
-
-    def contradictions(self, as_of: str = "", known: str = "") -> list[list[TimedFact]]:
-        """Facts of one subject and attribute that say different things of one time, each with its source."""
-        return times.disagreeing(self.facts(as_of, known))
-
-    @_in_one_generation
-    def document_times(self) -> dict[str, times.Times]:
-        """The times of the documents, by id; without metadata, only the day on which a document came."""
-        rows = self._index.rows("SELECT doc_id, fields, added FROM documents")
-        return {doc_id: times.times_of(json.loads(fields), added) for doc_id, fields, added in rows}
 
     @_in_one_generation
     def search_recall(self, queries: Sequence[str], top_k: int = 10) -> float:

@@ -1,11 +1,8 @@
-"""Reading a question and writing an answer without a model: the deterministic defaults, in English and Chinese.
+"""Reading a question and answering it without a model: the deterministic defaults, in English and Chinese.
 
-``reading.py`` makes a ``Reading`` of a question, once, over the schemas and names of the knowledge bases: ``marks.py``
-finds what stands where and how far a negation reaches, ``names.py``, ``times.py`` and ``amounts.py`` find names, years,
-dates and numbers, ``conditions.py`` says what documents must hold; ``ways.py`` and ``ways.toml`` have the words of
-asking. ``followup.py`` says a message again so that it stands alone. ``statements.py`` reads
-what a message states of the person and ``summarizing.py`` keeps a conversation in short (``statements.toml``).
-``judging.py`` says which sentences of the
-evidence answer, ``quoting.py`` has them without markup, and ``writing.py`` writes them down. Whatever belongs to one
-domain comes from the base: its fields, their values, and what a vocabulary calls them.
+``question.py`` makes one ``Question`` per run; ``names.py``, ``dates.py`` and ``numbers.py`` read what it names and
+``words.toml`` has its closed classes of words. ``followup.py`` joins a message with the conversation that it leans on, ``asking_back.py`` names what is left open.
+``answer.py`` judges the evidence and answers from it: by typed fields (``fields.py``) or by quotation
+(``quoting.py``), with marks (``citing.py``). ``support.py`` holds a statement against what it cites.
+``preferences.py`` reads plain wishes and ``summarizing.py`` keeps a conversation in short.
 """

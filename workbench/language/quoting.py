@@ -1,113 +1,432 @@
-"""What may be quoted of the evidence: whole sentences, list items, rows of tables, code; without their markup."""
+"""Answer by quoting: the sentences of the evidence, the few of them that answer best, and how probably they do.
+
+A sentence is judged by the words of the question that it, its title and its heading say (weighted by their rarity), by
+the nearest words and the sense of the whole where the base has a model for that, by its passage, by whether it holds
+the kind of thing that is asked for (a number, a date, a name), and by whether another sentence that says words of the
+question leads to its title. Nothing is read of a question but its words and its question word. The weights are in
+``quoting.json``: ``experiments/answering.py DATA --fit`` chooses them on public questions.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
-from workbench.state import Citation, RetrievalResult
-from workbench.text import fold, sentences, terms
+from workbench.ports import Matches
+from workbench.state import RetrievalResult
+from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
 
-_MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
-_STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
+PASSAGES, RERANKED = 10, 8
+"""So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
 
 
-def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Citation], list[int]]:
-    """Read the marks of an answer and take out those that point at nothing.
+class Sentence(NamedTuple):
+    """A sentence of the evidence.
+
+    Attributes:
+        n: the number of its piece of evidence, from 1.
+        doc_id: its document.
+        title: of the document.
+        heading: that it stands below, or the question that it follows.
+        text: without markup.
+        place: among the sentences of its piece, from 0.
+        score: of the piece.
+    """
+
+    n: int
+    doc_id: str
+    title: str
+    heading: str
+    text: str
+    place: int
+    score: float
+
+
+class Quote(NamedTuple):
+    """A sentence that is quoted; ``text`` may be a part of it."""
+
+    sentence: Sentence
+    text: str
+
+
+class Quotes(NamedTuple):
+    """The chosen quotes, the best first, and the probability that they answer."""
+
+    quotes: list[Quote]
+    probability: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether they are called an answer."""
+        return self.probability >= weights()["sure"]
+
+
+@cache
+def weights() -> dict[str, Any]:
+    """Return what was fitted: ``signals`` of a sentence, ``steps`` between sentences, ``answers`` of the whole."""
+    return dict(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")))
+
+
+def best_quotes(
+    question: str,
+    results: Sequence[RetrievalResult],
+    *,
+    similar: Callable[[str, Sequence[str]], Matches] | None = None,
+    rerank: Callable[[str, Sequence[str]], list[float] | None] | None = None,
+    budget: float = 60,
+    most: int = 4,
+) -> Quotes:
+    """Return the sentences that answer best together, and how probably they do.
 
     Args:
-        text: an answer with marks like ``[1]``, ``[1, 2]`` or ``【1】``.
-        evidence: what ``[1]`` and its successors stand for, in order.
-
-    Returns:
-        The text with every mark written ``[n]``; a citation for each mark of each sentence, in their order; the numbers
-        that were taken out because no evidence has them.
-
-    >>> piece = {"result_id": "low_level:mv1#0", "metadata": {"title": "Moss", "doc_id": "mv1"}}
-    >>> text, citations, unknown = cite("It is a 2003 novel 【1, 7】. It is green.", [piece])
-    >>> text, [(c["n"], c["sentence"]) for c in citations], unknown
-    ('It is a 2003 novel [1]. It is green.', [(1, 'It is a 2003 novel [1].')], [7])
+        question: as asked.
+        results: the evidence, best first.
+        similar: ``KnowledgeBase.matches``, for words that mean nearly the same.
+        rerank: ``KnowledgeBase.rerank``.
+        budget: words in all, with their titles; a Chinese character counts half a word.
+        most: sentences at most.
     """
-    text, unknown = renumbered(text, {n: n for n in range(1, len(evidence) + 1)})
-    citations = []
-    for sentence in marked_sentences(text):
-        for n in dict.fromkeys(int(n) for n in re.findall(r"\[(\d+)\]", sentence)):
-            citations.append(citation(n, sentence, evidence[n - 1]))
-    return text, citations, unknown
+    reader = Reader(question, sentences_of(results[:PASSAGES]), similar, rerank)
+    chosen = reader.choose({**weights()["signals"], **weights()["steps"]}, budget, most)
+    seen = reader.together(chosen)
+    score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
+    probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
+    return Quotes([reader.quote(row, text) for row, text in chosen], probability)
 
 
-def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:
-    """The text with other numbers in its marks, each written ``[n]``; and those that have none, which are taken out.
+def in_reading_order(quotes: Sequence[Quote]) -> list[Quote]:
+    """Return quotes with those of one document side by side, in its order."""
+    documents = list(dict.fromkeys(quote.sentence.doc_id for quote in quotes))
+    return sorted(
+        quotes, key=lambda quote: (documents.index(quote.sentence.doc_id), quote.sentence.n, quote.sentence.place)
+    )
 
-    >>> renumbered("It is 【1, 7】. It is green [2].", {1: 4, 2: 5})
-    ('It is [4]. It is green [5].', [7])
+
+_ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
+_SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
+
+
+def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
+    """Return the sentences that may be quoted; one that asks is the heading of those after it."""
+    chosen = []
+    for n, result in enumerate(results, 1):
+        metadata = result["metadata"]
+        doc_id = str(metadata.get("doc_id") or result["result_id"])
+        title = _title(str(metadata.get("title") or ""), result["evidence"])
+        pieces = list(parts(result["evidence"], title)) or list(parts(result["evidence"], ""))
+        lead, above = "", ""
+        for place, (heading, text) in enumerate(pieces):
+            lead = lead if heading == above else ""
+            above = heading
+            text = _SPEAKER.sub("", text)
+            if _ASKS.search(text):
+                lead = text
+            elif text:
+                chosen.append(Sentence(n, doc_id, title, lead or heading, text, place, result["score"]))
+    return chosen
+
+
+def _title(title: str, text: str) -> str:
+    """Return a title, or "" for one that is only how the text begins."""
+    begins = words_in(title) > _TITLE and text.startswith(title.rstrip(" ….")[:40])
+    return "" if begins else title
+
+
+# --- What is seen of a sentence ---
+
+_ASKING = re.compile(
+    r"什么|甚么|怎么样?|怎样|如何|为何|为什么|多少|哪[个些里儿位年种座条部家所国天月支名份]?|谁|几[个位名次岁种条年月]?|是否|有没有"
+    r"|何[时地人处种]"
+)
+_FUNCTION = frozenset("的了和是在与或一也都而及并把被从到对为以于他她它这那有中上里吗呢之其将就由")
+_MORE_STOP_WORDS = """
+    after also am any been before between both can could do does doing done during each every into many may might most
+    much must no not other same should some such than then through too until very which while within without would
+"""
+_QUESTION_WORDS = STOP_WORDS | frozenset(_MORE_STOP_WORDS.split())
+
+
+@lru_cache(maxsize=32_768)
+def word_stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words that say something, in their order; of Chinese pairs of characters."""
+    found = []
+    for term in terms(_ASKING.sub(" ", fold(text))):
+        if term in _QUESTION_WORDS or all(character in _FUNCTION for character in term):
+            continue
+        found.append(stem(term))
+    return tuple(found)
+
+
+_NUMBER = re.compile(
+    r"\d|[一二三四五六七八九十百千万两]+[个位名次岁种条米公里年天度倍人只座间亿]"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|million|twice)\b",
+    re.I,
+)
+_DATE = re.compile(
+    r"\d{3,4}|\d+\s*(?:月|日|世纪|年)|世纪|年代|\bcentury\b|星期|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b",
+    re.I,
+)
+_NAME = re.compile(r"(?<![.!?“\"]\s)(?<!^)\b[A-Z][\w’'.-]+")
+_KINDS = (
+    (
+        re.compile(
+            r"\bwhen\b|\b(?:what|which) (?:\w+ )?(?:year|date|day|month|century)\b|\bhow old\b"
+            r"|何时|什么时[候间]|哪一?[年天月]|几[年月日]|年份|日期"
+        ),
+        _DATE,
+    ),
+    (re.compile(r"\bhow (?!do|does|did|can|is|are|was|were)\w+\b|多[少长高大远久深重]|几|第几"), _NUMBER),
+    (re.compile(r"\b(?:who|whom|whose|where|which|what)\b"), _NAME),
+)
+
+
+def _holds_kind(question: str, text: str) -> float:
+    """Return 1 when a text has something of the kind asked for that the question does not say; 0.5 for no kind."""
+    folded = fold(question)
+    for asks, holds in _KINDS:
+        if asks.search(folded):
+            return float(any(match[0].lower() not in folded for match in holds.finditer(text)))
+    return 0.5
+
+
+SIGNALS = (
+    "said",
+    "titled",
+    "headed",
+    "around",
+    "near",
+    "sense",
+    "passage",
+    "first",
+    "kind",
+    "led",
+    "foreign_near",
+    "foreign_sense",
+    "length",
+)
+
+
+_SAME = 0.95
+"""A word so near to another is the same."""
+
+
+class Reader:
+    """What a question looks for, and what each sentence of the evidence has of it.
+
+    Args:
+        question: as asked.
+        pool: the sentences.
+        matches: the nearest word for each word of the question.
+        rerank: a score for each text.
     """
-    unknown: list[int] = []
 
-    def rewrite(match: re.Match[str]) -> str:
-        given = [int(n) for n in re.findall(r"\d+", match.group(1))]
-        unknown.extend(n for n in given if n not in numbers)
-        known = "".join(f"[{numbers[n]}]" for n in given if n in numbers)
-        lead = " " if match.group()[0].isspace() and known else ""
-        return lead + known
+    def __init__(
+        self,
+        question: str,
+        pool: Sequence[Sentence],
+        matches: Callable[[str, Sequence[str]], Matches] | None = None,
+        rerank: Callable[[str, Sequence[str]], list[float] | None] | None = None,
+    ):
+        self.question, self.pool = question, pool
+        asked = dict.fromkeys(word_stems(question))
+        self.place = {word: column for column, word in enumerate(asked)}
+        self.texts = [sentence.text for sentence in pool]
+        self.said = self._held(self.texts)
+        self.weights = rarity(self.said)
+        self.titled = self._held([sentence.title for sentence in pool])
+        self.headed = self._held([sentence.heading for sentence in pool])
+        self.near = self._near(matches) if matches is not None and pool else self.said
+        self.near_weights = rarity(self.near >= _SAME)
+        self.signals = self._signals(rerank)
 
-    return _MARK.sub(rewrite, text), list(dict.fromkeys(unknown))
+    def _held(self, texts: Sequence[str]) -> np.ndarray:
+        """Return sentences x words: 1 where the text says the word."""
+        held = np.zeros((len(texts), len(self.place)))
+        for row, text in enumerate(texts):
+            for word in word_stems(text):
+                if word in self.place:
+                    held[row, self.place[word]] = 1
+        return held
+
+    def _near(self, matches: Callable[[str, Sequence[str]], Matches]) -> np.ndarray:
+        """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
+        texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
+        near = dict(zip(texts, np.array(matches(self.question, texts).texts), strict=True))
+        return np.array([np.maximum(near[one.text], 0.8 * near[one.heading]) for one in self.pool])
+
+    def _signals(self, rerank: Any) -> np.ndarray:
+        pool, weights = self.pool, self.weights
+        said = self.said @ weights
+        titled = (self.titled * (1 - self.said)) @ weights
+        self.known = np.maximum(self.said, 0.8 * np.maximum(self.titled, self.headed))
+        headed = (self.headed * (1 - self.said) * (1 - self.titled)) @ weights
+        near, sense = self.near @ self.near_weights, np.zeros(len(pool))
+        first = np.argsort(-(said + 0.7 * titled + 0.7 * headed + near), kind="stable")[:RERANKED]
+        scores = rerank(self.question, [self.texts[row] for row in first]) if rerank is not None and pool else None
+        if scores:
+            sense[:] = min(scores) / 4
+            sense[first] = np.array(scores) / 4
+        chinese = bool(CJK.search(self.question))
+        foreign = np.array([float(bool(CJK.search(sentence.text)) != chinese) for sentence in pool])
+        columns = {
+            "said": said,
+            "titled": titled,
+            "headed": headed,
+            "around": self._around(),
+            "near": near,
+            "sense": sense,
+            "passage": np.array([sentence.score for sentence in pool]),
+            "first": np.array([1 / sentence.n for sentence in pool]),
+            "kind": np.array([_holds_kind(self.question, text) for text in self.texts]),
+            "led": self._led(said + 0.8 * titled),
+            "foreign_near": foreign * near,
+            "foreign_sense": foreign * sense,
+            "length": np.array([min(60.0, words_in(text)) / 30 for text in self.texts]),
+        }
+        return np.column_stack([columns[name] for name in SIGNALS]) if pool else np.zeros((0, len(SIGNALS)))
+
+    def _around(self) -> np.ndarray:
+        """Return the share of the words that only the neighbours of a sentence say."""
+        around = np.zeros(len(self.pool))
+        for row, sentence in enumerate(self.pool):
+            beside = np.zeros(len(self.place))
+            for other in (row - 1, row + 1):
+                if 0 <= other < len(self.pool) and self.pool[other].n == sentence.n:
+                    beside = np.maximum(beside, self.said[other])
+            around[row] = (beside * (1 - self.said[row]) * (1 - self.titled[row])) @ self.weights
+        return around
+
+    def _led(self, covered: np.ndarray) -> np.ndarray:
+        """Return how much the best sentence of another document says that names this one's title."""
+        led = np.zeros(len(self.pool))
+        folded = [spelled(text) for text in self.texts]
+        documents = np.array([sentence.doc_id for sentence in self.pool])
+        for name, doc_id in {plain_title(sentence.title): sentence.doc_id for sentence in self.pool}.items():
+            own = documents == doc_id
+            leads = [row for row, text in enumerate(folded) if len(name) > 2 and name in text and not own[row]]
+            led[own] = covered[leads].max(initial=0.0)
+        return led
+
+    def choose(self, model: Mapping[str, float], budget: float, most: int) -> list[tuple[int, str]]:
+        """Return rows and texts of the sentences that answer best together: what one says is worth less in the next.
+
+        Args:
+            model: the weight of each signal and of what counts between sentences.
+            budget: words in all.
+            most: sentences at most.
+        """
+        scores, sentences = self.scores(model), self.pool
+        documents = np.array([sentence.doc_id for sentence in sentences])
+        covered, near = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
+        same = np.zeros(len(sentences))
+        rest, quotes, left = set(range(len(sentences))), list[tuple[int, str]](), budget
+        while rest and len(quotes) < most and left >= _SHORTEST:
+            repeated = (self.known * covered) @ self.weights
+            fresh = np.maximum(self.near - near, 0.0) @ self.near_weights
+            gains = scores - model["repeated"] * repeated + model["fresh"] * fresh
+            gains -= model["same"] * same
+            row = max(rest, key=lambda n: (gains[n], -n))
+            if quotes and gains[row] < model["share"] * scores.max():
+                break
+            rest.discard(row)
+            sentence = sentences[row]
+            title = 0.0 if same[row] else words_in(brief_title(sentence.title))
+            text = self.shortened(row, max(_SHORTEST, min(left - title, model["longest"])))
+            if quotes and words_in(text) + title > left:
+                continue
+            left -= words_in(text) + title
+            quotes.append((row, text))
+            covered, near = np.maximum(covered, self.known[row]), np.maximum(near, self.near[row])
+            same = np.maximum(same, documents == sentence.doc_id)
+        return quotes
+
+    def scores(self, model: Mapping[str, float]) -> np.ndarray:
+        """Return the score of each sentence by itself."""
+        return np.asarray(self.signals @ np.array([model[name] for name in SIGNALS]))
+
+    def together(self, chosen: Sequence[tuple[int, str]]) -> dict[str, float]:
+        """Return what is seen of the chosen sentences as a whole."""
+        rows = [row for row, _ in chosen]
+        signals = (
+            dict(zip(SIGNALS, self.signals[rows].max(axis=0), strict=True)) if rows else dict.fromkeys(SIGNALS, 0.0)
+        )
+        return {
+            "bias": 1.0,
+            "covered": float(self.known[rows].max(axis=0, initial=0.0) @ self.weights),
+            "meant": float(self.near[rows].max(axis=0, initial=0.0) @ self.near_weights),
+            "best": float(signals["said"] + signals["near"]),
+            "passage": float(signals["passage"]),
+            "kind": float(signals["kind"]),
+            "headed": float(signals["headed"]),
+            "foreign": float(signals["foreign_near"]),
+            "few": 1 / (1 + len(self.place)),
+        }
+
+    def quote(self, row: int, text: str) -> Quote:
+        """Return a sentence as it is quoted."""
+        return Quote(self.pool[row], text)
+
+    def shortened(self, row: int, limit: float) -> str:
+        """Return a sentence; of a longer one the clauses that say most of the question, side by side."""
+        text = self.pool[row].text
+        if words_in(text) <= limit:
+            return text
+        clauses = [clause for clause in _CLAUSE.split(text) if clause]
+        sizes = [words_in(clause) for clause in clauses]
+        held = self._held(clauses)
+        kinds = [_holds_kind(self.question, clause) for clause in clauses]
+        best, window = -1.0, (0, 1)
+        for begin in range(len(clauses)):
+            for end in range(begin + 1, len(clauses) + 1):
+                size = sum(sizes[begin:end])
+                if size > limit and end > begin + 1:
+                    break
+                value = held[begin:end].max(axis=0, initial=0.0) @ self.weights + 0.2 * max(kinds[begin:end])
+                value += 0.1 * min(size, limit) / limit
+                if value > best:
+                    best, window = value, (begin, end)
+        part = "".join(clauses[slice(*window)]).strip()
+        lead = "… " if window[0] else ""
+        return lead + (part if window[1] == len(clauses) else part.rstrip(" ,;，；：:、") + " …")
 
 
-def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
-    """One mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``.
-
-    What has no title goes by the tool that found it.
-    """
-    metadata = result["metadata"]
-    source = {name: metadata.get(name, "") for name in ("title", "url", "licence", "doc_id", "kb_prefix")}
-    source["title"] = source["title"] or ", ".join(metadata.get("tools", []))
-    return Citation(n=n, result_id=result["result_id"], sentence=sentence, source=source)
+_SHORTEST, _TITLE = 6, 8
+_CLAUSE = re.compile(r"(?<=[，；：])|(?<=[,;:] )|(?<= [–—-] )")
 
 
-def marked_sentences(text: str) -> list[str]:
-    """The sentences of an answer; a mark that stands behind the full stop belongs to the sentence before it.
-
-    >>> marked_sentences("It is green. [1] It is big. 他说：“很好。”[2]真的。")
-    ['It is green. [1]', 'It is big.', '他说：“很好。”[2]', '真的。']
-    """
-    found: list[str] = []
-    for sentence in sentences(text):
-        stray = _STRAY.match(sentence)
-        if stray and found:
-            between = "" if stray.group(1)[0] in "”」』）" else " "
-            found[-1] = f"{found[-1]}{between}{stray.group(1).strip()}"
-            sentence = sentence[stray.end() :]
-        if sentence:
-            found.append(sentence)
-    return found
+def rarity(held: np.ndarray) -> np.ndarray:
+    """Return a weight for each word, 1 in all: a word that most sentences say tells little."""
+    weights = np.log1p(len(held) / (0.5 + held.sum(axis=0)))
+    return np.asarray(weights / (weights.sum() or 1.0))
 
 
-def marked(text: str, *numbers: int) -> str:
-    """A sentence with its marks before the full stop, or at its end when it closes otherwise.
-
-    >>> marked("It ends.", 3), marked("结束。", 3), marked('He said "no."', 3)
-    ('It ends [3].', '结束 [3]。', 'He said "no." [3]')
-    """
-    marks = "".join(f"[{n}]" for n in dict.fromkeys(numbers))
-    if not marks:
-        return text
-    stop = re.search(r"[.!?。！？；]$", text)
-    return f"{text[: stop.start()]} {marks}{stop.group()}" if stop else f"{text} {marks}"
+def plain_title(title: str) -> str:
+    """Return a title as other texts write it: folded, without what stands in brackets."""
+    return spelled(re.sub(r"\s*[(（][^()（）]*[)）]", "", title))
 
 
-_EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[\u4e00-\u9fff])|(?<=[》）])(?=\[\d)")
+def words_in(text: str) -> float:
+    """Return the length of a text in words; a Chinese character counts half a word."""
+    return len(re.findall(r"\w+", CJK.sub(" ", text))) + len(CJK.findall(text)) / 2
 
 
-def spaced(text: str) -> str:
-    """Chinese text with a blank where it meets Latin letters, digits or a mark.
+def brief_title(title: str) -> str:
+    """Return a title as it is printed beside its quotes: of a long one the first words."""
+    cut_at = 2 * _TITLE if CJK.search(title) else 8 * _TITLE
+    brief = title if len(title) <= cut_at else title[:cut_at].rstrip() + "…"
+    return " ".join(brief.split())
 
-    >>> spaced("《茶馆》由Lao She写成[1]。")
-    '《茶馆》由 Lao She 写成 [1]。'
-    """
-    return re.sub(r"(?<=[\u4e00-\u9fff])(?=\[\d)", " ", _EDGE.sub(" ", text))
 
+# --- Whole sentences, list items, rows of tables, code; without their markup ---
 
 LONGEST = 600
 """Characters of one quotation; a longer one is cut at a word."""
@@ -147,9 +466,10 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _sentences(text: str, title: str) -> Iterator[str]:
-    for sentence in sentences(without_heading(text, title)):
-        if (said := cut(in_words(bare(sentence), title))) and fold(said) != fold(title):
-            yield said
+    for line in without_heading(text, title).split("\n"):
+        for sentence in sentences(bare(line)):
+            if (words := cut(in_words(sentence, title))) and fold(words) != fold(title):
+                yield words
 
 
 def bare(text: str) -> str:

@@ -16,10 +16,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from workbench.language.judging import root
+from workbench.language.citing import marked_sentences
 from workbench.language.quoting import bare as without_markup
-from workbench.language.quoting import marked_sentences
-from workbench.text import CJK, days, fold, sentences, simplified, terms
+from workbench.text import CJK, days, fold, sentences, simplified, stem, terms
 
 Verdict = Literal["supported", "partly", "unsupported", "uncited"]
 WEIGHTS = {"bias": -4.48, "covered": 3.36, "order": 1.91, "exact": 0.43, "lost": -2.74, "denied": -2.11}
@@ -261,7 +260,7 @@ def by_words(sentence: str, texts: Sequence[str]) -> list[float]:
 
 @lru_cache(maxsize=4_096)
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(root(term) for term in terms(simplified(text)))
+    return tuple(stem(term) for term in terms(simplified(text)))
 
 
 @lru_cache(maxsize=1_024)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
-from workbench.language.statements import Statement, read_statements, same_thing
-from workbench.language.summarizing import loads
+from workbench.language.preferences import read_note, read_preferences, same_thing
 from workbench.maintenance.forgetting import Forgotten, forget
 from workbench.memory.recalling import Recalling
 from workbench.memory.remembered import Memory, core_of
@@ -24,7 +23,7 @@ from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import text_model
 from workbench.records.tape import estimated_tokens
 from workbench.runs.run import Run
-from workbench.text import STOP_WORDS, clean, language_of, stem, terms
+from workbench.text import STOP_WORDS, clean, stem, terms
 from workbench.views.labels import labels_for
 from workbench.views.memory import Rows, changes_blocks, found_blocks, known_blocks
 from workbench.views.render import Shown
@@ -220,7 +219,7 @@ class Memories:
         who, old = clean(str(user)), self._held(memory_id, user)
         names = ("about", "attribute", "polarity")
         of = {name: str(dict(old)[name]) for name in names}
-        if read := _read(content):
+        if read := read_note(content):
             of = {name: getattr(read, name) or kept for name, kept in of.items()}
         elif old["section"] == "name":
             of["about"] = content
@@ -419,12 +418,8 @@ class Memories:
         row = self._store.get_summary(talk["id"])
         if row is None or (moment is not None and row["updated_at"] > moment):
             return None
-        text = row["summary"]
-        if row["author"] == "rules":
-            first = " ".join(m["content"] for m in self._store.first_messages(talk["id"], 1))
-            text = loads(text).text(language_of(first))
         names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
-        return {"session_id": talk["session_id"], "text": text, **{name: row[name] for name in names}}
+        return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
 
     def _held(self, memory_id: str, user: str) -> Memory:
         held = {m["id"]: m for m in self._store.memories(user)}
@@ -436,28 +431,19 @@ class Memories:
 
     def _update(self, user: str, section: str, content: str, author: str) -> None:
         """A new text in core memory, in the place of those that are about the same."""
-        from workbench.graphs.recall import as_statement, section_of  # it brings LangGraph
+        from workbench.graphs.recall import as_statement  # it brings LangGraph
 
-        read = _read(content)
+        read = read_note(content)
         if section == "human":
-            section = section_of(read) if read else "facts"
-        if section in ("persona", "name", "current_intent") or read is None:
-            read = None if read is None or section_of(read) != section else read
+            section = read.section if read else "facts"
+        if section == "facts":  # as if the person had asked to remember it
+            read = next(iter(read_preferences(f"remember that {content}")[0]), None)
+        read = read if read and read.section == section else None
         free = [m for m in self._store.memories(user) if not m["pinned"] and m["section"] in HUMAN]
         same = [m["id"] for m in free if read and same_thing(read, as_statement(m))]
         of = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
-        of = of if section == "preferences" else {**of, "polarity": ""}
         of = {"about": content, **of}
         self._store.remember(user, section, content, **of, author=author, replaces=same, why=content)
-
-
-def _read(content: str) -> Statement | None:
-    """What a note says of the person, with or without its subject; None where that is not clear."""
-    subject = "我" if language_of(content) == "zh" else "I "
-    for text in (content, f"{subject}{content}"):
-        if found := read_statements(text).statements:
-            return found[0]
-    return None
 
 
 def _terms(text: str) -> set[str]:

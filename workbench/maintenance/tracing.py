@@ -125,9 +125,6 @@ def had(row: Mapping[str, Any], effects: Sequence[Effect], state: Mapping[str, A
         for one in [r for part in ("memories", "episodes", "messages") for r in given.get(part) or []]:
             ids |= {str(one["id"]), str(one.get("user_message_id") or one["id"])}
             conversations.add(str(one["conversation_id"]))
-        opening = given.get("opening") or []
-        own = bool(opening) and opening[-1]["content"] == row["message"]  # the question itself begins the conversation
-        covered[of] = max(covered.get(of, 0), len(opening) - own)
         if summary := given.get("summary"):
             where = str(summary["conversation_id"])
             covered[where] = max(covered.get(where, 0), int(summary["covered_message_count"]))

@@ -26,9 +26,9 @@ from workbench.text import STOP_WORDS, stem, terms
 if TYPE_CHECKING:
     import numpy as np
 
-_KEPT, _BATCH, _INLINE, _FAILURES, _OPENING, _LOOKED_AT = 100, 64, 8, 3, 5, 50
-"""Conversations at hand; exchanges embedded at once, and while a question waits; how often that may fail; messages of a
-beginning; exchanges of which the similarity is looked at."""
+_KEPT, _BATCH, _INLINE, _FAILURES, _LOOKED_AT = 100, 64, 8, 3, 50
+"""Conversations at hand; exchanges embedded at once, and while a question waits; how often that may fail; exchanges
+of which the similarity is looked at."""
 _PARTS = ("user_message", "assistant_message")
 
 
@@ -67,8 +67,7 @@ class Recalling:
         episodes, note = list[dict[str, Any]](), ""
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
-        opening = self.store.first_messages(conversation_id, _OPENING) if conversation_id else []
-        return {"memories": memories, "summary": summary, "episodes": episodes, "opening": opening, "note": note}
+        return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Keep a memory; see ``SqlRemembered.remember``."""

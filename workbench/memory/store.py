@@ -232,15 +232,6 @@ class SqlConversations(SqlRemembered):
             )
         return [_message(row) for row in reversed(rows)]
 
-    def first_messages(self, conversation_id: str, limit: int) -> list[dict[str, Any]]:
-        """The first ``limit`` messages of a conversation: ``role``, ``content``, ``created_at``."""
-        with self._transaction() as execute:
-            return execute(
-                "SELECT role, content, created_at FROM messages WHERE conversation_id = ?"
-                f" ORDER BY position LIMIT {max(0, int(limit))}",
-                (conversation_id,),
-            )
-
     def message(self, message_id: str) -> dict[str, Any] | None:
         """The message of that id, as ``list_messages`` gives it; None when there is none."""
         with self._transaction() as execute:

@@ -116,6 +116,7 @@ class RunDocument(TypedDict):
     user_id: str
     kb_prefix: str
     answer: str | None
+    answer_kind: NotRequired[str]
     citations: list[Citation]
     support: list[Supported]
     error: str | None
@@ -157,6 +158,8 @@ def run_document(run: Any) -> dict[str, Any]:
         "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
     }
     told["figures"] = figures(told)
+    if kind := getattr(run, "answer_kind", ""):
+        told["answer_kind"] = kind
     if dates := getattr(run, "as_of", None):
         told["as_of"] = dates
     return json.loads(json.dumps({name: told[name] for name in RunDocument.__annotations__ if name in told}))

@@ -1,7 +1,7 @@
-"""What a question leaves open before a report is written on it: whom a name means, of which time, of what.
+"""What a question leaves open before a report is written on it: whom a name means, and which subject.
 
-Nothing here asks a model, and nothing belongs to a corpus: who bears a name, how the bearers differ and from when to
-when documents are is what the knowledge base says. What a person assumed beforehand settles what it speaks of.
+Nothing here asks a model, and nothing belongs to a corpus: who bears a name and how the bearers differ is what the
+knowledge base says. An assumption of the person that names an option settles its question.
 """
 
 from __future__ import annotations
@@ -10,37 +10,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.language.reading import shown
+from workbench.language.question import shown
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Clarification, Entity, Question
-from workbench.text import CJK, dates, fold, language_of, sentences, terms
+from workbench.text import fold, language_of, sentences, terms
 
 MOST = 5
 """Questions that a person is asked at once."""
 MOST_OPTIONS = 6
 _ENOUGH, _FEW, _LONGEST = 2, 3, 80
 """Fields that tell things apart, related things that are looked at, and how long what is told may be."""
-_PART = 0.5
-"""The share of documents that must have a date for the time to be asked for."""
 GENERAL = ("", "通用", "general")
 """Domains that are none in particular."""
-_ASKS = frozenset(
-    terms("write report overview survey summary essay article long short full complete detailed comprehensive thorough")
-)
-_ASKS_ZH = re.compile("[写做给出请一篇份个关于的]|报告|综述|概述|总结|文章|详细|全面|完整|长篇|简短")
-"""Words that ask for a text and say nothing of its subject."""
-_YEAR = r"(?:1\d|20)\d\d"
-_DATE = rf"{_YEAR}(?:-\d\d(?!\d)){{0,2}}"
-_ZH_END = "(?:间|之间|至今|到现在|以来|以后|之后|以前|之前|起|后|前)"
-_SPAN = re.compile(
-    rf"{_YEAR}\s*(?:年?\s*(?:至|到|~)\s*{_YEAR}\s*年?|年)\s*{_ZH_END}?|{_YEAR}\s*{_ZH_END}"
-    rf"|(?:(?:since|after|before|until|by|from|in|between|during|up to)\s+)?(?:the\s+)?{_DATE}s?"
-    rf"(?:\s*(?:to|and|until|through|-|–|—)\s*{_DATE})?(?:\s+(?:on|onwards?))?",
-    re.I,
-)
-_ALL_TIME = re.compile(
-    r"\b(?:all|any|whole|every) (?:time|years?|dates?|periods?)\b|(?:所有|全部|不限)(?:时间|年份|年代|时期)?"
-)
 _DETAIL = re.compile(r"[(（]((?:[^()（）]|\([^()]*\)|（[^（）]*）)*)[)）]$")
 _CLOSING = "》〉」』”\"'`"
 
@@ -50,21 +31,18 @@ def open_questions(
     reading: Question,
     bases: Sequence[KnowledgeBase],
     assumptions: Sequence[str] = (),
-    given_times: Iterable[str] = (),
     domain: str = "",
 ) -> list[Clarification]:
-    """What the question leaves open, the weightiest first, at most ``MOST``.
+    """Return what the question leaves open, the weightiest first, at most ``MOST``.
 
     Args:
         query: as it stands alone.
         reading: of it.
         bases: that are asked.
         assumptions: what the person assumes; one that speaks of a question is its ``answer``.
-        given_times: dates as of which it is asked; with one the time is not open.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    found = [*_names(query, reading, bases), *_time(query, reading, bases, given_times)]
-    found += _scope(reading, bases, domain)
+    found = [*_names(query, reading, bases), *_scope(reading, bases, domain)]
     return _settled(found[:MOST], assumptions, bases)
 
 
@@ -76,10 +54,10 @@ def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
 def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
     """The questions with these answers, by id; one that means an option is that option.
 
-    >>> asked = Clarification(question_id="time", kind="time", question="Which?", must=False, answer="",
-    ...                       options=["1990 to 2012", "2003 to 2012"], assumed="1990 to 2012")
-    >>> [one["answer"] for text in ("2", "since 1999") for one in answered([asked], {"time": text})]
-    ['2003 to 2012', 'since 1999']
+    >>> asked = Clarification(question_id="scope", kind="scope", question="Which?", must=False, answer="",
+    ...                       options=["all of it", "tea"], assumed="all of it")
+    >>> [one["answer"] for text in ("2", "oolong") for one in answered([asked], {"scope": text})]
+    ['tea', 'oolong']
     """
     found = []
     for one in clarifications:
@@ -118,22 +96,18 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
 
     >>> one = Clarification(question_id="name:Dune", kind="name", question="Which Dune is meant?", must=True,
     ...                     options=["Dune (1984)", "Dune (2021)"], assumed="Dune (1984)", answer="Dune (2021)")
-    >>> time = Clarification(question_id="time", kind="time", question="", must=False, options=[],
-    ...                      assumed="1984 to 2021", answer="2000 to 2021")
-    >>> refined("How was Dune received?", [one, time])
-    'How was Dune (2021) received from 2000 to 2021?'
-    >>> refined("《沙丘》反响如何？", [{**one, "question_id": "name:沙丘"}, {**time, "answer": "2000年以后"}])
-    '《沙丘》（2021）反响如何（2000年以后）？'
+    >>> refined("How was Dune received?", [one])
+    'How was Dune (2021) received?'
+    >>> refined("《沙丘》反响如何？", [{**one, "question_id": "name:沙丘"}])
+    '《沙丘》（2021）反响如何？'
     """
     chinese = language_of(query) == "zh"
     for one in clarifications:
         answer = one["answer"]
-        if not answer or (one["kind"] in ("time", "scope") and fold(answer) == fold(one["assumed"])):
+        if not answer or (one["kind"] == "scope" and fold(answer) == fold(one["assumed"])):
             continue
         if one["kind"] == "name":
             query = _with_detail(query, one["question_id"].partition(":")[2], _telling_apart(one), chinese)
-        elif one["kind"] == "time":
-            query = _before_end(query, _span(answer, chinese), chinese)
         elif one["kind"] == "scope":
             query = _before_end(query, answer if chinese else f"about {answer}", chinese)
         else:
@@ -156,7 +130,6 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
             continue
         told = {
             "name": f"“{name}”指{what}" if chinese else f"“{name}” means {what}",
-            "time": f"时间范围是{what}" if chinese else f"the time is {what}",
             "scope": f"内容范围是{what}" if chinese else f"the subject is {what}",
         }.get(one["kind"], f"{one['question']}{'' if chinese else ' '}{what}")
         open_ = next((c for c in clarifications if c["question_id"] == one["question_id"] and not c["answer"]), None)
@@ -249,60 +222,13 @@ def _begun(text: str, name: str) -> str:
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
-# --- of which time, of what ---
-
-
-def _time(
-    query: str, reading: Question, bases: Sequence[KnowledgeBase], given_times: Iterable[str]
-) -> Iterator[Clarification]:
-    """The time, where most documents are dated and the question says none; of one document nobody is asked it."""
-    fields = {field["name"]: field for base in bases for field in base.schema() if field["type"] == "date"}
-    sort = reading["sort"]
-    said = {c["field"] for c in reading["conditions"]} | ({sort["field"]} if sort else set())
-    of_documents = [name for name in reading["names"] if name["doc_id"]]
-    if any(given_times) or dates(query) or said & set(fields) or of_documents:
-        return
-    span = _years(bases)
-    if span is None:
-        return
-    chinese = reading["language"] == "zh"
-    low, high = span
-    told = _from_to(low, high, chinese)
-    options = [told] + ([_from_to(high - 9, high, chinese)] if high - low > 10 else [])
-    yield Clarification(
-        question_id="time",
-        kind="time",
-        question=f"要写哪段时间的内容？资料的时间范围是{told}。"
-        if chinese
-        else f"Which time should it cover? The documents go from {told}.",
-        options=options,
-        assumed=told,
-        must=False,
-        answer="",
-    )
-
-
-def _years(bases: Sequence[KnowledgeBase]) -> tuple[int, int] | None:
-    """The first and the last year of dates that most documents of a base have; None where there are not two."""
-    lows, highs = list[int](), list[int]()
-    for base in bases:
-        documents = base.counts()["documents"]
-        dated = [f for f in base.schema() if f["type"] == "date" and f["documents"] >= _PART * documents]
-        for field in dated[:1]:
-            if field["low"] is not None and field["high"] is not None:
-                lows.append(int(str(field["low"])[:4]))
-                highs.append(int(str(field["high"])[:4]))
-    return (min(lows), max(highs)) if lows and min(lows) < max(highs) else None
-
-
-def _from_to(low: int, high: int, chinese: bool) -> str:
-    return f"{low}年至{high}年" if chinese else f"{low} to {high}"
+# --- which subject ---
 
 
 def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
     """The subject, where the question says nothing that the knowledge bases know."""
-    words = [word for word in reading["words"] if not _asks(word)]
-    if reading["names"] or reading["conditions"] or any(base.keyword_search(w, 1) for base in bases for w in words):
+    found = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
+    if reading["names"] or reading["conditions"] or found:
         return
     chinese = reading["language"] == "zh"
     number, names = sum(base.counts()["documents"] for base in bases), ", ".join(base.name for base in bases)
@@ -317,10 +243,6 @@ def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> It
         must=False,
         answer="",
     )
-
-
-def _asks(word: str) -> bool:
-    return set(terms(word)) <= _ASKS or not _ASKS_ZH.sub("", word).strip()
 
 
 def _subjects(bases: Sequence[KnowledgeBase]) -> Iterator[str]:
@@ -352,8 +274,6 @@ def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> s
     """What an assumption answers to a question, or ""."""
     if one["kind"] == "name":
         return chosen(text, one["options"]) if fold(one["question_id"].partition(":")[2]) in fold(text) else ""
-    if one["kind"] == "time":
-        return one["assumed"] if _ALL_TIME.search(text) else match[0].strip() if (match := _SPAN.search(text)) else ""
     return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
 
 
@@ -385,11 +305,3 @@ def _before_end(query: str, phrase: str, chinese: bool) -> str:
     if chinese:
         return f"{body}（{phrase}）{end}"
     return f"{body} {phrase}{end}"
-
-
-def _span(answer: str, chinese: bool) -> str:
-    """A time as it stands in a query."""
-    said = match[0].strip() if (match := _SPAN.search(answer)) else answer
-    if chinese or CJK.search(said) or not said[:1].isdigit():
-        return said
-    return f"in {said}" if len(dates(said)) < 2 and not re.search(r"\b(?:to|and)\b|[–—-]", said) else f"from {said}"

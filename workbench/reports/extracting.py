@@ -7,83 +7,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from workbench.language.judging import Judged, Said, foreign
-from workbench.language.quoting import parts, spaced
-from workbench.language.writing import Known, Voice
+from workbench.language.citing import marked, spaced
+from workbench.language.fields import FieldsWriter
+from workbench.language.quoting import Sentence, sentences_of
+from workbench.ports import KnowledgeBase
 from workbench.reports.markdown import escaped
 from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import CJK, fold, sentences, terms
+from workbench.text import CJK, fold, language_of, terms
+from workbench.text import sentences as split_sentences
 
-_BEHIND = 2
-"""Sentences that stand behind one, for where it announces them."""
 LEADS = 2
 """Sentences of a piece from which nothing was chosen."""
 MOST_DEFINED = 10
+CLOSED = '.!?。！？；…"”’』」)）'
 
 
-def section_text(section: SectionOutline, pieces: Sequence[RetrievalResult], reading: Question, known: Known) -> str:
-    """The section in Markdown; ``[n]`` is the n-th piece. A paragraph for each document.
+def section_text(
+    section: SectionOutline, pieces: Sequence[RetrievalResult], question: Question, bases: Sequence[KnowledgeBase]
+) -> str:
+    """Write the section in Markdown; ``[n]`` is the n-th piece. A paragraph for each document.
 
     Args:
         section: its outline; of pieces from which it quotes nothing, the first sentences stand.
         pieces: its evidence.
-        reading: of the topic: its language and names.
-        known: how the knowledge bases write titles and names.
+        question: the topic as it was read: its language and names.
+        bases: how they write titles and names.
     """
-    return _Section(reading, pieces, Judged(), known).text(section)
+    fields = FieldsWriter(question, {}, bases)
+    if not pieces:
+        title = section["title"]
+        return fields.say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
+    chosen: dict[str, list[Sentence]] = {}
+    wanted, used = {fold(quote) for quote in section["quotes"]}, set[str]()
+    for n, piece in enumerate(pieces, 1):
+        sentences = sentences_in(n, piece)
+        own = [s for s in sentences if fold(s.text) in wanted] or sentences[:LEADS]
+        fresh = [s for s in own if fold(s.text) not in used]
+        used |= {fold(s.text) for s in fresh}
+        chosen.setdefault(str(piece["metadata"].get("doc_id") or piece["source_id"]), []).extend(fresh)
+    text = "\n\n".join(_paragraph(sentences, fields) for sentences in chosen.values() if sentences)
+    return spaced(text) if question["language"] == "zh" else text
 
 
-class _Section(Voice):
-    def text(self, section: SectionOutline) -> str:
-        """The paragraphs; or that there is nothing."""
-        if not self.results:
-            return self._nothing(section["title"])
-        chosen: dict[str, list[Said]] = {}
-        wanted, told = {fold(quote) for quote in section["quotes"]}, set[str]()
-        for n, piece in enumerate(self.results, 1):
-            said = said_in(n, piece)
-            own = [s for s in said if fold(s.text) in wanted] or said[:LEADS]
-            fresh = [s for s in own if fold(s.text) not in told]
-            told |= {fold(s.text) for s in fresh}
-            chosen.setdefault(str(piece["metadata"].get("doc_id") or piece["source_id"]), []).extend(fresh)
-        paragraphs = [self._paragraph(said) for said in chosen.values() if said]
-        text = "\n\n".join(paragraphs)
-        return spaced(text) if self.zh else text
-
-    def _paragraph(self, said: Sequence[Said]) -> str:
-        """What one document says; foreign sentences in quotation marks, behind whose words they are."""
-        if foreign(said[0].text, self.reading):
-            return self._foreign(said)
-        text, named = self._quotes(said), self._named(said[0].title)
-        if fold(said[0].title) in fold(text) or len(sentences(said[0].title)) > 1:  # a title that ends in its middle
-            return text
-        return f"**{escaped(named)}**{self._say(': ', '：')}{text}"
-
-    def _foreign(self, said: Sequence[Said]) -> str:
-        title = said[0].title
-        called, title = escaped(self.known.called(title) if self.zh else title), escaped(title)
-        named = self._say(f"**{title}**", f"**《{called}》**（{title}）" if called != title else f"**《{title}》**")
-        words = " ".join(f"“{s.text}” [{s.n}]" for s in said)
-        return f"{named}{self._say(': ', '：')}{words}{self._say('', '。')}"
-
-    def _nothing(self, title: str) -> str:
-        return self._say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
+def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
+    """Write what one document says; foreign sentences in quotation marks, behind whose words they are."""
+    title = quoted[0].title
+    called = escaped(fields.called(title))
+    if language_of(quoted[0].text) != fields.question["language"]:
+        original = escaped(title)
+        both = f"**《{called}》**（{original}）" if called != original else f"**《{original}》**"
+        words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
+        return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
+    closed = [s.text if s.text[-1:] in CLOSED else s.text + fields.say(".", "。") for s in quoted]
+    text = fields.say(" ", "").join(marked(t, s.n) for t, s in zip(closed, quoted, strict=True))
+    if fold(title) in fold(text) or len(split_sentences(title)) > 1:  # a title that ends in its middle
+        return text
+    return fields.say(f"**{called}**: {text}", f"**《{called}》**：{text}")
 
 
-def said_in(n: int, piece: RetrievalResult) -> list[Said]:
-    """The sentences of a piece, each with those around it."""
-    metadata = piece["metadata"]
-    title = str(metadata.get("title") or metadata.get("doc_id") or "")
-    doc_id = str(metadata.get("doc_id") or piece["source_id"])
-    texts = [text for _, text in parts(piece["evidence"], title)]
-    return [
-        Said(n, doc_id, title, text, (n, place), 1.0, 0, texts[place - 1] if place else "", _after(texts, place))
-        for place, text in enumerate(texts)
-    ]
-
-
-def _after(texts: Sequence[str], place: int) -> tuple[str, ...]:
-    return tuple(texts[place + 1 : place + 1 + _BEHIND])
+def sentences_in(n: int, piece: RetrievalResult) -> list[Sentence]:
+    """Return the sentences of a piece, which has this number."""
+    return [sentence._replace(n=n) for sentence in sentences_of([piece])]
 
 
 def matrix(
@@ -125,7 +109,7 @@ def definitions(
     found: dict[str, tuple[str, str, int]] = {}
     for n, result in enumerate(results, 1):
         title = str(result["metadata"].get("title") or "")
-        said = said_in(n, result)[:1]
+        said = sentences_in(n, result)[:1]
         if not said or title in about or fold(said[0].text) in told or bool(CJK.search(said[0].text)) != zh:
             continue
         tells = fold(title) in fold(said[0].text) and len(terms(said[0].text)) > len(terms(title)) + 2

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from workbench.language.support import Shares, held
 from workbench.reports.checking import of_evidence, opposed
-from workbench.reports.extracting import said_in
+from workbench.reports.extracting import sentences_in
 from workbench.state import Claim, RetrievalResult, SectionContent
 from workbench.text import fold
 from workbench.views.labels import Labels, labels_for
@@ -139,8 +139,8 @@ class _Judge:
         told = dict(of_evidence(old.evidence))
         self.same = {i for i, digest in of_evidence([*self.now.values()]) if told.get(i) == digest}
         self.fresh = [r for i, r in self.now.items() if i not in self.same]
-        self.sentences = [(r, s.text) for r in self.fresh for s in said_in(1, r)]
-        self.before = {fold(s.text) for r in old.evidence for s in said_in(1, r)}
+        self.sentences = [(r, s.text) for r in self.fresh for s in sentences_in(1, r)]
+        self.before = {fold(s.text) for r in old.evidence for s in sentences_in(1, r)}
         self.shares = shares
 
     def named(self, ids: Iterable[str]) -> tuple[dict[str, str], ...]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from workbench.language.judging import Document, Judged, Said, speaks_of
+from workbench.language.answer import Judgement, speaks_of
+from workbench.language.fields import Document
+from workbench.language.quoting import Sentence
 from workbench.ports import Field, KnowledgeBase
-from workbench.reports.extracting import said_in
+from workbench.reports.extracting import sentences_in
 from workbench.reports.kinds import ReportType
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
@@ -34,7 +36,7 @@ _WORDS = 25
 class Piece(NamedTuple):
     """A sentence that a section may quote, and how much of the section's question it says."""
 
-    said: Said
+    sentence: Sentence
     share: float
 
 
@@ -67,7 +69,7 @@ class Meaning:
 def outlined(
     topic: Topic,
     reading: Question,
-    judged: Judged,
+    judged: Judgement,
     results: Sequence[RetrievalResult],
     schema: Sequence[Field],
     nouns: Mapping[str, Sequence[str]],
@@ -104,7 +106,7 @@ class _Outline:
         self,
         topic: Topic,
         reading: Question,
-        judged: Judged,
+        judged: Judgement,
         results: Sequence[RetrievalResult],
         schema: Sequence[Field],
         nouns: Mapping[str, Sequence[str]],
@@ -133,17 +135,13 @@ class _Outline:
         if names:
             told = [d for d in every.values() if d.doc_id in about or self._names(d)]
             return sorted(told, key=lambda d: d.doc_id not in about)
-        texts = {d.doc_id: " ".join([d.title, *(s.text for s in d.said)]) for d in every.values()}
+        texts = {d.doc_id: " ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()}
         subject = self.topic.subject
         if not any(self._tells(word, list(texts.values())) for word in self.says.foremost(subject)):
             self.unknown = True  # what the corpus has only shares lesser words with it
             return []
         shares = dict(zip(texts, self.says(subject, list(texts.values())), strict=True))
-        return [
-            d
-            for d in every.values()
-            if shares[d.doc_id] >= least(subject, texts[d.doc_id]) or any(s.answers for s in d.said)
-        ]
+        return [d for d in every.values() if shares[d.doc_id] >= least(subject, texts[d.doc_id])]
 
     def _tells(self, phrase: str, texts: Sequence[str]) -> bool:
         return any(share >= least(phrase, text) for share, text in zip(self.says(phrase, texts), texts, strict=True))
@@ -214,14 +212,14 @@ class _Outline:
         """A section for each thing that is named, and one for what other documents say of them."""
         made = []
         for n, document in enumerate(about, 1):
-            pieces = [Piece(s, 1.0) for s in document.said]
+            pieces = [Piece(s, 1.0) for s in document.sentences]
             made.append(self._section(str(n), document.title, document.title, pieces, self.kind.statements))
         held = {d.doc_id for d in about}
         names = [fold(name["surface"]) for name in self.reading["names"]] + [fold(d.title) for d in about]
-        told = [s for d in self.documents if d.doc_id not in held for s in d.said if _holds(s.text, names)]
+        told = [s for d in self.documents if d.doc_id not in held for s in d.sentences if _holds(s.text, names)]
         if told:
             title = self._say("In other documents", "其他文档中的记述")
-            pieces = [Piece(s, s.probability) for s in told]
+            pieces = [Piece(s, 1.0) for s in told]
             made.append(self._section(str(len(made) + 1), title, self.topic.subject, pieces))
         return made
 
@@ -289,17 +287,17 @@ class _Outline:
 
     # which sentences they quote
 
-    def _pool(self, documents: Sequence[Document]) -> list[Said]:
+    def _pool(self, documents: Sequence[Document]) -> list[Sentence]:
         """Every sentence once, whoever says it first."""
-        found = {fold(s.text): s for d in reversed(documents) for s in reversed(d.said)}
-        return [s for d in documents for s in d.said if found[fold(s.text)] is s and len(terms(s.text)) > 1]
+        found = {fold(s.text): s for d in reversed(documents) for s in reversed(d.sentences)}
+        return [s for d in documents for s in d.sentences if found[fold(s.text)] is s and len(terms(s.text)) > 1]
 
     def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
         """The first sentences of each document, which say what it is about."""
         return [
             Piece(s, 1.0)
             for d in documents
-            for s in [one for one in d.said if len(terms(one.text)) > 1][: min(most, self.kind.of_one)]
+            for s in [one for one in d.sentences if len(terms(one.text)) > 1][: min(most, self.kind.of_one)]
         ]
 
     def _section(
@@ -307,25 +305,25 @@ class _Outline:
     ) -> SectionOutline:
         """A section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
         most = self.kind.of_one if of_one == 0 else of_one
-        ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.said.n, piece.said.place))
+        ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.sentence.n, piece.sentence.place))
         kept: list[Piece] = []
         by_document: dict[str, int] = {}
         for piece in ranked:
-            count = by_document.get(piece.said.doc_id, 0)
+            count = by_document.get(piece.sentence.doc_id, 0)
             if (most is None or count < most) and (most is None or len(kept) < self.kind.statements):
                 kept.append(piece)
-                by_document[piece.said.doc_id] = count + 1
-        places = {piece.said.doc_id: n for n, piece in reversed(list(enumerate(kept)))}
-        kept.sort(key=lambda piece: (places[piece.said.doc_id], piece.said.place))
-        titles = list(dict.fromkeys(piece.said.title for piece in kept))
+                by_document[piece.sentence.doc_id] = count + 1
+        places = {piece.sentence.doc_id: n for n, piece in reversed(list(enumerate(kept)))}
+        kept.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.n, piece.sentence.place))
+        titles = list(dict.fromkeys(piece.sentence.title for piece in kept))
         return SectionOutline(
             section_id=section_id,
             title=capitalised(title),
             summary=self._say(", ", "、").join(titles[:4]) + (" …" if len(titles) > 4 else ""),
             query=query,
-            evidence_ids=list(dict.fromkeys(self.results[piece.said.n - 1]["result_id"] for piece in kept)),
-            estimated_words=sum(_length(piece.said.text) for piece in kept),
-            quotes=[piece.said.text for piece in kept],
+            evidence_ids=list(dict.fromkeys(self.results[piece.sentence.n - 1]["result_id"] for piece in kept)),
+            estimated_words=sum(_length(piece.sentence.text) for piece in kept),
+            quotes=[piece.sentence.text for piece in kept],
         )
 
     def _ids(self, documents: Sequence[Document]) -> list[str]:
@@ -394,7 +392,7 @@ def carried(
     """
     there, sections = {r["result_id"]: r for r in results}, earlier["sections"]
     home = {i for one in sections for i in one["evidence_ids"]}
-    said = [(i, s) for i, r in there.items() if i not in same for s in said_in(1, r)]
+    said = [(i, s) for i, r in there.items() if i not in same for s in sentences_in(1, r)]
     texts = [f"{s.title}. {s.text}" for _, s in said]
     shares = [says(one["title"], texts) for one in sections]
     best: dict[str, tuple[float, int]] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.language.reading import read
+from workbench.language.question import read
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.reports.validating import meant_by, validate
 from workbench.tools.tool import Found, FunctionTool, Search

@@ -15,7 +15,7 @@ from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import Reviewer
 from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
-from workbench.runs.fork import times_of
+from workbench.runs.fork import dates_of
 from workbench.runs.run import Run
 from workbench.state import REVIEW_POINTS
 from workbench.text import clean
@@ -87,7 +87,7 @@ def options_of(
     worker: Any,
     thresholds: Any,
     known: Iterable[str],
-    times: tuple[Any, Any] = ("", ""),
+    dates: tuple[Any, Any] = ("", ""),
     points: Sequence[str] = REVIEW_POINTS,
     **flags: Any,
 ) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def options_of(
         "user": _name("user", user),
         "worker": _worker(worker, names),
         "thresholds": _thresholds(thresholds),
-        **times_of(*times),
+        **dates_of(*dates),
         **{name: bool(value) for name, value in flags.items()},
     }
 

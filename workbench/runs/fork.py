@@ -95,7 +95,7 @@ def forked(
     for name, given in kinds.items():
         if given is not None:
             options[name] = {**row["options"].get(name, {}), **given}
-    options |= times_of(as_of, known)
+    options |= dates_of(as_of, known)
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
@@ -118,11 +118,11 @@ def forked(
     return (query if query is not None else row["message"]), options
 
 
-def times_of(as_of: Any, known: Any) -> dict[str, list[str]]:
+def dates_of(as_of: Any, known: Any) -> dict[str, list[str]]:
     """The dates as of which is asked, as ISO; nothing where neither is given.
 
-    >>> times_of("March 2003", ""), times_of(None, "")
-    ({'times': ['2003-03', '']}, {})
+    >>> dates_of("March 2003", ""), dates_of(None, "")
+    ({'dates': ['2003-03', '']}, {})
 
     Raises:
         RunError: one is no date.
@@ -132,7 +132,7 @@ def times_of(as_of: Any, known: Any) -> dict[str, list[str]]:
         told.append(iso(given))
         if given not in ("", None) and not told[-1]:
             raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
-    return {"times": told} if any(told) else {}
+    return {"dates": told} if any(told) else {}
 
 
 def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:

@@ -22,7 +22,9 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
     from workbench.graphs.canvas_question import base_of, question_of
     from workbench.graphs.fusion import config_of, fusion_options, known_operation
 
-    asked = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(exclude={"kb_prefix"})
+    asked = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
+        exclude={"kb_prefix", "graphiti_endpoint"}
+    )
     about: dict[str, Any] = {"planner": "fusion"}
     if canvas := on["canvas_path"]:
         operation, nodes = known_operation(on["operation"]), on["target_nodes"]

@@ -20,10 +20,8 @@ from typing import Any, NoReturn, cast
 
 from pydantic import SecretStr, create_model
 
-from workbench.errors import KnowledgeError, RunError, UnknownKnowledge, WorkbenchError
+from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
-from workbench.knowledge.as_of import AsOfBases
-from workbench.knowledge.times import after, asked_as_of
 from workbench.ports import (
     Context,
     Conversations,
@@ -33,7 +31,6 @@ from workbench.ports import (
     Planner,
     Remembering,
     Tool,
-    TypedGraph,
     Ways,
 )
 from workbench.records.prompts import Prompts
@@ -41,25 +38,15 @@ from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
 from workbench.settings import ROLES, Settings
 from workbench.settings import RULES as RULES_ONLY
-from workbench.text import dates, language_of
+from workbench.text import language_of
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight"),
     *("passages", "passages_of", "select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
-    *(
-        "facts",
-        "facts_about",
-        "link",
-        "entity",
-        "find_entity",
-        "relations_of",
-        "mentions_of",
-        "communities",
-        "communities_of",
-    ),
-    *("typed.kinds", "typed.readings", "typed.sides", "ways.links_from", "ways.shared"),
+    *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
+    *("relation_kinds", "ways.links_from", "ways.shared", "ways.titles_in"),
 )
 
 
@@ -129,7 +116,6 @@ class TapedBase:
 
     def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
         self.name, self._bases, self._tape = name, bases, tape
-        self.as_of: str = getattr(bases, "as_of", "")
         self._known: dict[tuple[str, str], Any] = {}
         self._here = tape.mode not in FROM_TAPE and self._is_here()
         self._fingerprint: str = self._of_documents()
@@ -169,11 +155,6 @@ class TapedBase:
         if not self._here:
             raise KnowledgeError(f"The graph of {self.name!r} is not on the tape. Add the corpus to this workspace.")
         return self._bases.get(self.name).graph()
-
-    @property
-    def typed(self) -> TypedGraph:
-        """What a planner reads of the relations by their types; only tools follow them."""
-        return cast(TypedGraph, TapedPart(self, "typed"))
 
     @property
     def ways(self) -> Ways:
@@ -335,9 +316,6 @@ def context_of(
     prompts = Prompts(kept={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
     context = replace(ports, settings=settings, prompts=prompts, today=day)
-    at = as_of(row, context, begin)
-    if any(at):
-        context = replace(context, knowledge=AsOfBases(context.knowledge, *at))
     if tape.mode in SEALED:
         context = _sealed(context, tape, begin)
     else:
@@ -352,31 +330,10 @@ def context_of(
         *([("prompts", _prompts_of(context, row["message"]))] if context.models else []),
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
-        *([("as_of", at)] if any(at) else []),
     ):
         tape.keep(Effect("begin", name, "", {}, value, replayed=name in begin and begin[name] == value))
     tape.flush("begin", once=True)
     return taped(context, tape)
-
-
-def as_of(row: RunRow, context: Context, begin: Mapping[str, Any]) -> list[str]:
-    """The dates of a run: of what was true and of what was known; "" where nothing is asked of times.
-
-    What is given, else what the question says, else what the run began with, or that from which it was made; else today
-    (or the one date that it names) where the base that is asked has facts that were superseded.
-    """
-    options = row["options"]
-    true, known = (options.get("times") or ["", ""])[:2]
-    true = true or asked_as_of(row["message"])[0]
-    if begin and not (true or known):
-        return list(begin.get("as_of", ["", ""]))
-    if not true:
-        with suppress(WorkbenchError):
-            bases = context.bases(name for name in options["kb"] or context.knowledge.names() if name != "general")
-            named = [date for _, _, date in dates(row["message"]) if not after(date, context.today)]
-            then = named[0] if len(named) == 1 else context.today
-            true = then if any(base.superseding for base in bases) else ""
-    return [true, known]
 
 
 def public(settings: Settings) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import Divergence
+from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan
 from workbench.records.document import run_document
 from workbench.records.figures import Piece, pieces
@@ -82,8 +83,9 @@ class Recording:
 
     @property
     def as_of(self) -> list[str]:
-        """The dates of what was to be true and known, ``["2003", ""]``; empty where no date was in play."""
-        return list(self.begun.get("as_of", []))
+        """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
+        dates = dates_asked({"dates": self.options.get("dates"), "route_decision": self.route_decision})
+        return dates if any(dates) else []
 
     @property
     def session_id(self) -> str:
@@ -193,6 +195,11 @@ class Recording:
     def answer(self) -> str:
         """The answer, with its ``[n]``; empty before there is one."""
         return self._values().get("answer", "")
+
+    @property
+    def answer_kind(self) -> str:
+        """``fields``, ``quotation``, ``closest``, ``nothing`` or ``asks`` without a model; else empty."""
+        return self._values().get("answer_kind", "")
 
     @property
     def citations(self) -> list[Citation]:

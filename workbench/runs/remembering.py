@@ -11,11 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from workbench.language.judging import root
-from workbench.language.quoting import marked_sentences
+from workbench.language.citing import marked_sentences
 from workbench.records.tape import estimated_tokens
 from workbench.settings import Settings
-from workbench.text import STOP_WORDS, fold, language_of, simplified, terms
+from workbench.text import STOP_WORDS, fold, language_of, simplified, stem, terms
 from workbench.views.memory import Rows, blame_blocks, prompt_blocks
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def _blamed(sentence: str, how: str, share: float, part: Part) -> Blamed:
 
 
 def _words(text: str) -> set[str]:
-    return {root(term) for term in terms(simplified(text))} - STOP_WORDS
+    return {stem(term) for term in terms(simplified(text))} - STOP_WORDS
 
 
 def _own(name: str, text: str) -> Part:

@@ -241,7 +241,7 @@ class Report:
         """The same asked again, with its plan, so that the same is searched."""
         if self.run.status != "done" or not self.text:
             raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
-        options, (as_of, known) = self.run.options, self.run.options.get("times", ("", ""))
+        options, (as_of, known) = self.run.options, self.run.options.get("dates", ("", ""))
         given = {name: options[name] for name in _KEPT if options.get(name)}
         asked = {"report_type": self._kept["type"], "style": self._kept["style"], "updates": self.run.run_id}
         given |= {"report": {**asked, "assumptions": options["report"]["assumptions"]}}

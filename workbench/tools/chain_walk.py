@@ -10,8 +10,8 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from workbench.language.names import together
-from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled, ToolLog
-from workbench.text import fold, sentences, terms
+from workbench.ports import KnowledgeBase, Link, Shared, Titled, ToolLog
+from workbench.text import terms
 from workbench.tools.evidence import document_of
 from workbench.tools.query_terms import AskedWords, stems
 from workbench.tools.scoring import dated
@@ -192,12 +192,6 @@ class Chains:
         """What tells apart passages of different articles that were read."""
         return self.titles.get(chunk_id, "").lower()
 
-    def titles_of(self, chunk_ids: Iterable[str]) -> list[str]:
-        """The titles of these passages, in their order."""
-        wanted = list(chunk_ids)
-        self.read(wanted)
-        return [self.titles[i] for i in wanted if i in self.titles]
-
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """The steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
         way: list[tuple[str, Step]] = []
@@ -356,44 +350,3 @@ def explored(question: str, words: AskedWords, knowledge: KnowledgeBase, log: To
             detail["reached"] = walk.step()
             detail["front"] = walk.front
     return walk.chains
-
-
-class Bridge(NamedTuple):
-    """A name in a sentence of a passage: how the sentence covers the question, and of which documents it is."""
-
-    surface: str
-    sentence: str
-    parent: str
-    doc_ids: frozenset[str]
-    cover: float
-
-    @property
-    def name(self) -> str:
-        """As names are compared."""
-        return fold(self.surface)
-
-
-def bridges(passages: Sequence[Passage], words: AskedWords, knowledge: KnowledgeBase) -> list[Bridge]:
-    """Each name once, by the sentence that covers most of the words; those that documents are about count for more."""
-    best: dict[str, Bridge] = {}
-    for bridge in _named(passages, words, knowledge):
-        if len(bridge.name) > 1 and (bridge.name not in best or bridge.cover > best[bridge.name].cover):
-            best[bridge.name] = bridge
-    return sorted(best.values(), key=lambda b: (-round(b.cover * (OUT if b.doc_ids else PHRASE), 9), b.name))
-
-
-def _named(passages: Sequence[Passage], words: AskedWords, knowledge: KnowledgeBase) -> Iterator[Bridge]:
-    """Titles in every sentence; known names, which are dearer to find, in those that cover something."""
-    for link in knowledge.ways.links_from([passage["chunk_id"] for passage in passages]):
-        cover = words.share(stems(link["sentence"]))
-        yield Bridge(link["surface"], link["sentence"], link["chunk_id"], frozenset({link["doc_id"]}), cover)
-    for passage in passages:
-        for sentence in sentences(passage["text"]):
-            cover = words.share(stems(sentence))
-            for mention in knowledge.link(sentence) if cover else ():
-                entity = knowledge.entity(mention["entity_id"])
-                if entity and entity["doc_id"]:
-                    doc_ids = frozenset({entity["doc_id"]})
-                    yield Bridge(mention["surface"], sentence, passage["chunk_id"], doc_ids, cover)
-                elif entity and 1 < len(knowledge.mentions_of(entity["entity_id"])) <= HUB:
-                    yield Bridge(mention["surface"], sentence, passage["chunk_id"], frozenset(), cover)

@@ -1,128 +1,194 @@
-"""``deep_research``: search, say what is missing, ask for exactly that, until everything is covered or nothing comes.
+"""``deep_research`` and ``deeper_research``: the loop of searching and following as one step with a budget of its own.
 
-Three rounds of ``hybrid_search``, two next searches a round for each name. ``deeper_research`` is wider and longer, and
-begins with chains: slower, and better where the way is long.
-
-No round of reflection asks for it: of the 13 questions of the project's own set of hops whose documents the fusion
-agent does not all find, it has those of one, and there the evidence was not thin.
+``hybrid_search`` finds the first evidence. What it leaves of the question is then asked of the names that it brings in
+(``next_hop``); where it brings in none, the question is searched more widely. Round follows round until none of the
+first passages is new or the budget is spent. ``deeper_research`` has the larger budget, and begins with
+``chain_exploration`` as well.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
+from workbench.state import RetrievalResult
 from workbench.text import language_of
-from workbench.tools import evidence
-from workbench.tools.chain import ANSWERING, in_order, never_rising, paths_of
-from workbench.tools.query_terms import AskedWords
-from workbench.tools.research import SHARE_OF_TIME, Reach, Research
+from workbench.tools import chain, evidence, hybrid, next_hop
 from workbench.tools.scoring import Question
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import Found, FunctionTool, Search, StepLog
 
-DEEP = Reach(rounds=3, asks=2, chains=False)
-
-
-class Input(Search):
-    """What a research can be asked."""
-
-    timeout_s: float = Field(12.0, gt=0, le=3600, description="How long it may take; then it gives what it has")
-
-
-class Output(Found):
-    """What a research gives: its ``thoughts`` in their order, and what is ``missing`` at the end."""
-
-    thoughts: list[dict[str, Any]] = Field(default_factory=list, description="What was found, missing, and asked for")
-    missing: list[str] = Field(default_factory=list, description="What of the question no evidence covers")
-    stopped: str = Field("", description="Why it stopped: covered, nothing new, rounds, or time")
-    paths: list[str] = Field(default_factory=list, description="What led from passage to passage")
+LONGEST_QUERY = 80
+"""Characters of a query in the name of a sub-step."""
+FRONT = 5
+"""The first passages: a round that leaves them unchanged has found nothing new."""
+SHARE_OF_TIME = 0.8
+"""Of its time; then no search begins any more, because the results have to be returned, too."""
 
 
-def researched(
-    tool: str, reach: Reach, tool_input: Input, knowledge: KnowledgeBase, log: ToolLog, cancelled: threading.Event
-) -> Output:
-    """The whole research, in this thread; it begins no other search when its time is nearly over, or when cancelled."""
+class DeepResearchInput(Search):
+    """The input of both tools."""
 
-    def late() -> str:
-        if cancelled.is_set():
-            return "cancelled"
-        ended = max((step["offset_ms"] + step["duration_ms"] for step in log.sub_steps), default=0.0)
-        longest = max((s["duration_ms"] for s in log.sub_steps if s["name"].startswith("search")), default=0.0)
-        return "time" if ended + longest > 1000 * SHARE_OF_TIME * tool_input.timeout_s else ""
+    timeout_s: float = Field(12.0, gt=0, le=3600, description="After so many seconds it returns what it has")
 
-    with knowledge.reading():
-        with log("link") as detail:
-            question = Question.of(tool_input.query, knowledge)
-            detail |= question.linked
-        research = Research(tool_input.query, question, knowledge, reach, log, late)
-        stopped = research.run()
-        with log("choose", stopped=stopped) as detail:
-            seen = [(i, {"worth": worth}) for i, worth in never_rising(research.best(tool_input.top_k))]
-            words = AskedWords.of(tool_input.query, knowledge)
-            results = in_order(tool, seen, words, knowledge, research.about)
-            answer = evidence.answer(question, results, len(results))
-            detail["evidence"] = evidence.titles(answer["results"][:ANSWERING])
-    return Output(
-        **answer,
-        thoughts=[{**thought, "says": says(thought, tool_input.query, research)} for thought in research.thoughts],
-        missing=[lack.what for lack in research.missing],
-        stopped=stopped,
-        paths=paths_of(results),
+
+class DeepResearchOutput(Found):
+    """The evidence, and how it was found."""
+
+    thoughts: list[dict[str, Any]] = Field(default_factory=list, description="Each round: its evidence, what it asks")
+    paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
+    stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
+
+
+@dataclass
+class Research:
+    """The state of one question's research: each piece of evidence once, and the searches so far."""
+
+    tool_input: DeepResearchInput
+    knowledge: KnowledgeBase
+    results: dict[str, RetrievalResult] = field(default_factory=dict)
+    searches: list[Search] = field(default_factory=list)
+
+    def search(self, tool: FunctionTool, request: Search, number: int) -> list[RetrievalResult]:
+        """Run one search; return what it found."""
+        self.searches.append(request)
+        with self.knowledge.reading():
+            found: list[RetrievalResult] = tool.function(request, self.knowledge, StepLog()).results
+        # a next hop is at most as likely as the passage that leads to it
+        trust = self._score_of(request.passage) if isinstance(request, next_hop.Input) else 1.0
+        for result in found:
+            result["metadata"] |= {"research": {"round": number, "query": request.query}, **self._chain(result)}
+            result["score"] = round(trust * result["score"], 6)
+            if known := self.results.get(result["result_id"]):
+                result["metadata"] |= known["metadata"]
+                result["score"] = max(result["score"], known["score"])
+            self.results[result["result_id"]] = result
+        return found
+
+    def best(self) -> list[RetrievalResult]:
+        """Return the evidence, the likeliest first."""
+        return sorted(self.results.values(), key=lambda result: (-result["score"], result["result_id"]))
+
+    def _score_of(self, chunk_id: str) -> float:
+        document = evidence.document_of(chunk_id)
+        scores = [r["score"] for r in self.results.values() if r["metadata"].get("doc_id") == document]
+        return max(scores, default=0.0)
+
+    def _chain(self, result: RetrievalResult) -> dict[str, Any]:
+        """Return the steps to a piece of evidence from where the research began, not only from the passage before."""
+        steps = result["metadata"].get("chain", {}).get("steps", ())
+        before = self.results.get(f"low_level:{steps[0]['from']}") if steps else None
+        known = before["metadata"].get("chain", {}).get("steps", ()) if before else ()
+        returns = any(step["from"] == result["source_id"] for step in known)
+        return {} if returns else chain.chain_of([*known, *steps])
+
+    def requests(self, most: int) -> list[tuple[FunctionTool, Search]]:
+        """Return what to search next: what is left, of names that the evidence brings in, or the same more widely."""
+        query, top_k = self.tool_input.query, self.tool_input.top_k
+        done = {request.query for request in self.searches}
+        with self.knowledge.reading():
+            hops = next_hop.sub_questions(query, self.best(), self.knowledge, most + len(done))
+        left = [hop for hop in hops if hop.query not in done][:most]
+        wider = hybrid.Input(query=query, top_k=min(1000, 2 * top_k))
+        if not left:
+            return [] if wider in self.searches else [(hybrid.TOOL, wider)]
+        return [(next_hop.TOOL, next_hop.Input(**hop.asked(query), top_k=top_k)) for hop in left]
+
+
+def research_tool(name: str, description: str, rounds: int, hops: int, chains: bool) -> FunctionTool:
+    """Make a preset of the loop.
+
+    Args:
+        name: of the tool.
+        description: of the tool.
+        rounds: the most rounds, the first search included.
+        hops: the most names that are followed in a round.
+        chains: whether it begins with ``chain_exploration`` as well.
+    """
+
+    async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
+        research, query, top_k = Research(tool_input, knowledge), tool_input.query, tool_input.top_k
+        requests: list[tuple[FunctionTool, Search]] = [(hybrid.TOOL, hybrid.Input(query=query, top_k=top_k))]
+        if chains:
+            requests.append((chain.TOOL, chain.Input(query=query, top_k=top_k)))
+        thoughts, stopped, known = list[dict[str, Any]](), "", set[str]()
+        for number in range(1, rounds + 1):
+            for tool, request in requests:
+                if research.searches and _late(log, tool_input.timeout_s):
+                    stopped = "time"
+                    break
+                label = f"search {number}: {request.query[:LONGEST_QUERY]}"
+                with log(label, tool=tool.name, query=request.query) as detail:
+                    # each search is a thread of its own, so that a cancelled step begins no other one
+                    results = await asyncio.to_thread(research.search, tool, request, number)
+                    detail |= {"hits": len(results), "evidence": evidence.titles(results[:FRONT])}
+            new = [result for result in research.best()[:FRONT] if result["result_id"] not in known]
+            known |= {result["result_id"] for result in new}
+            stopped = stopped or ("" if new else "nothing new") or ("rounds" if number == rounds else "")
+            requests = [] if stopped else await asyncio.to_thread(research.requests, hops)
+            thoughts.append(_thought(number, query, new, requests))
+            if not requests:
+                stopped = stopped or "nothing new"
+                break
+        question = await asyncio.to_thread(Question.of, query, knowledge)
+        for result in (results := research.best()):
+            result["metadata"]["tools"] = [name]  # it is judged as this tool's, whichever search found it
+        answer = evidence.answer(question, results, top_k)
+        paths = chain.paths_of(answer["results"])
+        return DeepResearchOutput(**answer, thoughts=thoughts, paths=paths, stopped=stopped)
+
+    return FunctionTool(
+        name=name,
+        description=description,
+        input_schema=DeepResearchInput,
+        output_schema=DeepResearchOutput,
+        function=search,
+        calibration="The highest probability of all searches that found the passage.",
     )
 
 
+def _late(log: ToolLog, timeout_s: float) -> bool:
+    """Return whether another search might not end in time: it may take as long as the longest so far."""
+    ended = max((step["offset_ms"] + step["duration_ms"] for step in log.sub_steps), default=0.0)
+    longest = max((step["duration_ms"] for step in log.sub_steps), default=0.0)
+    return ended + longest > 1000 * SHARE_OF_TIME * timeout_s
+
+
 _WORDS = {
-    "en": ("Found {evidence}.", "Nothing found.", "Missing: {missing}.", "Nothing is missing.", "Asking for {asks}."),
-    "zh": ("已找到{evidence}。", "没有找到。", "还缺：{missing}。", "什么都不缺。", "继续查：{asks}。"),
+    "en": ("Found {evidence}.", "Nothing new.", "Next: {asks}.", ", ", " "),
+    "zh": ("已找到{evidence}。", "没有新的内容。", "接着查：{asks}。", "、", ""),
 }
 
 
-def says(thought: dict[str, Any], query: str, research: Research) -> str:
-    """A thought in words, in the language of the question."""
-    language = language_of(query)
-    found, none, missing, whole, asks = _WORDS[language]
-    titles = [f"“{research.chains.titles[i]}”" for i in thought["evidence"] if i in research.chains.titles]
-    lacking = [_of(lack["what"], lack["side"], language) for lack in thought["missing"]]
-    between = "、" if language == "zh" else ", "
-    told = [found.format(evidence=between.join(dict.fromkeys(titles))) if titles else none]
-    told.append(missing.format(missing=between.join(dict.fromkeys(lacking))) if lacking else whole)
-    if thought["asks"]:
-        told.append(asks.format(asks=between.join(f"“{ask['query']}”" for ask in thought["asks"])))
-    return ("" if language == "zh" else " ").join(told)
+def _thought(
+    number: int, query: str, new: Sequence[RetrievalResult], requests: Sequence[tuple[FunctionTool, Search]]
+) -> dict[str, Any]:
+    """Return what a round found and what it asks next, as data and in the language of the question."""
+    found, nothing, following, between, space = _WORDS[language_of(query)]
+    titles = [f"“{title}”" for title in evidence.titles(new)]
+    parts = [found.format(evidence=between.join(titles)) if titles else nothing]
+    asks = [{"tool": t.name, "query": r.query, "because": getattr(r, "sentence", "")} for t, r in requests]
+    if asks:
+        parts.append(following.format(asks=between.join(f"“{ask['query']}”" for ask in asks)))
+    ids = [result["source_id"] for result in new]
+    return {"round": number, "evidence": ids, "asks": asks, "says": space.join(parts)}
 
 
-def _of(what: str, side: str, language: str) -> str:
-    if not side or what == side:
-        return what
-    return f"{side}的{what}" if language == "zh" else f"{what} ({side})"
-
-
-Function = Callable[[Input, KnowledgeBase, ToolLog], Awaitable[Output]]
-
-
-def in_a_thread(tool: str, reach: Reach) -> Function:
-    """The tool's function: the research in a thread, which begins no other search once nobody waits for it."""
-
-    async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-        cancelled = threading.Event()
-        try:
-            return await asyncio.to_thread(researched, tool, reach, tool_input, knowledge, log, cancelled)
-        finally:
-            cancelled.set()
-
-    return search
-
-
-TOOL = FunctionTool(
-    name="deep_research",
-    description="Searches, says what of the question is missing, and asks for that; the thoughts are shown.",
-    input_schema=Input,
-    output_schema=Output,
-    function=in_a_thread("deep_research", DEEP),
-    calibration="Logistic in what a passage newly covers, its place, and how much of the question the best five cover.",
+DEEP = research_tool(
+    "deep_research",
+    "Searches, then asks what is left of each name that the evidence brings in; the thoughts are shown.",
+    rounds=3,
+    hops=2,
+    chains=False,
+)
+DEEPER = research_tool(
+    "deeper_research",
+    "As deep_research, wider and longer, and along chains: for questions whose way has several steps.",
+    rounds=5,
+    hops=4,
+    chains=True,
 )

@@ -37,7 +37,6 @@ def chunk(
         licence=passage["licence"],
         position=passage["position"],
         fields=passage["fields"],
-        **passage.get("times", {}),
         signals={name: round(value, 4) for name, value in (signals or {}).items()},
     )
 
@@ -107,7 +106,7 @@ def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -
     }
 
 
-def titles(results: Iterable[dict[str, Any]], without: Sequence[str] = ()) -> list[str]:
+def titles(results: Iterable[Mapping[str, Any]], without: Sequence[str] = ()) -> list[str]:
     """Distinct titles of the documents behind passages, in this order, without the documents of the ids given.
 
     >>> titles([{"source_type": "chunk", "metadata": {"title": t, "doc_id": t}} for t in "abac"], without=["b"])

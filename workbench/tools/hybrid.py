@@ -23,7 +23,6 @@ from workbench.tools.scoring import (
     probability,
     shares,
 )
-from workbench.tools.temporal import ranking
 from workbench.tools.tool import Found, FunctionTool, Search
 
 RERANKED = 20  # reading more costs more than it finds
@@ -55,14 +54,11 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 
 
 def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
-    """``graph``: passages by their place in the knowledge graph, with the reciprocal of it; ``temporal``: by facts that
-    are asked for, of a base that is seen as of a date."""
+    """``graph``: passages by their place in the knowledge graph, with the reciprocal of it."""
     with log("graph", k=pool) as detail:
         related = passages_around(question, question.knowledge, pool)
         detail["hits"] = len(related)
-    told = ranking(question.text, question.knowledge, pool) if getattr(question.knowledge, "as_of", "") else []
-    found: dict[str, Ranking] = {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
-    return {**found, "temporal": told} if told else found
+    return {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
 
 
 def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[str, Ranking]:

@@ -31,19 +31,23 @@ BUILT_IN = {
     "naive_search": "workbench.tools.naive",
     "keyword_search": "workbench.tools.keyword",
     "local_search": "workbench.tools.local",
-    "temporal_search": "workbench.tools.temporal",
     "global_search": "workbench.tools.global_",
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
     "next_hop": "workbench.tools.next_hop",
-    "graph_paths": "workbench.tools.paths",
     "enrichment": "workbench.tools.enrichment",
-    "deep_research": "workbench.tools.deep_research",
-    "deeper_research": "workbench.tools.deeper_research",
+    "deep_research": "workbench.tools.deep_research:DEEP",
+    "deeper_research": "workbench.tools.deep_research:DEEPER",
     "reflection": "workbench.reports.reflection",  # it validates as reports do, so it stands above this room
     "fusion_search": "workbench.graphs.fusion_search",  # a graph itself, so it stands above this room
 }
+
+
+def _built_in(name: str) -> Tool:
+    module, _, attribute = BUILT_IN[name].partition(":")
+    tool: Tool = getattr(import_module(module), attribute or "TOOL")
+    return tool
 
 
 class ToolRegistry(Mapping[str, Tool]):
@@ -62,7 +66,7 @@ class ToolRegistry(Mapping[str, Tool]):
             raise UnknownTool(name, self._tools)
         tool = self._tools[name]
         if isinstance(tool, str):
-            tool = self._tools[name] = import_module(tool).TOOL
+            tool = self._tools[name] = _built_in(name)
         return tool
 
     def __contains__(self, name: object) -> bool:
@@ -104,7 +108,7 @@ class ToolRegistry(Mapping[str, Tool]):
             UnknownTool: lists the known ones.
             ToolError: it is a built-in tool.
         """
-        if name in BUILT_IN and self[name] is import_module(BUILT_IN[name]).TOOL:
+        if name in BUILT_IN and self[name] is _built_in(name):
             raise ToolError(f"{name!r} is built in and stays. Plans need not use it; replace=True puts another there.")
         del self._tools[self[name].name]
         if name in BUILT_IN:

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.knowledge import times, vocabulary
+from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
 from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled, Titled
 from workbench.knowledge.adding.growing import Growth
@@ -69,7 +69,6 @@ def insert(
         ),
     )
     schema.insert(connection, document.doc_id, document.fields)
-    times.insert(connection, document.doc_id, document.title, texts, document.fields, day)
     given = [] if document.title == corpus.made_title(document.text) else [document.title]
     title = keywords.stored(" | ".join([*given, *document.aliases]))
     # each by itself: terms never run over the border between two names
@@ -100,8 +99,7 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
-    for table in ("facts", "timed"):
-        connection.execute(f"DELETE FROM {table} WHERE doc_id = ?", (doc_id,))
+    connection.execute("DELETE FROM facts WHERE doc_id = ?", (doc_id,))
 
 
 # --- One ``add``: what the files gave becomes the next generation of an index, in one transaction ---
@@ -170,7 +168,6 @@ class Addition:
     ):
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         schema.tell(index)
-        times.tell(index)
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
         self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
@@ -294,7 +291,6 @@ class Addition:
                 memory_mb = self._settings.index_memory_mb * _PAGES
                 growth.make_anew_in_parts(lambda named: self._parts(self._all_ids(), named), memory_mb)
             self._clean(connection)
-            times.note(self._index)
             for key, value in {
                 "embedding_model": self._model.name,
                 "recipe": self._recipe,

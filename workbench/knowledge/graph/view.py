@@ -217,6 +217,12 @@ class View:
         return self._part("types", lambda: [row[0] for row in self._index.rows(sql)])
 
     @property
+    def tables(self) -> list[str]:
+        """The names of the files that have several documents, without folder and ending: "members" of members.csv."""
+        sql = "SELECT source FROM documents GROUP BY source HAVING count(*) > 1 ORDER BY source LIMIT 50"
+        return self._part("tables", lambda: [Path(row[0]).stem for row in self._index.rows(sql) if row[0]])
+
+    @property
     def spoken(self) -> schema.Spoken:
         """The words for every value of a category."""
         return self._part("spoken", lambda: schema.spoken_words(self.fields.values()))

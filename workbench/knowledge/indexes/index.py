@@ -100,11 +100,6 @@ MIGRATIONS = (
     """
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
     """,
-    # what documents say of one time, as JSON: read anew from their passages
-    """
-    CREATE TABLE timed (doc_id TEXT NOT NULL, chunk_id TEXT NOT NULL, fact TEXT NOT NULL);
-    CREATE INDEX timed_by_document ON timed (doc_id);
-    """,
 )
 
 

@@ -11,9 +11,10 @@ from workbench.errors import KnowledgeError, shown
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.names import SURNAMES
-from workbench.knowledge.names.surfaces import LONGEST, key_of, units
+from workbench.knowledge.names.surfaces import key_of
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
-from workbench.ports import Field, Mention, Relation, RelationKind
+from workbench.numerals import amount
+from workbench.ports import Field
 from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold, iso
 
@@ -32,10 +33,6 @@ _SPREAD = 2.0
 _FEW = 0.2
 """Values that are written like names make a category where so few are distinct."""
 _PROPER = re.compile(r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?")
-_SCALES = {"": 1.0, "k": 1e3, "K": 1e3, "千": 1e3, "万": 1e4, "萬": 1e4, "M": 1e6, "百万": 1e6, "亿": 1e8, "億": 1e8}
-_NUMBER = re.compile(
-    r"[~≈约$€£¥￥]?\s*(?P<number>[-+]?\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kKM千万萬亿億](?![A-Za-z]))?\s*(?P<unit>[^\d\s].{0,19})?"
-)
 
 
 class Fact(NamedTuple):
@@ -48,22 +45,6 @@ class Fact(NamedTuple):
     day: str | None
 
 
-def number(value: object) -> tuple[float, str] | None:
-    """A typed value as a number with its unit; None where it is none.
-
-    >>> number(7.5), number("1,200 EUR"), number("35 万元"), number("98.5%"), number("v2.0"), number(True)
-    ((7.5, ''), (1200.0, 'EUR'), (350000.0, '元'), (98.5, '%'), None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    if not isinstance(value, str):
-        return float(value), ""
-    match = _NUMBER.fullmatch(value.strip())
-    if not match:
-        return None
-    return float(match["number"].replace(",", "")) * _SCALES[match["scale"] or ""], (match["unit"] or "").strip()
-
-
 def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
     """Every typed value of a document; texts that only say other names are none."""
     for name, value in fields.items():
@@ -72,7 +53,7 @@ def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, str | int | float) and str(one).strip():
                 text = ("yes" if one else "no") if isinstance(one, bool) else str(one).strip()[:LONGEST_VALUE]
-                counted = number(one)
+                counted = amount(one)
                 yield Fact(name, key(text), text, counted[0] if counted else None, iso(one) or None)
 
 
@@ -158,7 +139,7 @@ def _proper(index: Index, name: str) -> bool:
 
 
 def _unit(index: Index, name: str) -> str:
-    units = [number(row[0]) for row in index.rows("SELECT value FROM facts WHERE field = ? LIMIT 50", (name,))]
+    units = [amount(row[0]) for row in index.rows("SELECT value FROM facts WHERE field = ? LIMIT 50", (name,))]
     found = {one[1] for one in units if one}
     return found.pop() if len(found) == 1 else ""
 
@@ -231,7 +212,7 @@ def where(condition: Condition, field: Field, keys: Callable[[str, str], list[st
     if field["type"] == "date":
         return _dated(condition)
     if field["type"] == "number" or op != "eq":
-        counted = number(value)
+        counted = amount(value)
         if counted is None:
             raise _unfit(condition, "a number")
         return f"doc_id IN ({_HAVING} AND number {_SIGNS[op]} ?)", [name, counted[0]]
@@ -287,86 +268,3 @@ _FIELDS = (
     f"sum(length(value) > {_SHORT}), min(number), max(number), min(day), max(day) FROM facts GROUP BY field"
 )
 _VALUES = "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
-
-
-# --- Relations by type: which types there are, between what, and where they lead from some entities ---
-
-_NEAR = 4
-"""Characters between two words of one name: "Oh, God! You Devil"."""
-
-
-def runs(text: str) -> list[tuple[int, int, str]]:
-    """``(start, end, key)`` of every run of words that could be a name, whatever stands between the words.
-
-    >>> runs("Oh, God!")
-    [(0, 2, 'oh'), (0, 7, 'oh god'), (4, 7, 'god')]
-    """
-    found, all_units = [], units(text)
-    for at, first in enumerate(all_units):
-        key, end = "", first.start
-        for unit in all_units[at : at + LONGEST]:
-            if unit.start - end > _NEAR:
-                break
-            key, end = f"{key} {unit.key}".strip(), unit.end
-            found.append((first.start, end, key))
-    return found
-
-
-class IndexTyped:
-    """``ports.TypedGraph`` over an index."""
-
-    def __init__(self, index: Index):
-        self._index = index
-        self._kinds: tuple[int, list[RelationKind]] = (-1, [])
-
-    def kinds(self) -> list[RelationKind]:
-        """Every type of relation with the types of its ends, sorted; counted once a generation."""
-        generation, found = self._kinds
-        if generation != self._index.generation:
-            found = [RelationKind(type=t, source=a, target=b, count=n) for t, a, b, n in self._index.rows(_KINDS)]
-            self._kinds = self._index.generation, found
-        return found
-
-    def readings(self, text: str) -> list[Mention]:
-        """Every known name at every place of a text, with everybody who bears it, the best bearer first.
-
-        A surname alone names nobody here: a path would begin at the wrong person.
-        """
-        places = runs(text)
-        bearers: dict[str, list[str]] = {}
-        for key, _, entity_id in sorted(self._index.rows_in(_BEARERS, list(dict.fromkeys(key for *_, key in places)))):
-            bearers.setdefault(key, []).append(entity_id)
-        return [
-            {"start": start, "end": end, "surface": text[start:end], "entity_id": entity_id}
-            for start, end, key in places
-            for entity_id in bearers.get(key, ())
-        ]
-
-    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
-        """``(type, whether they leave it, how many)`` of the relations of an entity, sorted."""
-        rows = self._index.rows(_SIDES, (entity_id, entity_id))
-        return [(kind, bool(leaves), count) for kind, leaves, count in sorted(rows)]
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
-        sql = _FOLLOW.format("source" if forward else "target")
-        rows = self._index.rows_in(sql, list(dict.fromkeys(entity_ids)), relation)
-        return [
-            Relation(relation_id=i, source=source, type=relation, target=target, sentence=said, chunk_id=chunk_id)
-            for i, source, target, said, chunk_id in sorted(rows)
-        ]
-
-
-_KINDS = (
-    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
-    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-)
-_BEARERS = "SELECT key, place, entity_id FROM surfaces WHERE key IN ({}) AND kind != 'surname'"
-_SIDES = (
-    "SELECT type, 1, count(*) FROM relations WHERE source = ? GROUP BY 1 "
-    "UNION ALL SELECT type, 0, count(*) FROM relations WHERE target = ? GROUP BY 1"
-)
-_FOLLOW = (
-    "SELECT relation_id, source, target, sentence, chunk_id FROM relations INDEXED BY relations_by_{0} "
-    "WHERE {0} IN ({{}}) AND type = ?"
-)

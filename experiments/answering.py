@@ -1,0 +1,512 @@
+"""Measure answers without a model on public questions: is the gold answer in it, how long is it, does it say when not.
+
+    python experiments/answering.py DATA [--work DIR] [--sets cmrc hotpot ...] [--limit 240] [--fit]
+
+DATA is a folder with the question sets of ``SETS``; they are for measuring and are not shipped. Each corpus is indexed
+once and each question retrieved once, as a user's question is, into ``--work``; after that another writer takes
+seconds. Half of the questions, by a hash of their id, fit ``workbench/language/quoting.json`` (``--fit``)
+and the other half report. A question whose answer is yes or no has no gold string and is left out.
+
+Every answerable question is also asked without its gold documents, so that nothing answers it: those, and the
+unanswerable ones of MTRAG-UN, should be *unsure*.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import math
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from workbench.language import quoting
+from workbench.language.answer import judge, write
+from workbench.language.question import read
+from workbench.ports import KnowledgeBase
+from workbench.session import Workbench
+from workbench.text import CJK, STOP_WORDS, fold, sentences, stem, terms
+
+SURE = ("fields", "quotation")
+AGENT = "fusion_agent:retrieve_only"
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """A folder of DATA: which of its lines are indexed and asked, and how its answers are compared.
+
+    ``whole`` answers are sentences: the share of their words counts, and no string.
+    """
+
+    name: str
+    folder: str
+    corpus: str = "corpus.jsonl.gz"
+    questions: str = "questions.jsonl"
+    corpus_language: str = ""
+    question_language: str = ""
+    whole: bool = False
+
+    @property
+    def base(self) -> str:
+        """The name of its knowledge base."""
+        return f"{self.folder}_{self.corpus_language}" if self.corpus_language else self.folder
+
+
+SETS = (
+    QuestionSet("hotpot", "hotpot"),
+    QuestionSet("2wiki", "2wiki"),
+    QuestionSet("musique", "musique"),
+    QuestionSet("cmrc", "cmrc"),
+    QuestionSet("drcd", "drcd"),
+    QuestionSet("xquad_zh_en", "xquad", corpus_language="en", question_language="zh"),
+    QuestionSet("xquad_en_zh", "xquad", corpus_language="zh", question_language="en"),
+    QuestionSet("mtrag", "mtrag", questions="tasks.jsonl", whole=True),
+    QuestionSet("medical", "graphragbench", "medical.jsonl.gz", "medical.questions.jsonl", whole=True),
+)
+
+
+class Case(NamedTuple):
+    """A question with its evidence, best first; ``fits`` tells the half that chooses weights."""
+
+    set_name: str
+    question: str
+    answers: list[str]
+    gold: list[str]
+    answerability: str
+    fits: bool
+    results: list[dict[str, Any]]
+
+
+class Answer(NamedTuple):
+    """What a writer gives: a text, its kind, and how probable it is that it answers."""
+
+    text: str
+    kind: str
+    probability: float = 1.0
+
+
+Writer = Callable[[str, Sequence[Any], KnowledgeBase], Answer]
+
+
+# --- Questions and their evidence ---
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """Return the JSON lines of a file, packed or not."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def questions_of(data: Path, chosen: QuestionSet, limit: int) -> list[dict[str, Any]]:
+    """Return the questions to ask, as many of each half, in the order of their hashes."""
+    lines = lines_of(data / chosen.folder / chosen.questions)
+    answers = {line["id"]: line["answer"] for line in lines}
+    rows = []
+    for line in lines:
+        if line.get("lang", "") != chosen.question_language:
+            continue
+        turns = [turn["text"] for turn in line.get("turns", []) if turn["speaker"] == "user"]
+        plain_id = line["id"].partition("#")[0]
+        answer = answers[f"{plain_id}#{chosen.corpus_language}"] if chosen.corpus_language else line["answer"]
+        if fold(answer).strip(".") in ("yes", "no"):
+            continue
+        hashed = plain_id.rpartition("-")[0] if turns else plain_id
+        digest = hashlib.sha256(hashed.encode()).hexdigest()
+        gold = line.get("gold", line.get(f"gold_{chosen.corpus_language}", []))
+        rows.append(
+            {
+                "id": line["id"],
+                "question": "\n".join(turns[-2:]) or line["question"],
+                "answers": [answer, *line.get("aliases", [])],
+                "gold": gold,
+                "answerability": line.get("answerability", "ANSWERABLE"),
+                "fits": int(digest[-1], 16) < 8,
+                "digest": digest,
+            }
+        )
+    rows.sort(key=lambda row: row["digest"])
+    halves = [[row for row in rows if row["fits"] is fits][: limit // 2] for fits in (True, False)]
+    return [*halves[0], *halves[1]]
+
+
+def gathered(wb: Workbench, data: Path, work: Path, chosen: QuestionSet, limit: int) -> list[Case]:
+    """Return the cases of a set; index and retrieve what ``work`` does not hold yet."""
+    if chosen.base not in wb.knowledge.names():
+        corpus = [
+            {"id": line.get("id") or line["doc_id"], "title": line.get("title", ""), "text": line["text"]}
+            for line in lines_of(data / chosen.folder / chosen.corpus)
+            if line.get("lang", "") == chosen.corpus_language
+        ]
+        path = work / f"{chosen.base}.corpus.jsonl"
+        path.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in corpus), encoding="utf-8")
+        wb.add_knowledge(chosen.base, [path])
+    cached = work / f"{chosen.name}.evidence.jsonl"
+    evidence = {row["id"]: row["results"] for row in lines_of(cached)} if cached.exists() else {}
+    rows = questions_of(data, chosen, limit)
+    agent = wb.agents.get(f"{chosen.base}:{AGENT}")
+    with cached.open("a", encoding="utf-8") as file:
+        for row in rows:
+            if row["id"] not in evidence:
+                trace = agent.retrieve_with_trace(row["question"], "answering")
+                evidence[row["id"]] = trace["retrieval_results"]
+                line = {"id": row["id"], "results": trace["retrieval_results"]}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+                file.flush()
+    return [
+        Case(
+            chosen.name,
+            row["question"],
+            row["answers"],
+            row["gold"],
+            row["answerability"],
+            row["fits"],
+            evidence[row["id"]],
+        )
+        for row in rows
+    ]
+
+
+# --- Measures ---
+
+
+@lru_cache(maxsize=65_536)
+def plain(text: str) -> str:
+    """Return words and Chinese characters, folded, with a blank around each, so that only whole words are found.
+
+    >>> plain("It cost 136 次.")
+    ' it cost 136 次 '
+    """
+    return " " + " ".join(re.findall(rf"{CJK.pattern}|[^\W_\u3400-\u9fff]+", fold(text))) + " "
+
+
+def holds(text: str, answers: Sequence[str]) -> bool:
+    """Check whether one of the answers is in a text."""
+    return any(plain(answer) in plain(text) for answer in answers if plain(answer).strip())
+
+
+def share(text: str, answer: str) -> float:
+    """Return the share of the content words of an answer that a text says."""
+    wanted = {stem(term) for term in terms(answer) if term not in STOP_WORDS}
+    return len(wanted & {stem(term) for term in terms(text)}) / len(wanted) if wanted else 0.0
+
+
+def length(text: str) -> float:
+    """Return the number of words; a Chinese character counts half a word."""
+    bare = re.sub(r"\[\d+\]", "", text)
+    return len(CJK.findall(bare)) / 2 + len(re.findall(r"\w+", CJK.sub(" ", bare)))
+
+
+def quality(case: Case, text: str, whole: bool) -> float:
+    """Return 0 to 1: is the gold string in the text, or what share of the gold sentence's words."""
+    return share(text, case.answers[0]) if whole else float(holds(text, case.answers))
+
+
+def interval(differences: Sequence[float], rounds: int = 2000) -> tuple[float, float]:
+    """Return the 95 % interval of a mean by a seeded bootstrap over questions."""
+    values = np.asarray(differences)
+    drawn = np.random.default_rng(7).integers(0, len(values), (rounds, len(values)))
+    low, high = np.percentile(values[drawn].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+# --- Baselines ---
+
+
+def of_passages(results: Sequence[Any], first: int = 5) -> list[Any]:
+    """Return the passages of the first documents."""
+    documents: dict[str, None] = {}
+    passages = [result for result in results if result["source_type"] == "chunk"]
+    for result in passages:
+        documents.setdefault(result["metadata"]["doc_id"])
+    chosen = set(list(documents)[:first])
+    return [result for result in passages if result["metadata"]["doc_id"] in chosen]
+
+
+def three_sentences(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
+    """Quote the three sentences of the first five documents that share most weighted words with the question."""
+    pool = [sentence for result in of_passages(results) for sentence in sentences(result["evidence"])]
+    words = [{stem(term) for term in terms(sentence)} for sentence in pool]
+    frequency = Counter(word for held in words for word in held)
+    asked = {stem(term) for term in terms(question) if term not in STOP_WORDS}
+    weights = {word: np.log(1 + len(pool) / (0.5 + frequency[word])) for word in asked}
+    best = sorted(range(len(pool)), key=lambda n: -sum(weights[word] for word in asked & words[n]))
+    return Answer(" ".join(pool[n] for n in best[:3]), "quotation")
+
+
+def best_passage(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
+    """Quote the first two sentences of the best passage."""
+    passages = of_passages(results, 1)
+    return Answer(" ".join(sentences(passages[0]["evidence"])[:2]) if passages else "", "quotation")
+
+
+def ceiling(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
+    """Quote the first five documents whole."""
+    text = "\n".join(f"{result['metadata']['title']} {result['evidence']}" for result in of_passages(results))
+    return Answer(text, "quotation")
+
+
+def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
+    """Answer as the product does without a model."""
+    read_question = read(question, [base])
+    judgement = judge(read_question, results, [base])
+    return Answer(write(judgement, read_question, results)[0], judgement.kind, judgement.probability)
+
+
+def printed(quotes: Sequence[quoting.Quote]) -> str:
+    """Return quotes with their titles in brackets, a title once: what the weights are fitted to."""
+    parts = []
+    for place, quote in enumerate(quotes):
+        sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
+        again = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
+        parts.append(
+            f"{quote.text} ({title}) [{sentence.n}]" if title and not again else f"{quote.text} [{sentence.n}]"
+        )
+    return " ".join(parts)
+
+
+BASELINES: dict[str, Writer] = {
+    "three sentences": three_sentences,
+    "best passage": best_passage,
+    "first five documents": ceiling,
+}
+WRITERS: dict[str, Writer] = {**BASELINES, "workbench": answered}
+
+
+# --- The report ---
+
+
+@dataclass
+class Scores:
+    """What a writer did on the questions of a set."""
+
+    quality: list[float] = field(default_factory=list)
+    sure: list[float] = field(default_factory=list)
+    words: list[float] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    denials: int = 0
+    unsure: list[bool] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def scores_of(cases: Sequence[Case], writer: Writer, base: KnowledgeBase, whole: bool) -> Scores:
+    """Return what a writer does on the answerable questions."""
+    scores = Scores()
+    began = time.perf_counter()
+    for case in cases:
+        answer = writer(case.question, case.results, base)
+        value = quality(case, answer.text, whole)
+        sure = answer.kind in SURE
+        scores.quality.append(value)
+        scores.sure.append(value * sure)
+        scores.unsure.append(not sure)
+        scores.words.append(length(answer.text))
+        scores.kinds[answer.kind] += 1
+        first = {result["metadata"]["doc_id"] for result in of_passages(case.results)}
+        scores.denials += answer.kind == "nothing" and bool(first & set(case.gold))
+    scores.seconds = time.perf_counter() - began
+    return scores
+
+
+def without_gold(case: Case) -> Case:
+    """Return the case without its gold documents."""
+    kept = [result for result in case.results if result["metadata"].get("doc_id") not in case.gold]
+    return case._replace(results=kept, answerability="UNANSWERABLE")
+
+
+def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> Iterator[str]:
+    """Yield one line per writer for one set."""
+    answerable = [case for case in cases if case.answerability in ("ANSWERABLE", "PARTIAL")]
+    unanswerable = [case for case in cases if case.answerability == "UNANSWERABLE"]
+    unanswerable += [without_gold(case) for case in answerable if case.gold]
+    yield f"\n{chosen.name}: {len(answerable)} answerable, {len(unanswerable)} not"
+    baseline = scores_of(answerable, three_sentences, base, chosen.whole)
+    for name, writer in WRITERS.items():
+        scores = scores_of(answerable, writer, base, chosen.whole)
+        low, high = interval([a - b for a, b in zip(scores.quality, baseline.quality, strict=True)])
+        kinds = ", ".join(f"{kind} {count}" for kind, count in scores.kinds.most_common())
+        line = f"  {name:21} {100 * np.mean(scores.quality):5.1f} % [{100 * low:+.1f}, {100 * high:+.1f}]"
+        line += f"  when sure {100 * np.mean(scores.sure):5.1f} %  words {np.mean(scores.words):5.1f}"
+        line += f"  denials {scores.denials}  ms {1000 * scores.seconds / max(1, len(answerable)):.0f}  ({kinds})"
+        if name not in BASELINES and unanswerable:
+            sure = [writer(case.question, case.results, base).kind in SURE for case in unanswerable]
+            line += f"  unsure {100 * np.mean(scores.unsure):.0f} %, sure without gold {100 * np.mean(sure):.0f} %"
+        yield line
+
+
+# --- Choosing the weights ---
+
+STEPS = {
+    "repeated": (0.0, 2.0, 4.0, 7.0),
+    "fresh": (0.0, 3.0, 6.0, 9.0, 12.0),
+    "same": (0.0, 0.5, 1.0),
+    "longest": (30.0, 40.0),
+    "share": (0.4, 0.5),
+}
+"""What each constant between sentences may be."""
+SURE_WITHOUT_GOLD = 0.2
+"""So many of the unanswerable questions of the fit half may be called answered."""
+
+
+class Seen(NamedTuple):
+    """A case with what is seen of its sentences."""
+
+    case: Case
+    reader: quoting.Reader
+    whole: bool
+
+
+def seen_in(case: Case, base: KnowledgeBase, whole: bool) -> Seen:
+    """Return a case with its sentences read."""
+    pool = quoting.sentences_of(case.results[: quoting.PASSAGES])
+    return Seen(case, quoting.Reader(case.question, pool, base.matches, base.rerank), whole)
+
+
+def right_sentences(seen: Seen) -> np.ndarray:
+    """Return which sentences hold the answer: those of gold documents where there are such."""
+    case, pool = seen.case, seen.reader.pool
+    if seen.whole:
+        shares = np.array([share(sentence.text, case.answers[0]) for sentence in pool])
+        return shares >= max(0.3, 0.9 * shares.max(initial=0.0))
+    right = np.array([holds(sentence.text, case.answers) for sentence in pool], bool)
+    gold = np.array([sentence.doc_id in case.gold for sentence in pool], bool)
+    return right & gold if (right & gold).any() else right
+
+
+def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
+    """Return the weights by which sentences that hold the answer stand before the others of their question."""
+    count = Counter(seen.case.set_name for seen in rows)
+    parts = []
+    for seen in rows:
+        right = right_sentences(seen)
+        if right.any() and not right.all():
+            parts.append((seen.reader.signals, right, 1 / math.sqrt(count[seen.case.set_name])))
+    total = sum(weight for *_, weight in parts)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = 0.0, np.zeros(len(weights))
+        for signals, right, weight in parts:
+            raised = np.exp(signals @ weights - (signals @ weights).max())
+            every, good = raised / raised.sum(), raised * right / (raised * right).sum()
+            value -= weight * math.log((raised * right).sum() / raised.sum())
+            slope -= weight * (signals.T @ (good - every))
+        penalty = 0.05 / len(parts)
+        return value / total + penalty * weights @ weights, slope / total + 2 * penalty * weights
+
+    bounds = [(None if name == "length" else 0.0, None) for name in quoting.SIGNALS]
+    found = minimize(loss, np.zeros(len(quoting.SIGNALS)), jac=True, bounds=bounds)
+    return {name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)}
+
+
+def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[tuple[int, str]], float]:
+    """Return the chosen sentences and how good they are."""
+    chosen = seen.reader.choose(model, 60, 4)
+    text = printed([seen.reader.quote(row, part) for row, part in chosen])
+    return chosen, quality(seen.case, text, seen.whole)
+
+
+def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str, float]:
+    """Return the constants between sentences, one moved after another: the mean over the sets decides."""
+    steps = dict(quoting.weights()["steps"])
+
+    def gain(tried: Mapping[str, float]) -> float:
+        by_set: dict[str, list[float]] = {}
+        for seen in rows:
+            by_set.setdefault(seen.case.set_name, []).append(chosen_by(seen, {**signals, **tried})[1])
+        return float(np.mean([np.mean(values) for values in by_set.values()]))
+
+    best = gain(steps)
+    for name, values in STEPS.items():
+        for value in values:
+            if (tried := gain({**steps, name: value})) > best + 0.001:
+                best, steps[name] = tried, value
+    return steps
+
+
+def answers_fitted(
+    rows: Sequence[Seen], unanswerable: Sequence[Seen], model: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """Return the weights of the probability that quotes answer, and from which on they are called an answer."""
+    positive = [
+        seen.reader.together(chosen) for seen in rows for chosen, value in [chosen_by(seen, model)] if value >= 0.5
+    ]
+    negative = [seen.reader.together(seen.reader.choose(model, 60, 4)) for seen in unanswerable]
+    names = list(positive[0])
+    values = np.array([[one[name] for name in names] for one in [*positive, *negative]])
+    labels = np.array([1.0] * len(positive) + [0.0] * len(negative))
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = values @ weights
+        slope = values.T @ (1 / (1 + np.exp(-scores)) - labels)
+        return float(np.logaddexp(0, scores).sum() - labels @ scores + weights @ weights / 2), slope + weights
+
+    found = minimize(loss, np.zeros(len(names)), jac=True).x
+    probabilities = 1 / (1 + np.exp(-values @ found))
+    sure = float(np.quantile(probabilities[labels == 0], 1 - SURE_WITHOUT_GOLD))
+    return {name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)}, round(sure, 3)
+
+
+def fit(rows: Sequence[Seen], unanswerable: Sequence[Seen]) -> dict[str, Any]:
+    """Return the content of ``quoting.json``."""
+    signals = signals_fitted(rows)
+    steps = steps_fitted(rows, signals)
+    answers, sure = answers_fitted(rows, unanswerable, {**signals, **steps})
+    made_by = "python experiments/answering.py DATA --fit: the fit halves of " + ", ".join(
+        sorted({seen.case.set_name for seen in rows})
+    )
+    return {"made_by": made_by, "signals": signals, "steps": steps, "answers": answers, "sure": sure}
+
+
+def write_fit(wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[str, Sequence[Case]]) -> None:
+    """Fit on the fit half of these sets, and write ``quoting.json``."""
+    rows, unanswerable = list[Seen](), list[Seen]()
+    for chosen in chosen_sets:
+        base = wb.knowledge.get(chosen.base)
+        for case in cases[chosen.name]:
+            if case.fits and case.answerability == "UNANSWERABLE":
+                unanswerable.append(seen_in(case, base, chosen.whole))
+            elif case.fits and case.answerability != "UNDERSPECIFIED":
+                rows.append(seen_in(case, base, chosen.whole))
+                unanswerable += [seen_in(without_gold(case), base, chosen.whole)] if case.gold else []
+    path = Path(quoting.__file__).with_suffix(".json")
+    path.write_text(json.dumps(fit(rows, unanswerable), indent=1) + "\n", encoding="utf-8")
+    quoting.weights.cache_clear()
+
+
+def main() -> None:
+    """Gather, fit when asked, and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--work", type=Path, default=Path("build/answering"))
+    parser.add_argument("--sets", nargs="*", default=[chosen.name for chosen in SETS])
+    parser.add_argument("--limit", type=int, default=240, help="questions of each set")
+    parser.add_argument("--half", choices=("fit", "report"), default="report", help="the half that is reported")
+    parser.add_argument("--fit", action="store_true", help="choose the weights again, on the fit half")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    chosen_sets = [chosen for chosen in SETS if chosen.name in args.sets]
+    with Workbench.open(args.work) as wb:
+        cases = {chosen.name: gathered(wb, args.data, args.work, chosen, args.limit) for chosen in chosen_sets}
+        if args.fit:
+            write_fit(wb, chosen_sets, cases)
+        for chosen in chosen_sets:
+            base = wb.knowledge.get(chosen.base)
+            reported = [case for case in cases[chosen.name] if case.fits is (args.half == "fit")]
+            for line in report(reported, chosen, base):
+                sys.stdout.write(f"{line}\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""What is answered from memory alone: what was said earlier, what is noted of the person, and what was just noted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from workbench.language.preferences import NOT_KEPT
+from workbench.language.question import is_small_talk
+from workbench.memory.remembered import Memory
+from workbench.state import Asked, Noted
+from workbench.text import CJK, STOP_WORDS, fold, sentences, stem, terms
+
+TAKEN_BACK = "taken back"
+"""The section of a note that ends others and says nothing of its own."""
+_MOST, _LONGEST, _NEAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
+"""Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
+share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
+
+
+# --- Which questions memory answers ---
+
+_SPEAK = "say|said|tell|told|mention(?:ed)?|ask(?:ed)?|recommend(?:ed)?|suggest(?:ed)?|talk(?:ed)?|discuss(?:ed)?"
+_SPEAK_ZH = "说|问|提|讲|推荐|聊|告诉|谈"
+_EARLIER = re.compile(
+    rf"\b(?:did|have) (?P<a>i|you|we) (?:just |already |ever )?(?:{_SPEAK})\b"
+    rf"|\b(?P<b>i|you|we)(?:'ve| have| had)? (?:just |already )?(?:said|told|mentioned|asked|recommended|suggested)\b"
+    r"|\bjust now\b|\bfrom (?:earlier|before)\b"
+    r"|\b(?:i|me|my|you|your|we|our)\b.*\b(?:earlier(?! than)|before(?=\W*$))"
+    rf"|(?P<d>[我你])们?(?:刚刚|之前|先前|曾经?)?(?:{_SPEAK_ZH})过|刚才|(?:刚刚|之前|先前)(?P<e>[我你])?们?(?:{_SPEAK_ZH})"
+    rf"|(?P<f>[我你])们?(?:刚刚|之前|先前)",
+    re.IGNORECASE,
+)
+_IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
+_OF_PERSON = re.compile(
+    r"\b(?:do|did|am|was) i\b(?! (?:need|have to|allowed|supposed|required|able|eligible|entitled|get|use|find))"
+    r"|\b(?:what|who|when|where|which|how old)(?:'s| is| are| was| were) my\b"
+    r"|^(?:请问|那么?)?我(?:的.{1,6})?(?:是|叫|姓|住|不?喜欢|讨厌|爱|对.+过敏|多大|几岁|今年)",
+    re.IGNORECASE,
+)
+_INSTRUCTS = re.compile(
+    r"\bwhy\b|\bhow (?:do|did|can|should|would|must) i\b|\b(?:should|can|could|may|must|shall) i\b"
+    r"|怎么|如何|怎样|应该|可以|能否|能不能|需要|为什么|找",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"\bmy name\b|\bam i called\b|\bwho am i\b|我(?:的名字)?(?:叫|是)(?:什么|谁|啥)|我的?(?:名字|姓名)", re.I
+)
+_LIKING = re.compile(r"\bdo(?: not|n't)? i (?:not )?(?:like|love|enjoy)\b|我不?(?:最|很)?(?:喜欢|爱)", re.I)
+_DISLIKING = re.compile(r"\bi not\b|n't i\b|\bi (?:hate|dislike)\b|我(?:不喜欢|讨厌|不爱)", re.I)
+_OPEN = re.compile(r"^\W*(?:what|which|who)\b|什么|哪|谁", re.I)
+_EMPTY = re.compile(
+    rf"\b(?:{_SPEAK}|earlier|before|just|now|about|again|remember|first|last|previous|question|kind|sort|type|like|love"
+    r"|enjoy|hate|dislike|am|not|don't|anything|ever|said|us|favou?rite)\b"
+    rf"|刚才|刚刚|之前|先前|{_SPEAK_ZH}|什么|哪[里儿个部些]?|谁|多少|多大|几|类型|那[个部些]?|这[个部些]?|怎么|关于|喜欢|讨厌|有没有"
+    r"|[我你他她们的了是在过吗呢啊不最有得到]",
+    re.IGNORECASE,
+)
+
+
+def question_to_memory(message: str, notes: Sequence[Memory]) -> Asked | None:
+    """Return what a message asks of the conversation or of the notes; None where it is a question like any other.
+
+    >>> asked = question_to_memory("What did I say about opera?", [])
+    >>> asked["about"], asked["whose"], question_to_memory("What was agreed on 3 May?", [])
+    ('opera', 'user', None)
+    """
+    if len(message) > _LONGEST:
+        return None
+    plain = message.replace("’", "'")
+    if match := _EARLIER.search(plain):
+        who = next(filter(None, match.groups()), "").lower()
+        whose = "user" if who in ("i", "我") else "assistant" if who in ("you", "你") else ""
+        return Asked(about=_about(plain), whose=whose, notes=None)
+    if not re.search(r"\b(?:i|my|me)\b|我(?!们)", plain, re.I) or not _asks(plain) or _INSTRUCTS.search(plain):
+        return None
+    found = _notes_for(plain, notes)
+    if not found and not _OF_PERSON.search(plain):
+        return None
+    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in found])
+
+
+def _asks(message: str) -> bool:
+    begins = r"^\W*(?:what|who|when|where|which|how|do|did|am|was|have|is|are)\b"
+    return bool(_IS_QUESTION.search(message) or re.match(begins, message, re.I))
+
+
+def _about(message: str) -> str:
+    """Return the words of a question that say what it is about."""
+    kept = [word for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message)) if fold(word) not in STOP_WORDS]
+    return " ".join(kept)
+
+
+def _words(text: str, characters: bool = False) -> set[str]:
+    spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
+    found = {stem(term) for term in terms(_EMPTY.sub(" ", spaced))} - STOP_WORDS
+    return {word[:_ROOT] for word in found}
+
+
+def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
+    """Return the notes that answer a question about the person, best first."""
+    if _NAME.search(message):
+        return [note for note in notes if note["section"] == "name"][-1:]
+    wanted = _words(message, characters=True)
+    newest, liking = list(reversed(notes)), bool(_LIKING.search(message))
+    if liking:
+        newest = [note for note in newest if note["section"] == "preferences"]
+    shared = {n["id"]: len(wanted & _words(f"{n['content']} {n['about']}", characters=True)) for n in newest}
+    fitting = [n for n in newest if wanted and shared[n["id"]] / len(wanted) >= _SHARE]
+    if fitting or not liking or not _OPEN.search(message):
+        return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
+    polarity = "dislike" if _DISLIKING.search(message) else "like"
+    return [note for note in newest if note["polarity"] == polarity][:_MOST]
+
+
+# --- What they are answered with ---
+
+
+class _Exchange(NamedTuple):
+    at: str
+    user: str
+    assistant: str
+    similarity: float
+
+
+def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
+    """Return what is noted, not kept or no longer held of a message, and how to change that."""
+    whose = "" if user == "default" else f", user={user!r}"
+    lines = list[str]()
+    ended = [note for note in noted if note["section"] == TAKEN_BACK]
+    if erase := [f"wb.memory.forget({one!r}{whose})" for note in ended for one in note["replaces"]]:
+        told, how = _joined((note["content"] for note in ended), zh), ", ".join(erase)
+        lines.append(
+            f"不再采用：{told}。它还留在历史里；要彻底删除：{how}。"
+            if zh
+            else f"No longer held: {told}. It stays in the history; to erase it everywhere: {how}."
+        )
+    elif ended:
+        lines.append("没有记过这件事。" if zh else "Nothing of that is noted.")
+    undo = f"wb.memory.undo({whose.removeprefix(', ')})"
+    if told := _joined((note["content"] for note in noted if note["section"] not in (TAKEN_BACK, NOT_KEPT)), zh):
+        lines.append(f"记住了：{told}。撤销：{undo}。" if zh else f"Noted: {told}. To undo: {undo}.")
+    for note in noted:
+        if note["section"] == NOT_KEPT:
+            fact = note["content"] if zh else re.sub(r"^My\b", "my", note["content"])
+            lines.append(
+                f"未记住。要记住，请说：记住{fact}。" if zh else f"Not kept. To keep it: remember that {fact}."
+            )
+    return "\n".join(lines)
+
+
+def _joined(texts: Iterable[str], zh: bool) -> str:
+    return ("；" if zh else "; ").join(text.rstrip(" .。！!") for text in texts)
+
+
+def answer_from_memory(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
+    """Return what was said or noted, quoted with its day; or that nothing was."""
+    if asked["notes"] is None:
+        return "\n".join(_from_conversation(asked, state, zh)) or _nothing_said(asked["about"], zh)
+    notes = {note["id"]: note for note in state.get("known") or []}
+    quoted = [notes[one] for one in asked["notes"] if one in notes]
+    if quoted:
+        return "\n".join(_quoted("user", note["created_at"], note["content"], zh) for note in quoted)
+    hint = f" To search this conversation: what did I say about {asked['about']}?" if asked["about"] else ""
+    hint_zh = f"要在这段对话里查找，请问：关于{asked['about']}我说过什么？" if asked["about"] else ""
+    return f"没有记过这件事。{hint_zh}" if zh else f"Nothing of that is noted about you.{hint}"
+
+
+def _nothing_said(about: str, zh: bool) -> str:
+    if zh:
+        return f"在这段对话里没有找到关于“{about}”的内容。" if about else "在这段对话里没有找到。"
+    return f"Nothing in this conversation is about “{about}”." if about else "Nothing of that kind was said here."
+
+
+def _from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> list[str]:
+    """Quote the exchanges that have most of the words asked for on either side, of equal ones the newest.
+
+    The person's own question is never the answer to a question of what was said: then it is what answered it.
+    """
+    exchanges = _exchanges(state)
+    wanted, of_user = _words(asked["about"]), asked["whose"] == "user"
+    share = {one: len(wanted & _words(f"{one.user} {one.assistant}")) / (len(wanted) or 1) for one in exchanges}
+    if of_user:
+        share = {one: len(wanted & _words(one.user)) / (len(wanted) or 1) for one in exchanges}
+    fitting = [one for one in exchanges if share[one] > _SHARE or (wanted and share[one] >= 1)]
+    if not wanted:
+        fitting = exchanges[-1:]
+    elif not fitting:
+        fitting = [one for one in exchanges if share[one] >= _SHARE or one.similarity >= _NEAR][-1:]
+    if of_user and any(not _IS_QUESTION.search(one.user) for one in fitting):
+        fitting = [one for one in fitting if not _IS_QUESTION.search(one.user)]
+    best = sorted(fitting, key=lambda one: -share[one])[:_MOST]
+    if not of_user:
+        best = [one for one in best if share[one] == share[best[0]]]
+    return [_side(one, asked["whose"], wanted, zh) for one in best]
+
+
+def _side(one: _Exchange, whose: str, wanted: set[str], zh: bool) -> str:
+    role = whose or ("assistant" if _IS_QUESTION.search(one.user) and one.assistant else "user")
+    text = one.user if role == "user" else one.assistant
+    also = _words(one.user)
+    best = max(sentences(text) or [text], key=lambda s: (len(wanted & _words(s)), len(also & _words(s))))
+    return _quoted(role, one.at, best, zh, "ask" if role == "user" and _IS_QUESTION.search(best) else "say")
+
+
+def _exchanges(state: Mapping[str, Any]) -> list[_Exchange]:
+    """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
+    found = [
+        _Exchange(one["created_at"], one["user_message"], one["assistant_message"], one["similarity"])
+        for one in state.get("recalled_episodes") or []
+    ]
+    recalled = {(one.user, one.assistant) for one in found}
+    for asked, told in pairwise(state.get("history") or []):
+        said = asked["content"], told["content"]
+        if (asked["role"], told["role"]) == ("user", "assistant") and said not in recalled:
+            found.append(_Exchange(told["created_at"], *said, 0.0))
+    ordinary = [one for one in found if not is_small_talk(one.user) and not question_to_memory(one.user, [])]
+    return sorted(ordinary, key=lambda one: one.at)
+
+
+def _quoted(role: str, at: str, text: str, zh: bool, verb: str = "say") -> str:
+    text = re.sub(r"\s?\[\d+\]", "", " ".join(text.split()))
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    who = ("你" if role == "user" else "我") if zh else ("You" if role == "user" else "I")
+    did = {"say": ("said", "说"), "ask": ("asked", "问")}[verb][zh]
+    return f"{who}在 {at[:10]} {did}过：“{text}”" if zh else f"{who} {did} on {at[:10]}: “{text}”"

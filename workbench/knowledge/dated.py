@@ -1,0 +1,178 @@
+"""A knowledge base as of a date: without the documents whose typed dates say that they did not hold, or were not known.
+
+It acts only where a date is asked, by an option or in the question. A document without a date stays.
+"""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+from workbench.ports import Community, Context, KnowledgeBase, Passage, Relation
+from workbench.state import Condition, Op, RetrievalResult, Sort
+from workbench.text import fold
+
+FIELDS = {
+    "valid_from": ("valid_from", "effective_from", "生效日期"),
+    "valid_to": ("valid_to", "valid_until", "失效日期"),
+    "known_since": ("known_since", "recorded_at", "获知日期"),
+}
+"""The typed fields by which a document is dated, under the names that they may have."""
+
+_MORE = 4
+"""How many times as much is searched again where too many of the best passages are left out."""
+
+
+def dates_asked(state: Mapping[str, Any]) -> list[str]:
+    """Return the dates of what is to hold and to be known: as given, else as the question says it; else ""."""
+    as_of, known = state.get("dates") or ("", "")
+    question = (state.get("route_decision") or {}).get("question") or {}
+    return [as_of or question.get("date_asked", ""), known]
+
+
+def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
+    """Return the base as of these dates, ``dates_asked``; itself where none is asked."""
+    return cast(KnowledgeBase, DatedBase(base, *dates)) if any(dates) else base
+
+
+def dated_bases(context: Context, state: Mapping[str, Any]) -> list[KnowledgeBase]:
+    """Return the bases that a run asks, as of the dates that it asks."""
+    dates = dates_asked(state)
+    return [dated(base, dates) for base in context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])]
+
+
+def last_day(date: str) -> str:
+    """Return the last day of a date of any precision.
+
+    >>> last_day("2003"), last_day("2004-02"), last_day("2004-02-03")
+    ('2003-12-31', '2004-02-29', '2004-02-03')
+    """
+    year, month, *day = [*date.split("-"), "12"][: max(2, date.count("-") + 1)]
+    return date if day else f"{year}-{month}-{monthrange(int(year), int(month))[1]}"
+
+
+def date_fields(base: KnowledgeBase) -> dict[str, str]:
+    """Return the fields of a base by the keys of ``FIELDS``; its one other date field says when a document begins."""
+    dates = [field["name"] for field in base.schema() if field["type"] == "date"]
+    named = {key: name for name in dates for key, names in FIELDS.items() if fold(name).replace(" ", "_") in names}
+    others = [name for name in dates if name not in named.values()]
+    begins = dict.fromkeys(("valid_from", "known_since"), others[0]) if len(others) == 1 else {}
+    return {**begins, **named}
+
+
+def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str]]:
+    """Return every value of a typed field as of these dates, by document, with the dates of the document."""
+    base, dates_by = dated(base, dates), date_fields(base)
+    facts = []
+    for passage in base.passages_of(sorted(base.select())):
+        fields = {name: value for name, value in passage["fields"].items() if name not in dates_by.values()}
+        if passage["position"] == 0 and fields:
+            document = {"document": passage["title"], "doc_id": passage["doc_id"]}
+            when = {key: str(passage["fields"].get(dates_by.get(key, ""), "")) for key in FIELDS}
+            facts += [{**document, "field": name, "value": _text(value), **when} for name, value in fields.items()]
+    return facts
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+class DatedBase:
+    """A base without the documents that are later than a date, or had ended before it."""
+
+    def __init__(self, base: KnowledgeBase, as_of: str, known: str = ""):
+        self._base, self.as_of, self.known = base, as_of, known
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """Ids of the documents that are left out. As far as two dates say it: a year is not before a day of itself."""
+        fields = date_fields(self._base)
+        tests: list[tuple[str, Op, str]] = [
+            ("valid_from", "gt", self.as_of),
+            ("valid_to", "lt", self.as_of),
+            ("known_since", "gt", self.known),
+        ]
+        conditions = [
+            Condition(field=fields[key], op=op, value=date) for key, op, date in tests if date and key in fields
+        ]
+        return frozenset(doc_id for condition in conditions for doc_id in self._base.select([condition]))
+
+    def hides(self, result: RetrievalResult) -> bool:
+        """Return whether evidence comes from a document that is left out."""
+        about = result["metadata"]
+        return not self.hidden.isdisjoint([about.get("doc_id") or "", *(about.get("doc_ids") or [])])
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the documents and of the dates."""
+        return f"{self._base.fingerprint()}@{self.as_of}/{self.known}"
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts of the base, the documents without those that are left out."""
+        counts = self._base.counts()
+        return {**counts, "documents": counts["documents"] - len(self.hidden)}
+
+    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """Search by words."""
+        return self._search(lambda most: self._base.keyword_search(query, most), top_k)
+
+    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """Search by meaning."""
+        return self._search(lambda most: self._base.vector_search(query, most), top_k)
+
+    def _search(self, search: Callable[[int], list[tuple[str, float]]], top_k: int) -> list[tuple[str, float]]:
+        most = top_k
+        while True:
+            hits = search(most)
+            left = [hit for hit in hits if self._has(hit[0])]
+            if len(left) >= top_k or len(hits) < most:
+                return left[:top_k]
+            most *= _MORE
+
+    def _has(self, chunk_id: str) -> bool:
+        return chunk_id.rpartition("#")[0] not in self.hidden
+
+    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+        """Return the passages of documents."""
+        return self._base.passages_of([doc_id for doc_id in doc_ids if doc_id not in self.hidden])
+
+    def select(
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
+        """Return the documents that hold for the conditions."""
+        return [doc_id for doc_id in self._base.select(conditions, sort) if doc_id not in self.hidden][:limit]
+
+    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
+        """Count the values of a field."""
+        if not self.hidden:
+            return self._base.tally(field, conditions)
+        first = (p for p in self.passages_of(self.select(conditions)) if p["position"] == 0)
+        values = (p["fields"].get(field) for p in first)
+        lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
+        counted = Counter(str(value) for each in lists for value in set(each))
+        return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    def relations_of(self, entity_id: str) -> list[Relation]:
+        """Return the relations of an entity."""
+        return [relation for relation in self._base.relations_of(entity_id) if self._holds(relation)]
+
+    def _holds(self, relation: Relation) -> bool:
+        ends = (end.removeprefix("doc:") for end in (relation["source"], relation["target"]))
+        return self._has(relation["chunk_id"]) and self.hidden.isdisjoint(ends)
+
+    def mentions_of(self, entity_id: str) -> list[str]:
+        """Return the passages that name an entity."""
+        return [chunk_id for chunk_id in self._base.mentions_of(entity_id) if self._has(chunk_id)]
+
+    def communities(self) -> list[Community]:
+        """Return the communities of documents none of which is left out: their summaries quote all of them."""
+        return [one for one in self._base.communities() if self.hidden.isdisjoint(one["doc_ids"])]
+
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """Return those communities of entities."""
+        return [one for one in self._base.communities_of(entity_ids) if self.hidden.isdisjoint(one["doc_ids"])]

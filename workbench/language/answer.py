@@ -1,0 +1,238 @@
+"""The answer without a model, and the one judgement on the evidence that the reflector and the writer share.
+
+There are five kinds. ``fields``: typed fields answer, and account for every content word of the question.
+``quotation``: one to four sentences of the evidence, whole, each with its title and number. ``closest``: the best two,
+where they probably do not answer. ``nothing``: no evidence, or the only name asked for is nowhere in the corpus.
+``asks``: the question leaves open what decides the answer, and the readings are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from workbench.language.asking_back import readings
+from workbench.language.citing import cite, marked, spaced
+from workbench.language.fields import Document, FieldsWriter
+from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
+from workbench.ports import KnowledgeBase
+from workbench.state import Citation, NameRead, Question, RetrievalResult
+from workbench.text import CJK, fold
+
+Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
+CLOSEST = 2
+"""Quotations where nothing clearly answers."""
+_CLOSED = '.!?。！？；…"”’』」)）'
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the evidence says to a question.
+
+    Attributes:
+        kind: of the answer that it allows.
+        text: that answer, with its marks.
+        probability: how likely the answer answers, 0 to 1.
+        quotes: the sentences that it quotes, or would quote.
+        documents: what the evidence has of each document, by id.
+        holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
+        missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
+        missing_names: names of the question that the evidence neither is about nor speaks of.
+    """
+
+    kind: Kind = "nothing"
+    text: str = ""
+    probability: float = 0.0
+    quotes: tuple[Quote, ...] = ()
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    holding: tuple[str, ...] = ()
+    missing_fields: tuple[tuple[str, str], ...] = ()
+    missing_names: tuple[str, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """True where the evidence answers."""
+        return self.kind in ("fields", "quotation") and not self.missing_fields
+
+
+def judge(
+    question: Question,
+    results: Sequence[RetrievalResult],
+    bases: Sequence[KnowledgeBase],
+    message: str = "",
+    history: Sequence[Mapping[str, Any]] = (),
+) -> Judgement:
+    """Judge the evidence: which kind of answer it allows, and that answer.
+
+    Args:
+        question: as it was read.
+        results: the evidence, in the order of its numbers.
+        bases: the knowledge bases that it is from.
+        message: as the person typed it; without one nothing is asked back.
+        history: the messages before it, oldest first, each with ``role`` and ``content``.
+    """
+    documents = documents_of(results)
+    fields = FieldsWriter(question, documents, bases)
+    missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
+    if not results and not (question["count"] or question["total"]):
+        return Judgement(text=_nothing(fields, missing), missing_names=missing)
+    if found := readings(message, results, bases, history) if message else []:
+        return Judgement("asks", _asking(found, fields), documents=documents, missing_names=missing)
+    holding = tuple(document.doc_id for document in fields.holding)
+    if missing and len(missing) == len(question["names"]) and not _is_anywhere(question["names"], bases):
+        return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
+    text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
+    if text:
+        return _of_fields(text, fields, results, holding, missing)
+    chosen = _chosen(question, results, fields, bases)
+    quotes = chosen.quotes
+    absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in quotes)]
+    kind: Kind = "quotation" if chosen.sure and not absent else "closest"
+    quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
+    if not quotes:
+        kind, text = "nothing", _nothing(fields, missing)
+    else:
+        text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
+    return Judgement(kind, text, chosen.probability, tuple(quotes), documents, holding, tuple(absent), missing)
+
+
+def _of_fields(
+    text: str,
+    fields: FieldsWriter,
+    results: Sequence[RetrievalResult],
+    holding: tuple[str, ...],
+    missing: tuple[str, ...],
+) -> Judgement:
+    """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
+    question, quotes = fields.question, list[Quote]()
+    text = spaced(text) if question["language"] == "zh" else text
+    if question["intent"] == "compare" and question["words"]:
+        quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
+        text = "\n".join([text, quoted(quotes, fields)])
+    kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
+    return Judgement(kind, text, 1.0, tuple(quotes), fields.documents, holding, tuple(fields.missing), missing)
+
+
+def write(judgement: Judgement, question: Question, results: Sequence[RetrievalResult]) -> tuple[str, list[Citation]]:
+    """Write the answer of a judgement with its citations, and what of the question was not applied."""
+    zh = question["language"] == "zh"
+    parts = [judgement.text]
+    if question["not_applied"]:
+        phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in question["not_applied"])
+        parts.append(f"未应用的条件：{phrases}。" if zh else f"Not applied: {phrases}.")
+    text = "\n".join(parts)
+    text, citations, _ = cite(text, results)
+    return text, citations
+
+
+def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
+    """Group the evidence by document, in the order of its numbers."""
+    pieces: dict[str, list[tuple[int, RetrievalResult]]] = {}
+    for n, result in enumerate(results, 1):
+        if result["source_type"] != "community":
+            pieces.setdefault(str(result["metadata"].get("doc_id") or result["result_id"]), []).append((n, result))
+    by_document: dict[str, list[Sentence]] = {}
+    for sentence in sentences_of(results):
+        by_document.setdefault(sentence.doc_id, []).append(sentence)
+    documents = {}
+    for doc_id, own in pieces.items():
+        # A passage of the document itself is cited for its fields before a relation or an entity.
+        n, first = min(own, key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
+        fields: Mapping[str, Any] = next((r["metadata"]["fields"] for _, r in own if r["metadata"].get("fields")), {})
+        title = str(first["metadata"].get("title") or doc_id)
+        score = max(result["score"] for _, result in own)
+        documents[doc_id] = Document(doc_id, title, n, score, fields, tuple(by_document.get(doc_id, ())))
+    return documents
+
+
+def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
+    """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
+    writings = {fold(str(name["surface"]).strip("《》“”\"'")), fold(name["name"])}
+    for result in results:
+        metadata = result["metadata"]
+        if name["doc_id"] and metadata.get("doc_id") == name["doc_id"]:
+            return True
+        values = " / ".join(str(value) for value in (metadata.get("fields") or {}).values())
+        text = fold(f"{metadata.get('title') or ''} {result['evidence']} {values}")
+        if any(writing in text for writing in writings):
+            return True
+    return False
+
+
+def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:
+    """Return True where a knowledge base knows one of these names, or some passage writes it."""
+    if any(name["entity_id"] for name in names):
+        return True
+    for base in bases:
+        for name in names:
+            found = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
+            if any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
+                return True
+    return False
+
+
+def _chosen(
+    question: Question, results: Sequence[RetrievalResult], fields: FieldsWriter, bases: Sequence[KnowledgeBase]
+) -> Quotes:
+    """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
+    similar, rerank = (bases[0].matches, bases[0].rerank) if bases else (None, None)
+    if question["conditions"] and fields.holding:
+        holding = {document.doc_id for document in fields.holding}
+        # The pieces of other documents are emptied, not taken out: the numbers of those that stay are their places.
+        inside = [r if str(r["metadata"].get("doc_id")) in holding else _emptied(r) for r in results]
+        chosen = best_quotes(question["text"], inside, similar=similar, rerank=rerank)
+        if chosen.sure or (chosen.quotes and question["intent"] in ("list", "recommend")):
+            return chosen
+    return best_quotes(question["text"], results, similar=similar, rerank=rerank)
+
+
+def _emptied(result: RetrievalResult) -> RetrievalResult:
+    return {**result, "evidence": ""}
+
+
+def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
+    """Write one quotation per line with its number, and once, behind its last, the title of each document.
+
+    A sentence that has the title needs none; any other must not be taken for a statement on what was asked for.
+    """
+    lines, quotes = [], in_reading_order(quotes)
+    for place, quote in enumerate(quotes):
+        sentence = quote.sentence
+        text = quote.text if quote.text[-1:] in _CLOSED else quote.text + fields.say(".", "。")
+        follows = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
+        if sentence.title and not follows and fold(sentence.title) not in fold(text):
+            body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
+            title = brief_title(sentence.title)
+            text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
+        lines.append(marked(text, sentence.n))
+    return "\n".join(lines)
+
+
+def _says(quote: Quote, name: str, fields: FieldsWriter) -> bool:
+    """Return True where a quotation has one of the words for a field."""
+    words = [name, *(word for many in fields.schema[name]["called"].values() for word in many)]
+    return any(fold(word) in fold(quote.text) for word in words)
+
+
+def _unclear(fields: FieldsWriter) -> str:
+    return fields.say("Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是：")
+
+
+def _asking(found: Sequence[str], fields: FieldsWriter) -> str:
+    lines = [f"{n}. {reading}" for n, reading in enumerate(found, 1)]
+    head = fields.say("The question leaves open which is meant:", "这个问题没有说清楚所指的是：")
+    return "\n".join([head, *lines])
+
+
+def _nothing(fields: FieldsWriter, missing: Sequence[str]) -> str:
+    if missing:
+        names = fields.joined([f"“{name}”" for name in missing])
+        return fields.say(f"The corpus does not say: it has nothing on {names}.", f"资料库没有提到{names}。")
+    conditions = fields.conditions()
+    if conditions:
+        return fields.say(
+            f"No {fields.noun(1)} in the corpus holds: {conditions}.",
+            f"资料库中没有符合条件的{fields.noun(1)}：{conditions}。",
+        )
+    return fields.say("The corpus does not say.", "资料库没有提到。")

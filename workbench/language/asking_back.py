@@ -1,0 +1,130 @@
+"""Asking back: the readings of a question that leaves open what decides its answer.
+
+Three things leave it open: two documents of one name; a comparison of one side; "the loan", 那个演员, that nothing in
+the question or the conversation explains and that several of the passages hold. How new to the conversation
+the question must be for that, and how many passages, stands in ``asking_back.json``
+(``experiments/followups.py DATA --fit`` makes it).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.language.names import names_in
+from workbench.ports import KnowledgeBase
+from workbench.text import STOP_WORDS, stem, terms
+
+FITTED: dict[str, float] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+"""``shared``: of the question's weight, at most this share is of words that the conversation has; ``holding``: of the
+first passages, at least so many have the noun."""
+FIRST = 10
+READINGS = 4
+_CLOSED = (
+    "of in on at for to from with by as that which who whose where when is are was were be do does did has have had "
+    "and or if can could will would should may a an the this it i you we they he she"
+)
+_NOT_CLOSED = rf"(?!(?:{_CLOSED.replace(' ', '|')})\b)"
+_EXPLAINED = r"['’]s\b| *\b(?:of|that|which|who|where|when|whose|for|to|in which)\b"
+_NOUN = re.compile(
+    rf"\b(?:the|this|that) (?P<en>(?:{_NOT_CLOSED}[\w-]+ ?){{1,3}})(?P<of>{_EXPLAINED})?"
+    r"|(?:[这那][个部位家款本篇座支份项]|该)(?P<zh>[\u4e00-\u9fff]{2,3}?)(?=[的是在有]|\W|$)",
+    re.I,
+)
+_UNIQUE = re.compile(r"[A-Z\d]|\b(?:same|only|most|least|first|last|next|other|\w+est)\b")
+_KIND = re.compile(r"\((.+)\)$")
+_ONE_SIDE = re.compile(r"^\W*compare\b(?!.*\b(?:and|with|to|vs)\b)|^(?:对比|比较)(?!.*[和与跟、])", re.I)
+
+
+def readings(
+    question: str,
+    results: Sequence[Mapping[str, Any]],
+    bases: Sequence[KnowledgeBase],
+    history: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return what the question may mean, a phrase each; nothing where it is clear.
+
+    Args:
+        question: as the user wrote it.
+        results: the evidence, best first.
+        bases: the knowledge bases that were searched.
+        history: the messages before it, oldest first, each with ``role`` and ``content``.
+    """
+    return (
+        _namesakes(question, bases)
+        or _one_side(question, results, bases)
+        or _missing(question, results, bases, history)
+    )
+
+
+def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[str]:
+    """Return the documents of a name that several bear and nothing in the question tells apart."""
+    for base in bases:
+        for mention in base.link(question):
+            entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
+            ids = list(dict.fromkeys(entity["doc_id"] for entity in entities if entity and entity["doc_id"]))
+            if len(ids) > 1:
+                return [_title(passage) for i in ids[:READINGS] for passage in base.passages_of([i])[:1]]
+        titles = base.ways.titles_in(question)
+        ids = titles[0]["doc_ids"] if len(titles) == 1 else []
+        passages = [passage for i in ids for passage in base.passages_of([i])[:1]]
+        kinds = {match[1] for passage in passages if (match := _KIND.search(passage["title"]))}
+        if len(kinds) == len(passages) > 1 and not any(_words(kind) & _words(question) for kind in kinds):
+            return [passage["title"] for passage in passages][:READINGS]
+    return []
+
+
+def _title(passage: Mapping[str, Any]) -> str:
+    return f"{passage['title']} ({passage['fields'].get('year') or passage['doc_id']})"
+
+
+def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> list[str]:
+    names = names_in(question, bases)
+    if len(names) > 1 or not _ONE_SIDE.search(question):
+        return []
+    side = names[0]["name"] if names else ""
+    titles = dict.fromkeys(result["metadata"]["title"] for result in results)
+    return [f"{side} – {title}" for title in titles if title and title != side][:READINGS]
+
+
+def _missing(
+    question: str,
+    results: Sequence[Mapping[str, Any]],
+    bases: Sequence[KnowledgeBase],
+    history: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return the documents that "the loan" may be of, where nothing says which loan."""
+    names = names_in(question, bases)
+    if names and not history:
+        return []  # a name explains "the director"; after a conversation it may be a mere "in California"
+    asked = [entry["content"] for entry in history if entry["role"] == "user"][-1:]
+    named = {name["doc_id"] for text in asked for name in names_in(text, bases)}
+    before = _words(" ".join(entry["content"] for entry in history))
+    own = _words(question)
+    weights = {word: max([base.term_weight(word) for base in bases], default=1.0) for word in own}
+    shared = sum(weights[word] for word in own & before) / (sum(weights.values()) or 1.0)
+    if shared > FITTED["shared"]:
+        return []
+    first = [result for result in results if result["source_type"] == "chunk"][:FIRST]
+    for noun in _nouns(question):
+        words = _words(noun)
+        holding = [result for result in first if words and words <= _words(result["evidence"])]
+        explained = any(result["metadata"]["doc_id"] in named for result in first) or words <= before
+        titles = dict.fromkeys(result["metadata"]["title"] for result in holding)
+        if len(titles) >= FITTED["holding"] and not explained:
+            return [f"{noun}: {title}" for title in titles][:READINGS]
+    return []
+
+
+def _nouns(question: str) -> list[str]:
+    """Return what is spoken of as known: nouns after "the" that no further words explain."""
+    found = [match for match in _NOUN.finditer(question) if match["of"] in (None, "'s", "’s")]
+    nouns = [(match["en"] or match["zh"]).strip() for match in found]
+    return [noun for noun in nouns if not _UNIQUE.search(noun)]
+
+
+def _words(text: str) -> set[str]:
+    return {stem(term) for term in terms(text)} - STOP_WORDS

@@ -1,0 +1,227 @@
+"""Dates in a question, in English and Chinese, with the words that compare: a closed class, read by rule."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from workbench.language.phrases import Draft, Phrase, comparison
+from workbench.numerals import WORDS, whole
+from workbench.text import MONTH_NAMES, YEAR, dates, days, month_number
+
+_UNKNOWN = "∼?"
+"""Values are written ∼date or ∼first∼last, with a ? where they are a guess; ∼-05 is a month without a year."""
+_UNITS = "years?|quarters?|months?|weeks?|days?|年|季度|个?月|周|星期|天|日"
+_NUMERAL = rf"""[〇零○一二三四五六七八九]{{4}}(?=年)|[一二两三四五六七八九十]{{1,3}}(?=世纪|号|{_UNITS})
+    |\b(?:{WORDS})(?= (?:{_UNITS}|decades?)\b)"""
+_NAMED = rf"(?:(?-i:{MONTH_NAMES.title()})|spring|summer|autumn|fall|winter)"
+_EDGES_AND_DAYS = (
+    (r"\b(?:the )?(?:end|close) of (?:the )?|(?<=[年月代])年?[底末]", "⊣"),
+    (r"\b(?:the )?(?:start|beginning) of (?:the )?|(?<=[年月代])年?初期?", "⊢"),
+    (r"\b(?:early|mid|late|around|about|circa)[ -](?:the )?|大?约(?=\d)", "≈"),
+    (r"(?<=[年月代])(?:[早中前后晚]期|[上中下]旬|左右)", "≈"),
+    (r"\b(?:the )?day before yesterday\b", "前天"),
+    (r"\byesterday\b", "昨天"),
+    (r"\btoday\b", "今天"),
+    (r"\btomorrow\b", "明天"),
+    (r"\b(?:past|(?<=[nrg] the )last) (?=(?:year|month|week)\b(?! of))", "past 1 "),
+    (r"\ban? (?=(?:year|quarter|month|week|day) ago\b)", "1 "),
+    (r"(?<=[近去])半年|半年(?=前|内)", "6个月"),
+    (r"\b(pre|post)-(?=\d{4})", r"\1 "),
+    (r"(?<=[年月日代])-(?=\d)", "到"),
+    ("上个?世纪", "20世纪"),
+    ("本世纪", "21世纪"),
+    (r"\b(past|last) decade\b", r"\1 10 years"),
+    (r"(\d) decades\b", r"\g<1>0 years"),
+    (
+        rf"""\b(?:last|next|this) (?:{_NAMED}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b
+        |\b(?:(?:a few|several) [a-z]+ ago|(?:first|last) \d+ (?:day|week|month|year)s of (?:the )?\w+)\b
+        |[上下本这]个?(?:周|星期)[1-6一二三四五六日天末]|最?近几?年来?|最?近[日期]|往年|历年|几个?(?:年|月|周|天)[以之]?前""",
+        _UNKNOWN,
+    ),
+)
+_PERIOD = r"""(?<!\d)(?P<n>\d{1,2})(?: (?P<en>year|quarter|month|week|day)s? ago\b|(?P<zh>年|个月|周|星期|天)[以之]?前)
+    |(?:(?P<last>\b(?:last|previous) |去|上个?|昨)|(?P<next>\bnext |明|下个?)|(?P<second>(?<![之以])前)
+    |\b(?:this|current) |今|本|这个?)
+    (?P<unit>(?:year|quarter(?! of)|month|week)(?:'?s)?\b|年(?![代级轻])|季度|月(?![球光亮饼])|周(?![边围])|星期
+    |(?<=[今昨前明])[天日](?!本))"""
+_WINDOW = rf"""(?:\bthe )?(?:\b(?:last|past|previous|recent)|最近|近|过去|(?P<ahead>\bnext|\bcoming|未来|今后))的?
+    (?: ?(?P<n>\d{{1,2}}|(?:a )?few|several|几|数))? ?(?P<unit>{_UNITS})(?![a-z]| of \d)(?:以来|之?内|[里来中间])?"""
+_DAY = r"(\d\d?)(?:st|nd|rd|th)?"
+_JOIN = r"( ?(?:[-~到至和与]|\b(?:to|through|until|till|and)\b) ?)"
+_OLD = "(?<!his )(?<!her )(?<!their )"
+_CALENDAR = (
+    (rf"\b{_DAY}{_JOIN}(?={_DAY}(?: of)? ({MONTH_NAMES})\b)", r"\1 \4\2"),
+    (rf"\b({MONTH_NAMES}) {_DAY}{_JOIN}(?={_DAY}\b(?![:.\d]))", r"\1 \2\3\1 "),
+    (rf"(?<!\d)(\d\d?月)(\d\d?)[日号]?{_JOIN}(?=\d\d?[日号])", r"\1\2日\3\1"),
+    (rf"(?<!\d)(\d\d?){_JOIN}(?=\d\d?月)", r"\1月\2"),
+    (r"(?<![\d.])(1[5-9]|20)(\d\d)[-/](?=(?:1[3-9]|[2-9]\d)(?![\d/-]))", r"\1\2-\1"),
+    (r"(?<!\w)((?:1[5-9]|20)\d)0(?:'?s\b|年代)", r"∼\g<1>0∼\g<1>9"),
+    (r"20世纪(\d)0年代", r"∼19\g<1>0∼19\g<1>9"),
+    (r"21世纪(\d)0年代", r"∼20\g<1>0∼20\g<1>9"),
+    (rf"(?<!\w){_OLD}'?([3-9])0(?:s\b|年代)", r"∼19\g<1>0∼19\g<1>9"),
+    (rf"(?<!\w){_OLD}'?([012])0(?:s\b|年代)", r"∼20\g<1>0∼20\g<1>9?"),
+    *(
+        (rf"{_OLD}\b{name}ties\b", f"∼19{decade}0∼19{decade}9")
+        for decade, name in enumerate(["thir", "for", "fif", "six", "seven", "eigh", "nine"], 3)
+    ),
+    *((rf"(?<!turn of the )\b{n}(?:(?:st|th) century\b|世纪)", f"∼{n - 1}01∼{n}00") for n in range(11, 22)),
+    (rf"(?<![\d./-])(0[1-9]|1[0-2])[/.-]({YEAR})(?![\d./-])", r"∼\2-\1"),
+    (rf"(?<![\d./-])([1-9])/({YEAR})(?![\d./-])", r"∼\2-0\1"),
+    (rf"\bwinter(?: of)? {YEAR}\b|{YEAR}年冬[天季]?", _UNKNOWN),
+)
+_PARTS = """01-06;first half|1st half|H1;上半年
+07-12;second half|2nd half|H2;下半年
+01-03;first quarter|1st quarter|Q1;第?1季度
+04-06;second quarter|2nd quarter|Q2;第?2季度
+07-09;third quarter|3rd quarter|Q3;第?3季度
+10-12;fourth quarter|4th quarter|last quarter|Q4;第?4季度
+03-05;spring;(?<=\\d年)春(?!节|晚)[天季]?
+06-08;summer;(?<=\\d年)夏[天季]?
+09-11;autumn|fall;(?<=\\d年)秋[天季]?"""
+_NUMERIC_DAY = r"(?<![\d./-])\d\d?([./-])\d\d?\1(?:\d{4}|\d\d)(?![\d./-])"
+_MONTH = rf"\b((?-i:{MONTH_NAMES.title()}))\b|(?<!\d)(1[0-2]|0?[1-9])月份?(?!\d)"
+_PHRASE = comparison(
+    {
+        "ge": r"\b(?:since|not before|(?:no|not) earlier than|(?:in|on) or after"
+        "|(?:starting|beginning|as)(?: in| from| on)?)|自从?|从|不早于",
+        "gt": r"\b(?:after|later than|newer than|more recent than|post|past)|晚于",
+        "le": r"\b(?:until|till|up (?:to|until)|by|through|(?:no|not) later than|not after|(?:in|on) or before)"
+        "|不晚于|直?到",
+        "lt": r"\b(?:before|prior to|(?:earlier|older) than|pre)|早于",
+        "as_of": r"\bas (?:of|at)|截[至止]到?",
+        "eq": r"\b(?:in|during|of|on|from|at|within|over|throughout)|[于在]",
+    },
+    {
+        "ge": r"(?:(?:or|and) (?:later|after|newer)|(?:and )?onwards?|forward"
+        r"|(?:to|until|-) ?(?:date|now|(?:the )?present))\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])"
+        "|on(?=$|[,.;?])|以来|起|开始|至今|到现在|[及或][以之]后|往后",
+        "le": r"(?:or|and) (?:earlier|before|older)\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])|[及或][以之]前|为止|止",
+        "gt": "[以之]后|过后|后(?![期来半])",
+        "lt": "[以之]前|前(?![期半后])",
+    },
+)
+_AT_EDGE = {
+    "⊣": {"lt": "le", "le": "le", "gt": "gt", "as_of": "as_of"},
+    "⊢": {"ge": "ge", "gt": "ge", "lt": "lt", "le": "lt"},
+}
+
+
+class DateSpan(NamedTuple):
+    """``text[start:end]`` asks for ``low`` to ``high``: ISO dates of any precision, "" for open.
+
+    ``op`` is one of a condition's, or ``as_of``. ``unclear``: it is a date, but which is a guess (``low`` and ``high``)
+    or unknown (both ""). A month or day without a year is a guess: the latest that has begun.
+    """
+
+    start: int
+    end: int
+    low: str
+    high: str
+    op: str
+    unclear: bool
+
+
+def read_dates(text: str, today: str = "") -> list[DateSpan]:
+    """Return the dates of a text in its order; what is relative is counted from ``today``, an ISO day.
+
+    >>> [span[2:] for span in read_dates("after 2005, 90年代, from March to May 2021")]
+    [('2005', '', 'gt', False), ('1990', '1999', 'between', False), ('2021-03', '2021-05', 'between', False)]
+    >>> read_dates("近三年", "2026-11-25")[0][2:], read_dates("last month")[0][2:]
+    (('2023-11-25', '2026-11-25', 'between', False), ('', '', 'eq', True))
+    """
+    day = date.fromisoformat(today[:10]) if today else None
+    draft = Draft(text)
+    draft.rewrite(_NUMERAL, lambda match: str(whole(match[0])))
+    for pattern, template in _EDGES_AND_DAYS:
+        draft.rewrite(pattern, template)
+    draft.rewrite(_PERIOD, lambda match: _period(match, day) if day else _UNKNOWN)
+    draft.rewrite(_WINDOW, lambda match: _window(match, day) if day else _UNKNOWN)
+    for pattern, template in (*_CALENDAR, *_parts()):
+        draft.rewrite(pattern, template)
+    draft.replace((s, e, f"∼{d.year or ''}-{d.month:02}-{d.day:02}") for s, e, d in days(draft.text))
+    draft.rewrite(_NUMERIC_DAY, _UNKNOWN)
+    draft.replace((start, end, f"∼{found}") for start, end, found in dates(draft.text))
+    draft.rewrite(_MONTH, lambda match: f"∼-{month_number(match[1] or match[2]):02}")
+    return [_span(phrase, day) for phrase in draft.phrases(_PHRASE) if not _may_be_a_word(phrase, text)]
+
+
+def _parts() -> Iterator[tuple[str, str]]:
+    for line in _PARTS.splitlines():
+        months, english, chinese = line.split(";")
+        pattern = rf"""\b(?:{english}),?(?: of)?(?: the)?(?: year)? ({YEAR})\b|(?<!\d)({YEAR}) ?(?:{english})\b
+            |(?:(?<!\d)({YEAR})年?的?)?(?:{chinese})|(?<=\bin )(?:the )?(?:{english})\b(?! of)"""
+        yield pattern, r"∼\1\2\3-{}∼\1\2\3-{}".format(*months.split("-"))
+
+
+def _period(match: re.Match[str], today: date) -> str:
+    unit = match["en"] or match["zh"] or match["unit"]
+    count = -int(match["n"] or 0) + bool(match["next"]) - bool(match["last"]) - 2 * bool(match["second"])
+    kind, day = _shift(today, unit, count)
+    if kind == "y":
+        return f"{day.year}年" if unit == "年" else str(day.year)
+    if kind == "q":
+        return f"∼{day.year}-{(day.month - 1) // 3 * 3 + 1:02}∼{day.year}-{(day.month + 2) // 3 * 3:02}"
+    if kind == "w":
+        monday = day - timedelta(day.weekday())
+        return f"∼{monday}∼{monday + timedelta(6)}"
+    return f"{day.year}年{day.month}月" + f"{day.day}日" * (kind == "d")
+
+
+def _window(match: re.Match[str], today: date) -> str:
+    number = match["n"] or ""
+    if not number.isdecimal():
+        return _UNKNOWN
+    _, other = _shift(today, match["unit"], int(number) if match["ahead"] else -int(number))
+    return "∼{}∼{}".format(*sorted([other, today]))
+
+
+def _shift(today: date, unit: str, count: int) -> tuple[str, date]:
+    """Return the first letter of a unit, and the day so many units from today."""
+    kind = unit.lower().strip("个")[0].translate(str.maketrans("年季月周星天日", "yqmwwdd"))
+    if kind in "wd":
+        return kind, today + timedelta(count * (7 if kind == "w" else 1))
+    year, month = divmod(today.year * 12 + today.month - 1 + count * {"y": 12, "q": 3, "m": 1}[kind], 12)
+    return kind, date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
+
+
+def _may_be_a_word(phrase: Phrase, text: str) -> bool:
+    """Whether a month's name is alone, without a digit: it may be a verb, a person or a title."""
+    return (
+        not phrase.op and len(phrase.first) == len("∼-05") and not re.search(r"\d|份", text[phrase.start : phrase.end])
+    )
+
+
+def _span(phrase: Phrase, today: date | None) -> DateSpan:
+    values, op = f"{phrase.first}{phrase.second}", phrase.op or "eq"
+    parts = values.replace("?", "").split("∼")
+    low, high, unclear = parts[1], parts[-1], "?" in values
+    if not (low and high):
+        low = high = ""
+    elif "-" in (low[0], high[0]):
+        unclear = unclear or low[0] == high[0]
+        low, high = _with_year(low, high, today)
+    near, far = phrase.edges
+    if op == "between":
+        unclear = unclear or low[: len(high)] > high[: len(low)] or near not in "⊢" or far not in "⊣"
+    elif near:
+        unclear = unclear or op not in _AT_EDGE.get(near, ())
+        op = _AT_EDGE.get(near, {}).get(op, op)
+    if op == "eq" and low != high:
+        op = "between"
+    bounds = {"lt": ("", low), "le": ("", high), "gt": (high, ""), "ge": (low, ""), "as_of": (high, high)}
+    return DateSpan(phrase.start, phrase.end, *bounds.get(op, (low, high)), op, unclear)
+
+
+def _with_year(low: str, high: str, today: date | None) -> tuple[str, str]:
+    """Return two dates with the year of the other, or of the latest that has begun."""
+    if high[0] != "-":
+        return f"{int(high[:4]) - (low > high[4:])}{low}", high
+    if low[0] == "-":
+        if not today:
+            return "", ""
+        low = f"{today.year - (low > str(today)[4 : 4 + len(low)])}{low}"
+    return low, f"{int(low[:4]) + (high < low[4:])}{high}"

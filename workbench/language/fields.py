@@ -1,0 +1,356 @@
+"""Answers from typed fields: facts of a document, lists, counts, totals, comparisons, the first by an order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from workbench.language.citing import marked
+from workbench.language.question import in_words, shown
+from workbench.language.quoting import Sentence
+from workbench.numerals import amount
+from workbench.ports import Field, KnowledgeBase
+from workbench.state import Condition, Question
+from workbench.text import CJK, fold, stem, terms
+
+MOST_LISTED = 30
+RECOMMENDED = 8
+"""Documents in a list, and in a recommendation, at most."""
+_BRIEF = ("date", "category", "name", "number")
+"""Types of the fields that stand behind a title in a list, in this order."""
+
+
+def stems(text: str) -> set[str]:
+    """Return the stems of a text."""
+    return {stem(term) for term in terms(text)}
+
+
+@dataclass(frozen=True)
+class Document:
+    """What the evidence has of one document; ``n`` is the number of the piece that its fields are cited by."""
+
+    doc_id: str
+    title: str
+    n: int
+    score: float
+    fields: Mapping[str, Any]
+    sentences: tuple[Sentence, ...] = ()
+
+    def values(self, name: str) -> list[str]:
+        """Return the values of a field as text; an empty list where the document has none."""
+        value = self.fields.get(name)
+        values = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        return [("yes" if v else "no") if isinstance(v, bool) else str(v) for v in values if str(v).strip()]
+
+
+@dataclass(frozen=True)
+class FieldsWriter:
+    """Write answers from fields in the language of the question, each statement with its ``[n]``."""
+
+    question: Question
+    documents: Mapping[str, Document]
+    bases: Sequence[KnowledgeBase]
+    missing: list[tuple[str, str]] = field(default_factory=list)
+
+    @cached_property
+    def schema(self) -> dict[str, Field]:
+        """The fields of all bases, by name."""
+        return {field["name"]: field for base in self.bases for field in base.schema()}
+
+    @cached_property
+    def selected(self) -> list[str]:
+        """Ids of all documents of the corpus that hold for the conditions, in the order that is asked for."""
+        question = self.question
+        return [i for base in self.bases for i in base.select(question["conditions"], question["sort"])]
+
+    @cached_property
+    def holding(self) -> list[Document]:
+        """The documents of the evidence that hold for the conditions, in the order that is asked for."""
+        if not (self.question["conditions"] or self.question["sort"]):
+            return list(self.documents.values())
+        return [self.documents[doc_id] for doc_id in self.selected if doc_id in self.documents]
+
+    def say(self, english: str, chinese: str) -> str:
+        """Return the text in the language of the question."""
+        return chinese if self.question["language"] == "zh" else english
+
+    def text(self) -> str:
+        """Write the answer; "" where fields do not answer, so that it must be quoted."""
+        question = self.question
+        about = self.about()
+        if question["intent"] == "compare" and len(about) > 1:
+            return self._sides(about)
+        if question["intent"] == "recommend":
+            return ""
+        if question["words"]:
+            return self._words_left() if question["intent"] == "list" and not about else ""
+        if about and question["fields"] and not question["conditions"]:
+            return self._facts(about)
+        if question["names"]:
+            return "" if question["conditions"] or question["fields"] else self._roles()
+        if question["total"]:
+            return self._totals()
+        if question["count"]:
+            return self._count()
+        if question["sort"] and question["limit"] == 1:
+            return self._first()
+        if question["conditions"] or question["sort"]:
+            return self.listing(self.holding, len(self.selected))
+        return ""
+
+    def _words_left(self) -> str:
+        """List what holds for the conditions and has the words that no field accounts for; "" where nothing has."""
+        question = self.question
+        if not question["conditions"] or question["names"] or question["total"]:
+            return ""
+        wanted = {stem(term) for word in question["words"] for term in terms(word)}
+        notes = {}
+        for document in self.holding:
+            best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None)
+            if best is not None and wanted & stems(best.text):
+                notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
+        having = [document for document in self.holding if document.doc_id in notes]
+        if having:
+            return self.listing(having, len(having), notes)
+        self.question["not_applied"].extend(w for w in question["words"] if w not in question["not_applied"])
+        return self.listing(self.holding, len(self.selected))
+
+    def about(self) -> list[Document]:
+        """Return the documents of the evidence that the question names."""
+        ids = dict.fromkeys(name["doc_id"] for name in self.question["names"])
+        return [self.documents[doc_id] for doc_id in ids if doc_id in self.documents]
+
+    def called(self, name: str) -> str:
+        """Return a name in Chinese where the question is and a base has its Chinese writing."""
+        if self.question["language"] != "zh" or CJK.search(name):
+            return name
+        entities = (entity for base in self.bases if (entity := base.find_entity(name)))
+        return next((alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name)
+
+    def title(self, document: Document) -> str:
+        """Return a document's title, in 《》 where the question is Chinese."""
+        return self.say(document.title, f"《{self.called(document.title)}》")
+
+    def joined(self, items: Sequence[str]) -> str:
+        """Join items as a sentence does."""
+        if self.question["language"] == "zh":
+            return "、".join(items)
+        return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+    def noun(self, count: int) -> str:
+        """Return what this many documents are called."""
+        nouns = next((base.nouns() for base in self.bases if base.nouns().get(self.question["language"])), {})
+        words = nouns.get(self.question["language"], [])
+        if self.question["language"] == "zh":
+            return words[0] if words else "文档"
+        singular, plural = words[:2] if len(words) > 1 else ("document", "documents")
+        return singular if count == 1 else plural
+
+    def measure(self) -> str:
+        """Return the Chinese measure word of the documents."""
+        return next((base.nouns()["measure"][0] for base in self.bases if base.nouns().get("measure")), "份")
+
+    def conditions(self) -> str:
+        """Return the conditions in words."""
+        language = self.question["language"]
+        known = [c for c in self.question["conditions"] if c["field"] in self.schema]
+        return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], language) for c in known)
+
+    def _value(self, field: Field, value: str) -> str:
+        words = field["values_called"].get(value, {}).get(self.question["language"], [])
+        if self.question["language"] == "zh" and words:
+            return words[0]
+        text = self.called(value) if field["type"] == "name" else value
+        if field["unit"] and re.fullmatch(r"[\d.,]+", text):
+            return f"{text}{self.say('' if field['unit'] == '%' else ' ', '')}{field['unit']}"
+        return text
+
+    def _fact(self, document: Document, name: str) -> str:
+        values = self.joined([self._value(self.schema[name], value) for value in document.values(name)])
+        return f"{shown(self.schema[name], self.question['language'])}{self.say(' ', '：')}{values}" if values else ""
+
+    def _facts(self, about: Sequence[Document]) -> str:
+        """Write what is asked of the documents that the question names."""
+        lines = []
+        for document in about:
+            facts = [fact for name in self.question["fields"] if (fact := self._fact(document, name))]
+            self.missing.extend((document.title, n) for n in self.question["fields"] if not document.values(n))
+            if facts:
+                stated = f"{self.title(document)}{self.say(': ', '：')}{self.say('; ', '，').join(facts)}"
+                lines.append(marked(stated + self.say(".", "。"), document.n))
+        if lines and self.missing:
+            lacking = [self.say(f"{name} of {title}", f"《{title}》的{name}") for title, name in self.missing]
+            lines.append(self.say(f"No field has the {self.joined(lacking)}.", f"没有{self.joined(lacking)}的记载。"))
+        return "\n".join(lines)
+
+    def _sides(self, about: Sequence[Document]) -> str:
+        """Write the sides of a comparison: the fields that are asked for, else those that several sides have."""
+        typed = [name for name, field in self.schema.items() if field["type"] != "text"]
+        shared = [name for name in typed if sum(bool(d.values(name)) for d in about) > 1]
+        names = self.question["fields"] or shared
+        lines = []
+        for document in about:
+            facts = [fact for name in names if (fact := self._fact(document, name))]
+            if facts:
+                line = f"{self.title(document)}{self.say(': ', '：')}{self.say('; ', '，').join(facts)}"
+                lines.append("- " + marked(line + self.say(".", "。"), document.n))
+        return "\n".join(lines) if len(lines) > 1 else ""
+
+    def _roles(self) -> str:
+        """Write in which documents a name that has none of its own stands, field by field."""
+        lines = []
+        for name in (n for n in self.question["names"] if n["entity_id"] and not n["doc_id"]):
+            for key, typed in self.schema.items():
+                own = [d for d in self.documents.values() if fold(name["name"]) in map(fold, d.values(key))]
+                if not own or typed["type"] not in ("name", "category"):
+                    continue
+                condition = Condition(field=key, op="eq", value=name["name"])
+                count = sum(len(base.select([condition])) for base in self.bases)
+                titles = self.joined([f"{self.title(d)} [{d.n}]" for d in own[:MOST_LISTED]])
+                role, called = shown(typed, self.question["language"]), self.called(name["name"])
+                lines.append(
+                    self.say(
+                        f"{called} is {role} of {count} {self.noun(count)}: {titles}.",
+                        f"{called}作为{role}的{self.noun(count)}有 {count} {self.measure()}：{titles}。",
+                    )
+                )
+        return "\n".join(lines)
+
+    def _totals(self) -> str:
+        """Write a sum or a mean over all documents that hold, and how many of them have the field."""
+        total = self.question["total"]
+        assert total is not None
+        field = self.schema[total["field"]]
+        counted = [
+            (found[0], count)
+            for base in self.bases
+            for value, count in base.tally(field["name"], self.question["conditions"])
+            if (found := amount(value))
+        ]
+        having = sum(count for _, count in counted)
+        if not having:
+            return ""
+        result = sum(value * count for value, count in counted)
+        result = result if total["function"] == "sum" else result / having
+        unit, name = field["unit"], shown(field, self.question["language"])
+        what = self.conditions()
+        figure = f"{round(result, 2):,.10g}{' ' if unit else ''}{unit}"
+        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        function = self.say({"sum": "Total", "mean": "Average"}[total["function"]], "")
+        zh_function = {"sum": "合计", "mean": "平均"}[total["function"]]
+        marks = "".join(f"[{d.n}]" for d in self.holding[:MOST_LISTED] if d.values(field["name"]))
+        head = self.say(
+            f"{function} {name} of {having} {self.noun(having)}{inside}: {figure}",
+            f"{having} {self.measure()}{self.noun(having)}{inside}的{name}{zh_function}：{figure}",
+        )
+        return f"{head} {marks}".rstrip() + self.say(".", "。")
+
+    def _count(self) -> str:
+        what, group = self.conditions(), self.question["group"]
+        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        if group:
+            counts: dict[str, int] = {}
+            for base in self.bases:
+                for value, count in base.tally(group, self.question["conditions"]):
+                    counts[value] = counts.get(value, 0) + count
+            rows = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_LISTED]
+            name = shown(self.schema[group], self.question["language"])
+            head = self.say(f"{self.noun(2).capitalize()} by {name}{inside}:", f"按{name}统计{inside}：")
+            lines = [f"- {self._value(self.schema[group], v)}{self.say(': ', '：')}{count}" for v, count in rows]
+            return "\n".join([head, *lines])
+        if not what:
+            total = sum(base.counts()["documents"] for base in self.bases)
+            return self.say(
+                f"There are {total:,} {self.noun(total)}.", f"共有 {total:,} {self.measure()}{self.noun(total)}。"
+            )
+        return self.listing(self.holding, len(self.selected))
+
+    def _first(self) -> str:
+        """Write the first document by the order that is asked for, with all that share its value."""
+        sort = self.question["sort"]
+        assert sort is not None
+        having = [document for document in self.holding if document.values(sort["field"])]
+        if not having or having[0].doc_id != self.selected[0]:
+            return ""
+        first = [d for d in having if d.values(sort["field"]) == having[0].values(sort["field"])]
+        what = self.conditions()
+        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        names = dict.fromkeys([sort["field"], *self.question["fields"]])
+        lines = []
+        for document in first:
+            facts = self.say("; ", "，").join(fact for name in names if (fact := self._fact(document, name)))
+            line = f"{self.title(document)}{self.say(': ', '：')}{facts}{inside}{self.say('.', '。')}"
+            lines.append(marked(line, document.n))
+        return "\n".join(lines)
+
+    def listing(self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None) -> str:
+        """Write documents as a list below a heading that counts them; "" for none.
+
+        Args:
+            documents: in their order.
+            total: how many there are in the corpus.
+            notes: document id -> what stands behind it.
+        """
+        sort = self.question["sort"]
+        documents = [d for d in documents if d.values(sort["field"])] if sort else documents
+        shown_here = documents[: self.question["limit"] or MOST_LISTED]
+        if not shown_here:
+            return ""
+        what = self.conditions()
+        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        count = len(shown_here)
+        cut = self.say(f"; {count} of them", f"，列出其中 {count} {self.measure()}") if count < total else ""
+        head = self.say(
+            f"{total:,} {self.noun(total)}{inside}{cut}:",
+            f"{self.noun(total)}{inside}共 {total:,} {self.measure()}{cut}：",
+        )
+        lines = [f"- {self.brief(d)}{(notes or {}).get(d.doc_id, '')} [{d.n}]" for d in shown_here]
+        return "\n".join([head, *lines])
+
+    def brief(self, document: Document) -> str:
+        """Write a title and, in brackets, the fields that are asked for and tell it from the others."""
+        question = self.question
+        equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
+        names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
+        names += [c["field"] for c in question["conditions"] if c["op"] not in ("eq", "exists")]
+        others = [f for f in self.schema.values() if f["type"] in _BRIEF and len(document.values(f["name"])) < 3]
+        names += [f["name"] for f in sorted(others, key=lambda f: _BRIEF.index(f["type"]))]
+        wanted = [n for n in dict.fromkeys(names) if n in self.schema and document.values(n) and n not in equal]
+        wanted = wanted[: max(2, len(question["fields"]))]
+        facts = [self.joined([self._value(self.schema[n], v) for v in document.values(n)[:3]]) for n in wanted]
+        inside = self.say(", ", "，").join(facts)
+        return f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"
+
+    def recommendation(self, liked: Iterable[str] = ()) -> str:
+        """Write what to try: documents that share most with those that are named, else the best of what was found."""
+        named = {document.doc_id for document in self.about()}
+        documents = [document for document in self.holding if document.doc_id not in named]
+        if not documents:
+            documents = [d for d in self.documents.values() if d.doc_id not in named]
+        notes: dict[str, str] = {}
+        if about := self.about():
+            shared = {d.doc_id: self._shared(d, about) for d in documents}
+            documents = sorted(documents, key=lambda d: -sum(map(len, shared[d.doc_id].values())))
+            for doc_id, values in shared.items():
+                parts = [
+                    f"{shown(self.schema[n], self.question['language'])} {self.joined(v)}" for n, v in values.items()
+                ]
+                notes[doc_id] = self.say("; also ", "；同样：") + self.say(", ", "，").join(parts) if parts else ""
+        chosen = documents[: self.question["limit"] or RECOMMENDED]
+        if not chosen:
+            return ""
+        lines = [f"- {self.brief(d)}{notes.get(d.doc_id, '')} [{d.n}]" for d in chosen]
+        what = self.conditions()
+        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
+        return "\n".join([head, *lines])
+
+    def _shared(self, document: Document, about: Sequence[Document]) -> dict[str, list[str]]:
+        """Return field -> values that a document shares with one of the others."""
+        names = [name for name, f in self.schema.items() if f["type"] in ("category", "name")]
+        others = {name: {fold(v) for other in about for v in other.values(name)} for name in names}
+        shared = {name: [v for v in document.values(name) if fold(v) in others[name]] for name in names}
+        return {name: values for name, values in shared.items() if values}
