@@ -31,7 +31,7 @@ from workbench.records.tape import RULES
 from workbench.reports import checking
 from workbench.reports.extracting import section_text
 from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import Meaning, carried, outlined, steady
+from workbench.reports.outline import Meaning, carried, outlined
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
@@ -42,7 +42,6 @@ from workbench.state import (
     SectionOutline,
 )
 from workbench.text import language_of, visible
-from workbench.tools.evidence import chunk
 
 
 class SectionTask(TypedDict):
@@ -73,14 +72,8 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
     who = context.settings.model_of("writer") if "writer" in context.models else RULES
     given = {"report_id": report_id, "user": state.get("user_id", "")}
-    given |= {"updates": asked["updates"]} if asked.get("updates") else {}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
-    change: dict[str, Any] = {}
-    if asked.get("updates") and (more := _still_there(earlier, results, state["kb_prefixes"], context)):
-        results = [*results, *more]
-        change["merged"] = {**(state.get("merged") or {}), "retrieval_results": results}
-        state = cast(ConversationState, {**state, **change})
     told = checking.of_evidence(results)
     whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
     report = {
@@ -92,44 +85,26 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     looked_at = {"outline", "section"} & {*state.get("review", [])}  # who wants to decide is asked
     if earlier.get("fingerprint") == whole and earlier.get("sections") and not looked_at:
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
-        return {**change, "report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
+        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
     outline, report["notes"] = await _outlined(state, context, kind, earlier)
     report["proposed"] = _proposed(outline, who)
-    return {**change, "report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
-
-
-def _still_there(
-    earlier: Mapping[str, Any], results: Sequence[RetrievalResult], prefixes: Sequence[str], context: Context
-) -> list[RetrievalResult]:
-    """What the report that is updated cites, says what it said, and was not found again beside what is new."""
-    then, there = dict(earlier.get("evidence") or []), {r["result_id"] for r in results}
-    gone = {i for one in earlier.get("sections", []) for i in one["sources"]} - there
-    ids = [i.removeprefix("low_level:") for i in sorted(gone) if i.startswith("low_level:")]
-    found_ = [
-        chunk(passage, 0.0, "report", kb)
-        for kb, base in zip(prefixes, context.bases(prefixes), strict=True)
-        for passage in (base.passages(ids) if ids else ())
-    ]
-    return [r for r, (i, digest) in zip(found_, checking.of_evidence(found_), strict=True) if then.get(i) == digest]
+    return {"report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
 
 
 def _taken_over(
     outline: ReportOutline, earlier: Mapping[str, Any], results: Sequence[RetrievalResult], who: str
 ) -> list[SectionContent]:
-    """The sections of an earlier report that were written from the same; a person's own words too, while what is
-    under them is as it was.
-    """
+    """Return the sections of an earlier report whose evidence did not change, a person's own words among them."""
     by_print = {one["fingerprint"]: one for one in earlier.get("sections", [])}
-    by_title = {one["title"]: one for one in earlier.get("sections", [])}
-    was = {one["title"]: one for one in (earlier.get("outline") or {"sections": []})["sections"]}
+    by_title = {one["title"]: one for one in earlier.get("sections", []) if earlier.get("by") == who}
     by_id, same, kept = {r["result_id"]: r for r in results}, _same(earlier, results), []
     for section in outline["sections"]:
-        own = _print_of(section, by_id, who)
-        as_it_was = {**section, "section_id": ""} == {**was.get(section["title"], {}), "section_id": ""}
-        untouched = as_it_was and {*section["evidence_ids"]} <= same
-        if one := by_print.get(own) or (by_title.get(section["title"]) if untouched else None):
+        own, content = _print_of(section, by_id, who), by_title.get(section["title"])
+        if content and not {*section["evidence_ids"], *content["sources"]} <= same:
+            content = None
+        if content := by_print.get(own) or content:
             place = {"section_id": section["section_id"], "fingerprint": own, "reused": True}
-            kept.append(cast(SectionContent, {**one, **place}))
+            kept.append(cast(SectionContent, {**content, **place}))
     return kept
 
 
@@ -153,18 +128,14 @@ async def _outlined(
     topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
     same, before = _same(earlier, results), earlier.get("outline") or {"sections": []}
     by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
-    if same and before["sections"] and state["report"].get("updates") and not by_rules:
-        return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind), []
+    if same and before["sections"] and not by_rules:
+        return carried(cast(ReportOutline, before), results, same, Meaning(bases)), []
     reading = state["route_decision"]["question"]
     schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
     nouns: Mapping[str, Any] = next(
         (base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}
     )
-    titles = [one["title"] for one in before["sections"]] if by_rules else []
-    rules = outlined(
-        topic, reading, judge(reading, results, bases), results, schema, nouns, Meaning(bases), kind, titles
-    )
-    rules = steady(rules, cast(ReportOutline, before), results, same) if by_rules else rules
+    rules = outlined(topic, reading, judge(reading, results, bases), results, schema, nouns, Meaning(bases), kind)
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
         return rules, []
