@@ -12,7 +12,6 @@ from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
 from workbench.graphs.rollback import standing
 from workbench.language.question import read
 from workbench.plans import Plan, PlanStep
-from workbench.reports.granularity import granularity_of
 from workbench.reports.validating import meant_by, validate
 from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import check, read_input
@@ -171,9 +170,3 @@ async def test_a_retry_waits_and_a_cancel_ends_the_wait(monkeypatch):
     with pytest.raises(asyncio.CancelledError):
         await running
     assert desk.calls == ["a"]
-
-
-def test_every_kind_of_evidence_has_an_earlier_name():
-    kinds = [("chunk", "d"), ("entity", "d"), ("entity", ""), ("relationship", "d"), ("community", "")]
-    named = {granularity_of({"source_type": kind, "metadata": {"doc_id": doc}}) for kind, doc in kinds}
-    assert named == {"DO", "L2-DO", "Chunk", "AtomicKnowledge", "KGSubgraph"}

@@ -16,7 +16,6 @@ from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
 from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
-from workbench.reports.granularity import granularity_of
 from workbench.reports.kinds import report_type
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalResult
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from workbench.runs.run import Run
 
 _WRITING = ("outliner", "section", "research", "consistency", "assemble")
+_GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
 _FORMS = ("md", "html", "pdf", "ipynb")
 
 
@@ -398,7 +398,9 @@ class Report:
 def _as_asked(result: RetrievalResult) -> dict[str, Any]:
     """A piece of evidence by the names of the requirement."""
     kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
-    return {**kept, "granularity": granularity_of(result), "source": ", ".join(result["metadata"].get("tools") or [])}
+    entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
+    granularity = _GRANULARITY.get(result["source_type"], entity)
+    return {**kept, "granularity": granularity, "source": ", ".join(result["metadata"].get("tools") or [])}
 
 
 def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
