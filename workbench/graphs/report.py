@@ -33,7 +33,7 @@ from workbench.records.tape import RULES
 from workbench.reports import checking
 from workbench.reports.extracting import section_text, sentences_in
 from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import Meaning, carried, least, outlined
+from workbench.reports.outline import Meaning, Outliner, carried, least
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
@@ -139,7 +139,8 @@ async def _outlined(
     nouns: Mapping[str, Any] = next(
         (base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}
     )
-    rules = outlined(topic, reading, judge(reading, results, bases), results, schema, nouns, Meaning(bases), kind)
+    judged, says = judge(reading, results, bases), Meaning(bases)
+    rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
         return rules, []

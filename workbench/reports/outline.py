@@ -8,6 +8,7 @@ says best, by what words mean where the base can tell.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from workbench.language.answer import Judgement, speaks_of
@@ -65,19 +66,11 @@ class Meaning:
         return [word for word, weight in rarity.items() if weight >= _NEARLY * most]
 
 
-def outlined(
-    topic: Topic,
-    reading: Question,
-    judged: Judgement,
-    results: Sequence[RetrievalResult],
-    schema: Sequence[Field],
-    nouns: Mapping[str, Sequence[str]],
-    says: Meaning,
-    kind: ReportType,
-) -> ReportOutline:
-    """The outline of a report on a topic.
+@dataclass
+class Outliner:
+    """Make the outline of a report.
 
-    Args:
+    Attributes:
         topic: in its parts.
         reading: of its subject.
         judged: the judgement on the evidence for that.
@@ -87,34 +80,31 @@ def outlined(
         says: how much of a phrase each text says.
         kind: of report.
     """
-    maker = _Outline(topic, reading, judged, results, schema, nouns, says, kind)
-    sections = kind.shaped(maker.sections())
-    return ReportOutline(
-        report_type=kind.name,
-        title=capitalised(topic.subject),
-        abstract=None,
-        sections=sections,
-        total_estimated_words=sum(one["estimated_words"] for one in sections),
-    )
 
+    topic: Topic
+    reading: Question
+    judged: Judgement
+    results: Sequence[RetrievalResult]
+    schema: Sequence[Field]
+    nouns: Mapping[str, Sequence[str]]
+    says: Meaning
+    kind: ReportType
 
-class _Outline:
-    def __init__(
-        self,
-        topic: Topic,
-        reading: Question,
-        judged: Judgement,
-        results: Sequence[RetrievalResult],
-        schema: Sequence[Field],
-        nouns: Mapping[str, Sequence[str]],
-        says: Meaning,
-        kind: ReportType,
-    ):
-        self.topic, self.reading, self.judged, self.results = topic, reading, judged, results
-        self.schema, self.nouns, self.says, self.kind = schema, nouns, says, kind
-        self.zh = reading["language"] == "zh"
+    def __post_init__(self) -> None:
+        self.zh = self.reading["language"] == "zh"
         self.unknown = False
         self.documents = self._of_subject()
+
+    def outline(self) -> ReportOutline:
+        """Return its sections, as many as this kind of report has."""
+        sections = self.kind.shaped(self.sections())
+        return ReportOutline(
+            report_type=self.kind.name,
+            title=capitalised(self.topic.subject),
+            abstract=None,
+            sections=sections,
+            total_estimated_words=sum(section["estimated_words"] for section in sections),
+        )
 
     def _say(self, english: str, chinese: str) -> str:
         return chinese if self.zh else english
