@@ -344,9 +344,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
         records += made["records"]
     pieces = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in pieces if r["source_type"] == "chunk"]
-    conditions, bases = state["route_decision"]["filters"], dated_bases(context, state)
-    held = {doc_id for base in bases for doc_id in base.select(conditions)} if conditions else set[str]()
-    pieces = ([r for r in pieces if r["metadata"].get("doc_id") in held] or pieces)[:MOST]
+    pieces, bases = pieces[:MOST], dated_bases(context, state)
     known = {r["result_id"] for r in found(state)}
     merged = {
         **state["merged"],
