@@ -573,4 +573,4 @@ def test_the_critical_path_is_heavy_and_a_proposal_dashed():
     assert "wb-dag-heavy" in steps(view).rows[A] and "wb-dag-heavy" not in "".join(
         steps(view).rows[B].split("wb-sign")[1:]
     )
-    assert "wb-dag-heavy" in plan_graph(view).html and "wb-dashed-box" in plan_graph(view).rows[D]
+    assert "wb-dag-heavy" in plan_graph(view).html and "stroke-dasharray" in plan_graph(view).rows[D]
