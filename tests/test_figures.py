@@ -14,10 +14,11 @@ from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
 from workbench.records.figures import pieces
 from workbench.session import Workbench
-from workbench.views.drawing import Drawing
-from workbench.views.figures import findings, graph, knowledge, rankings
-from workbench.views.figures.paper import COLOURS, DARK
+from workbench.views.drawing import COLOURS, DARK, Drawing
+from workbench.views.figures import findings, rankings
+from workbench.views.graph import graph
 from workbench.views.graph_trace import walked
+from workbench.views.knowledge import knowledge
 from workbench.views.neighbourhood import Around
 from workbench.views.plan_graph import dag
 from workbench.views.timeline import when
@@ -181,8 +182,7 @@ def test_the_node_where_a_run_stands_is_marked(status):
     assert [frame["name"] for frame in found.frames if frame["status"] == status] == ["retrieval"]
     said = words(graph(found, "Where", "zh"))
     assert any("review_plan" in text and text[0] in "▸‖✗↻⊖" for text in said)
-    heavy = [s for s in as_data(graph(found, ""))["layout"]["shapes"] if s["line"]["width"] == 3]
-    assert [shape["path"].count("M") for shape in heavy] == [1]
+    assert len(drawn(graph(found, ""), "rect", stroke_width="3")) == 1
 
 
 def found_by_steps():
@@ -267,19 +267,18 @@ NEAR = Around(
 
 
 def test_the_way_between_two_entities_is_heavy_and_has_its_words():
-    figure = as_data(knowledge(NEAR, language="zh"))
-    widths = {trace["line"]["width"]: len(trace["x"]) for trace in figure["data"] if trace["mode"] == "lines"}
-    assert widths == {0.8: 3, 3.2: 6}
-    said = words(knowledge(NEAR, language="zh"))
-    assert "李安" in said and said.count("directed by") == 2
-    assert "made it" in " ".join(said) and "Studio" in said  # a corpus may bring types of its own
+    picture = knowledge(NEAR, language="zh")
+    assert len(drawn(picture, "line", stroke_width="3.5")) == 2 and len(drawn(picture, "line")) == 3
+    texts = [one.text for one in drawn(picture, "text")]
+    assert "李安" in texts and texts.count("directed by") == 2
+    assert any("made it" in text for text in words(picture)) and "Hulk, Film" in words(picture)
+    assert "x, Studio" in words(picture)  # a corpus may bring types of its own
 
 
 def every_picture():
     return {
-        "graph": graph(walked(GRAPH, LOG, "done"), "Where"),
-        "findings": findings(judged()),
-        "knowledge": knowledge(NEAR),
+        "steps": findings(judged()),
+        "documents": findings(judged(), by="document"),
     }
 
 
@@ -347,7 +346,7 @@ def test_a_run_draws_itself(wb):
     ]
     assert (fates.fate == "cited").sum() == len({c["result_id"] for c in run.citations})
     near = run.knowledge(path=("李安", "Tom Hanks"))
-    assert near.to_frame().on_path.sum() >= 2 and "<b>Ang Lee</b>" in words(near)
+    assert near.to_frame().on_path.sum() >= 2 and "Ang Lee" in words(near)
     with pytest.raises(KnowledgeError, match="no entity 'Nobody at all'"):
         run.knowledge(path=("Nobody at all", "李安"))
 

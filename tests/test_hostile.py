@@ -146,11 +146,11 @@ def test_text_steers_no_terminal(wb):
 
 def test_figures_show_text(wb):
     for run in (run for run in wb.runs() if run.status == "done"):
-        for drawing in (run.dag(), run.timeline()):
+        for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()):
             assert not STEERING.search(drawing.svg)
             tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(drawing.svg).iter()}
             assert tags <= {"svg", "g", "title", "rect", "path", "line", "circle", "text"}
-        for figure in (run.graph(), run.findings(), run.knowledge()):
+        for figure in (run.findings(), run.findings("document")):
             drawn = figure.to_plotly_json()
             said = [text for text in strings(drawn) if text]
             for text in said:

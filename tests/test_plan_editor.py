@@ -502,6 +502,7 @@ def test_hostile_text_is_text(language: str):
         "circle",
         "code",
         "div",
+        "g",
         "h3",
         "label",
         "p",
@@ -510,6 +511,8 @@ def test_hostile_text_is_text(language: str):
         "section",
         "span",
         "svg",
+        "text",
+        "title",
     }
     assert not {name for name in read.attributes if name.startswith(("on", "href", "src"))}
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2066]", whole)

@@ -14,7 +14,9 @@ from workbench.views import figures, plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.figures.findings import By
 from workbench.views.figures.picture import Picture
+from workbench.views.graph import graph as draw_graph
 from workbench.views.graph_trace import walked
+from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.neighbourhood import Around, around, seeds_of, way, with_outside
 from workbench.views.timeline import when
@@ -41,10 +43,10 @@ def on_paper(run: Recording) -> list[dict[str, str]]:
     return [{"title": labels(name), "svg": draw(run).svg} for name, draw in drawn.items()]
 
 
-def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Picture:
+def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Drawing:
     """See ``Run.graph``."""
     standing = [] if run.status == "done" else _standing_at(checkpoints())
-    return figures.graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
+    return draw_graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
 
 
 def findings(run: Recording, by: By) -> Picture:
@@ -53,9 +55,9 @@ def findings(run: Recording, by: By) -> Picture:
     return figures.findings(run.pieces, run.query, by, cut, _language(run))
 
 
-def knowledge(run: Recording, found: Around) -> Picture:
+def knowledge(run: Recording, found: Around) -> Drawing:
     """See ``Run.knowledge``."""
-    return figures.knowledge(found, run.query, _language(run))
+    return draw_knowledge(found, run.query, _language(run))
 
 
 def around_answer(run: Recording, bases: KnowledgeBases, path: tuple[str, str] | None, expand: Iterable[str]) -> Around:

@@ -354,7 +354,7 @@ class Run(Recording):
 
         return timeline(self)
 
-    def graph(self) -> Picture:
+    def graph(self) -> Drawing:
         """The conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
         from workbench.runs.pictures import graph
 
@@ -370,7 +370,7 @@ class Run(Recording):
 
         return findings(self, by)
 
-    def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Picture:
+    def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
         """The knowledge graph around the answer: what it names and cites, and what relates to that.
 
         Args:

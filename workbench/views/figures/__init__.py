@@ -7,8 +7,6 @@ keep apart for colour-blind eyes. Each is a ``picture.Picture``: ``to_frame()`` 
 from __future__ import annotations
 
 from workbench.views.figures.findings import findings
-from workbench.views.figures.graph import graph
-from workbench.views.figures.knowledge import knowledge
 from workbench.views.figures.scores import rankings, reliability
 
-__all__ = ["findings", "graph", "knowledge", "rankings", "reliability"]
+__all__ = ["findings", "rankings", "reliability"]
