@@ -265,7 +265,7 @@ def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answ
 
 
 def printed(quotes: Sequence[quoting.Quote]) -> str:
-    """Return quotes with their titles in brackets, a title once."""
+    """Return quotes with their titles in brackets, a title once: what the weights are fitted to."""
     parts = []
     for place, quote in enumerate(quotes):
         sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
@@ -351,8 +351,8 @@ STEPS = {
     "repeated": (0.0, 2.0, 4.0, 7.0),
     "fresh": (0.0, 3.0, 6.0, 9.0, 12.0),
     "same": (0.0, 0.5, 1.0),
-    "longest": (30.0, 40.0, 60.0),
-    "behind": (4.0, 6.0),
+    "longest": (30.0, 40.0),
+    "share": (0.4, 0.5),
 }
 """What each constant between sentences may be."""
 SURE_WITHOUT_GOLD = 0.2

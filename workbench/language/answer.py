@@ -15,7 +15,7 @@ from typing import Any, Literal
 from workbench.language.asking_back import readings
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
-from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, sentences_of
+from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
 from workbench.ports import KnowledgeBase
 from workbench.state import Citation, NameRead, Question, RetrievalResult
 from workbench.text import CJK, fold
@@ -23,8 +23,6 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-TITLE_WORDS = 8
-"""Words of a title behind a quotation."""
 _CLOSED = '.!?。！？；…"”’』」)）'
 
 
@@ -82,7 +80,8 @@ def judge(
     if found := readings(message, results, bases, history) if message else []:
         return Judgement("asks", _asking(found, fields), documents=documents, missing_names=missing)
     holding = tuple(document.doc_id for document in fields.holding)
-    if missing and len(missing) == len(question["names"]) and not _is_anywhere(question["names"], bases):
+    searched = [name for name in question["names"] if _is_in_script_of(name, results)]
+    if missing and len(missing) == len(searched) == len(question["names"]) and not _is_anywhere(searched, bases):
         return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
     text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
     if text:
@@ -108,6 +107,7 @@ def _of_fields(
 ) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
     question, quotes = fields.question, list[Quote]()
+    text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
         text = "\n".join([text, quoted(quotes, fields)])
@@ -123,7 +123,7 @@ def write(judgement: Judgement, question: Question, results: Sequence[RetrievalR
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in question["not_applied"])
         parts.append(f"未应用的条件：{phrases}。" if zh else f"Not applied: {phrases}.")
     text = "\n".join(parts)
-    text, citations, _ = cite(spaced(text) if zh else text, results)
+    text, citations, _ = cite(text, results)
     return text, citations
 
 
@@ -159,6 +159,12 @@ def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
         if any(writing in text for writing in writings):
             return True
     return False
+
+
+def _is_in_script_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
+    """Return True where most of the evidence is in the script of a name: across scripts its absence says nothing."""
+    chinese = sum(bool(CJK.search(result["evidence"])) for result in results)
+    return bool(CJK.search(name["name"])) == (2 * chinese > len(results))
 
 
 def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:
@@ -197,14 +203,14 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
 
     A sentence that has the title needs none; any other must not be taken for a statement on what was asked for.
     """
-    lines = []
+    lines, quotes = [], in_reading_order(quotes)
     for place, quote in enumerate(quotes):
         sentence = quote.sentence
         text = quote.text if quote.text[-1:] in _CLOSED else quote.text + fields.say(".", "。")
         follows = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
         if sentence.title and not follows and fold(sentence.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
-            title = " ".join(sentence.title.split()[:TITLE_WORDS])
+            title = brief_title(sentence.title)
             text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
         lines.append(marked(text, sentence.n))
     return "\n".join(lines)

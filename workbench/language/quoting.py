@@ -24,7 +24,7 @@ from workbench.ports import Matches
 from workbench.state import RetrievalResult
 from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
 
-PASSAGES, RERANKED = 10, 12
+PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
 
 
@@ -98,7 +98,16 @@ def best_quotes(
     chosen = reader.choose({**weights()["signals"], **weights()["steps"]}, budget, most)
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
-    return Quotes([reader.quote(row, text) for row, text in chosen], 1 / (1 + math.exp(-score)) if chosen else 0.0)
+    probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
+    return Quotes([reader.quote(row, text) for row, text in chosen], probability)
+
+
+def in_reading_order(quotes: Sequence[Quote]) -> list[Quote]:
+    """Return quotes with those of one document side by side, in its order."""
+    documents = list(dict.fromkeys(quote.sentence.doc_id for quote in quotes))
+    return sorted(
+        quotes, key=lambda quote: (documents.index(quote.sentence.doc_id), quote.sentence.n, quote.sentence.place)
+    )
 
 
 _ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
@@ -111,9 +120,10 @@ def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
     for n, result in enumerate(results, 1):
         metadata = result["metadata"]
         doc_id = str(metadata.get("doc_id") or result["result_id"])
-        title = str(metadata.get("title") or "")
+        title = _title(str(metadata.get("title") or ""), result["evidence"])
+        pieces = list(parts(result["evidence"], title)) or list(parts(result["evidence"], ""))
         lead, above = "", ""
-        for place, (heading, text) in enumerate(parts(result["evidence"], title)):
+        for place, (heading, text) in enumerate(pieces):
             lead = lead if heading == above else ""
             above = heading
             text = _SPEAKER.sub("", text)
@@ -122,6 +132,12 @@ def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
             elif text:
                 chosen.append(Sentence(n, doc_id, title, lead or heading, text, place, result["score"]))
     return chosen
+
+
+def _title(title: str, text: str) -> str:
+    """Return a title, or "" for one that is only how the text begins."""
+    begins = words_in(title) > _TITLE and text.startswith(title.rstrip(" ….")[:40])
+    return "" if begins else title
 
 
 # --- What is seen of a sentence ---
@@ -227,8 +243,10 @@ class Reader:
         self.said = self._held(self.texts)
         self.weights = rarity(self.said)
         self.titled = self._held([sentence.title for sentence in pool])
-        self.headed = self._held([sentence.heading for sentence in pool])
-        self.near = np.array(matches(question, self.texts).texts) if matches is not None and pool else self.said
+        first = [row == 0 or pool[row - 1][:4] != one[:4] for row, one in enumerate(pool)]
+        self.below = np.where(first, 1.0, 0.7)[:, None]  # what follows a question at once answers it
+        self.headed = self.below * self._held([sentence.heading for sentence in pool])
+        self.near = self._near(matches) if matches is not None and pool else np.maximum(self.said, self.headed)
         self.near_weights = rarity(self.near >= _SAME)
         self.signals = self._signals(rerank)
 
@@ -240,6 +258,14 @@ class Reader:
                 if word in self.place:
                     held[row, self.place[word]] = 1
         return held
+
+    def _near(self, matches: Callable[[str, Sequence[str]], Matches]) -> np.ndarray:
+        """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
+        texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
+        _, _, rows = matches(self.question, texts)  # a plain list where a tape gives it
+        near = dict(zip(texts, np.array(rows), strict=True))
+        below = 0.8 * self.below * np.array([near[one.heading] for one in self.pool])
+        return np.maximum(np.array([near[text] for text in self.texts]), below)
 
     def _signals(self, rerank: Any) -> np.ndarray:
         pool, weights = self.pool, self.weights
@@ -313,11 +339,11 @@ class Reader:
             gains = scores - model["repeated"] * repeated + model["fresh"] * fresh
             gains -= model["same"] * same
             row = max(rest, key=lambda n: (gains[n], -n))
-            if quotes and gains[row] < scores.max() - model["behind"]:
+            if quotes and gains[row] < model["share"] * scores.max():
                 break
             rest.discard(row)
             sentence = sentences[row]
-            title = 0.0 if same[row] else min(_TITLE, words_in(sentence.title))
+            title = 0.0 if same[row] else words_in(brief_title(sentence.title))
             text = self.shortened(row, max(_SHORTEST, min(left - title, model["longest"])))
             if quotes and words_in(text) + title > left:
                 continue
@@ -394,7 +420,14 @@ def plain_title(title: str) -> str:
 
 def words_in(text: str) -> float:
     """Return the length of a text in words; a Chinese character counts half a word."""
-    return len(CJK.sub(" ", text).split()) + len(CJK.findall(text)) / 2
+    return len(re.findall(r"\w+", CJK.sub(" ", text))) + len(CJK.findall(text)) / 2
+
+
+def brief_title(title: str) -> str:
+    """Return a title as it is printed beside its quotes: of a long one the first words."""
+    cut_at = 2 * _TITLE if CJK.search(title) else 8 * _TITLE
+    brief = title if len(title) <= cut_at else title[:cut_at].rstrip() + "…"
+    return " ".join(brief.split())
 
 
 # --- Whole sentences, list items, rows of tables, code; without their markup ---

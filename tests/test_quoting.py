@@ -1,0 +1,102 @@
+"""Answers that quote: the sentences that answer are chosen, within their budget, and an unsure choice is called so."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from workbench.language.quoting import Quotes, best_quotes, in_reading_order, sentences_of, words_in
+from workbench.state import RetrievalResult
+
+FAQ = """
+## Can I get a refund?
+
+Yes, within fourteen days. Write to the office.
+
+Q: Who repairs the pumps?
+A: Oda Brandt does. She is here on Tuesdays.
+
+**What does a pass cost?** Twelve euros. Children pay half.
+"""
+CHAT = """
+[12/03/2024, 18:05:11] Rhea: When is the kiln free?
+[12/03/2024, 18:06:40] Tom: Thursday after four.
+[13/03/2024, 09:12:02] Rhea: Who has the key?
+[13/03/2024, 09:13:00] Iva: I have it. It is in locker 12.
+"""
+
+
+def evidence(*passages: tuple[str, str], score: float = 0.9) -> list[RetrievalResult]:
+    return [
+        cast(
+            RetrievalResult,
+            {
+                "result_id": f"low_level:{title}",
+                "source_type": "chunk",
+                "score": score / place,
+                "evidence": text,
+                "metadata": {"doc_id": title, "title": title},
+            },
+        )
+        for place, (title, text) in enumerate(passages, 1)
+    ]
+
+
+def texts(quotes: Quotes) -> list[str]:
+    return [quote.text for quote in quotes.quotes]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Can I get a refund?", "Yes, within fourteen days."),
+        ("Who repairs the pumps?", "Oda Brandt does."),
+        ("What does a pass cost?", "Twelve euros."),
+        ("When is the kiln free?", "Thursday after four."),
+        ("Who has the key?", "Iva: I have it."),
+    ],
+)
+def test_a_question_in_the_text_is_never_quoted_and_the_line_after_it_is(question, answer):
+    found = texts(best_quotes(question, evidence(("faq", FAQ), ("chat", CHAT))))
+    assert any(answer in text for text in found)
+    assert not any(text.endswith("?") for text in found)
+
+
+def test_a_document_of_one_sentence_is_quoted_even_where_the_sentence_is_its_title():
+    (sentence,) = sentences_of(evidence(("The east kiln fires the blue glaze.", "The east kiln fires the blue glaze.")))
+    assert sentence.text == "The east kiln fires the blue glaze."
+    assert texts(best_quotes("东窑烧制什么？", evidence(("东窑", "东窑烧制蓝釉。"))))[0] == "东窑烧制蓝釉。"
+
+
+def test_the_second_hop_is_quoted_beside_the_first():
+    passages = evidence(
+        ("Moss Mill", "Moss Mill is a water mill in Tarn. It was built in 1821 by Ann Lee. It burnt down in 1903."),
+        ("Tarn", "Tarn is a town on the coast. It has a harbour. Ships come from far away."),
+        ("Ann Lee", "Ann Lee was a mill builder. She was born in Oslo."),
+    )
+    found = texts(best_quotes("Where was the builder of Moss Mill born?", passages))
+    assert "She was born in Oslo." in found
+
+
+def test_the_budget_holds_and_a_long_sentence_is_cut_at_a_clause():
+    long = "The pump was repaired in May, " + ", ".join(f"then part {n} was looked at again" for n in range(40)) + "."
+    quotes = best_quotes("When was the pump repaired?", evidence(("Log", long), ("Notes", long)), budget=30)
+    assert sum(words_in(text) for text in texts(quotes)) <= 30
+    assert texts(quotes)[0].startswith("The pump was repaired in May") and texts(quotes)[0].endswith("…")
+
+
+def test_unsure_where_nothing_answers_and_where_nothing_is_there():
+    passages = evidence(("Old school", "The old school opened in 1904."))
+    assert best_quotes("When did the old school open?", passages).sure
+    assert not best_quotes("Who owns the lighthouse?", evidence(("Old school", "It opened in 1904."), score=0.02)).sure
+    assert best_quotes("Who owns the lighthouse?", []) == Quotes([], 0.0)
+
+
+def test_quotes_of_one_document_stand_in_its_order():
+    passages = evidence(("Mill", "It was built in 1821. Ann Lee built the mill."), ("Lee", "Ann Lee was a builder."))
+    first, second, third = sentences_of(passages)
+    quotes = best_quotes("Who built the mill?", passages).quotes
+    ordered = [quote.sentence for quote in in_reading_order(quotes)]
+    assert [s for s in ordered if s.doc_id == "Mill"] == [s for s in (first, second) if s in ordered]
+    assert third.doc_id == "Lee"
