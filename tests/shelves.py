@@ -13,7 +13,7 @@ from workbench.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
-QUESTION = "Who directed Film 7?"
+QUESTION = "Who are the directors of Film 7?"
 ANSWER = "Film 7: directors Ang Lee [1]."
 
 

@@ -25,7 +25,7 @@ ROWS = [
         "kiln": "east",
     },
     {"id": "brandt", "title": "Head: Brandt", "text": "Otto Brandt heads the mill.", "valid_from": "2002"},
-    {"id": "mill", "title": "The mill", "text": "The mill has a head and grinds rye."},
+    {"id": "mill", "title": "The mill", "text": "The mill has two stones and grinds rye."},
     {"id": "calder", "title": "Head: Calder", "text": "Nina Calder heads the mill.", "valid_from": "2011-03-01"},
 ]
 for row in ROWS[:2]:

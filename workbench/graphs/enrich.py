@@ -41,7 +41,11 @@ async def enriched(
     tape, decision = context.tape, state.get("route_decision")
     if (steps := [record for record in state.get("records", []) if record["tool"] == STEP]) or _is_stopped(state):
         return _by_steps(state, context, steps)
-    if not decision or "question" not in decision or decision["query_intent"] in ("list", "recommend"):
+    if not decision or "question" not in decision:
+        return None
+    question = decision["question"]
+    # "Who directed Parasite (1982)?" selects by a year, but asks for a field of what it names.
+    if question["intent"] in ("list", "recommend") and not (question["names"] and question["fields"]):
         return None
     kb = _base_to_ask(state, context)
     if kb is None:

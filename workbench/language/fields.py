@@ -119,8 +119,11 @@ class FieldsWriter:
         return self.listing(self.holding, len(self.selected))
 
     def about(self) -> list[Document]:
-        """Return the documents of the evidence that the question names."""
-        ids = dict.fromkeys(name["doc_id"] for name in self.question["names"])
+        """Return the documents of the evidence that the question names; of a name that no base knows, by title."""
+        names = self.question["names"]
+        unknown = {fold(name["name"]) for name in names if not name["entity_id"]}
+        outside = [document.doc_id for document in self.documents.values() if fold(document.title) in unknown]
+        ids = dict.fromkeys([*(name["doc_id"] for name in names), *outside])
         return [self.documents[doc_id] for doc_id in ids if doc_id in self.documents]
 
     def called(self, name: str) -> str:
