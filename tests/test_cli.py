@@ -221,7 +221,8 @@ def test_a_question_without_a_session_is_alone_and_its_conversation_can_be_gone_
     assert "Read as" not in alone.stderr and f"--session {run_id}" not in alone.stderr
     followed = cli("ask", "Who directed it?", "--kb", "film", "--session", run_id)
     read = "Read as: Who directed it? (The Wedding Banquet)"
-    assert "Ang Lee" in followed.stdout and read in followed.stderr and f"workbench ask QUESTION --session {run_id}" in followed.stderr
+    assert "Ang Lee" in followed.stdout
+    assert read in followed.stderr and f"workbench ask QUESTION --session {run_id}" in followed.stderr
     assert read in " ".join(cli("runs").stdout.split()), "in the list too"
 
 
