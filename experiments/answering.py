@@ -85,7 +85,7 @@ class Case(NamedTuple):
     gold: list[str]
     answerability: str
     fits: bool
-    results: list[dict[str, Any]]
+    results: list[Any]
 
 
 class Answer(NamedTuple):
