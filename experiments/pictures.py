@@ -1,4 +1,4 @@
-"""The pictures of real runs, light and dark: ``python experiments/pictures.py`` (needs kaleido and a Chromium)."""
+"""The pictures of real runs, light and dark: ``python experiments/pictures.py`` (PNG needs kaleido and a Chromium)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,16 @@ def main(folder: Path, workspace: Path) -> None:
         wb.ask(QUESTIONS["en"], kb="film", incognito=True)
         for language, question in QUESTIONS.items():
             run = wb.ask(question, kb="film", incognito=True)
-            for name, picture in {
-                "dag": run.dag(),
-                "timeline": run.timeline(),
-                "graph": run.graph(),
-                "findings": run.findings(),
-                "documents": run.findings("document"),
-                "knowledge": run.knowledge(),
-                "way": run.knowledge(path=("李安", "Tom Hanks")),
-            }.items():
+            drawings = {"dag": run.dag(), "timeline": run.timeline(), "graph": run.graph()}
+            drawings |= {"knowledge": run.knowledge(), "way": run.knowledge(path=("李安", "Tom Hanks"))}
+            for name, drawing in drawings.items():
+                drawing.save(folder / f"{name}-{language}.svg")
+                drawing.dark().save(folder / f"{name}-{language}-dark.svg")
+            for name, picture in {"findings": run.findings(), "documents": run.findings("document")}.items():
                 drawn[folder / f"{name}-{language}.png"] = picture
                 drawn[folder / f"{name}-{language}-dark.png"] = picture.dark()
-    home = ROOT / "notebooks" / "images" / "timeline.png"
-    drawn[home] = drawn[folder / "timeline-en.png"].update_layout(title_text=QUESTIONS["en"])
+            if language == "en":
+                drawings["timeline"].save(ROOT / "notebooks" / "images" / "timeline.svg")
     sizes = {side: [picture.layout[side] for picture in drawn.values()] for side in ("width", "height")}
     write_images(list(drawn.values()), list(drawn), scale=1.5, **sizes)
 

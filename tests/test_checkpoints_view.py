@@ -11,7 +11,7 @@ from workbench.errors import RunError
 from workbench.runs.past import Checkpoint
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.past_text import past_blocks
+from workbench.views.past import past_blocks
 from workbench.views.terminal import plain
 
 CHINESE = "对比《喜宴》和《饮食男女》的风格"
@@ -47,8 +47,8 @@ def test_what_ran_and_what_changed(wb: Workbench) -> None:
     assert merger.values["merged"]["retrieval_results"] == run.evidence
     assert run.checkpoint(merger.id) == merger
     assert json.loads(json.dumps(merger.to_dict()))["ran"] == ["merger"]
-    text = plain(past_blocks(run.run_id, run.message, [one.to_dict() for one in found], Labels("en")), 140)
-    assert all(one.id[:18] in text for one in found) and "decisions +1-reflect" in text
+    text = plain(past_blocks(run.to_dict(), [one.to_dict() for one in found], Labels("en")), 140)
+    assert all(one.id[:18] in text for one in found) and "approve" in text
 
 
 def test_a_fork_at_a_checkpoint_asks_anew_what_came_after_it(wb: Workbench) -> None:
@@ -111,7 +111,7 @@ def test_what_is_left_of_a_cancelled_run_says_so(wb: Workbench) -> None:
     left = run.checkpoints()
     assert left and all(one.changes is None for one in left if one.graph == "retrieval")
     rows = [one.to_dict() for one in left]
-    assert "cleaned up" in plain(past_blocks(run.run_id, run.message, rows, Labels("en")), 140)
+    assert "cleaned up" in plain(past_blocks(run.to_dict(), rows, Labels("en")), 140)
 
 
 def test_incognito_runs_have_a_past_too(wb: Workbench) -> None:

@@ -45,7 +45,7 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
         assert {change for piece in found.evidence for change in piece["changes"]} == {"same"}
         assert {change for claim in found.claims for change in claim["changes"]} == {"shared"}
         assert all(row["same"] for row in [*found.steps, *found.decisions])
-        assert "No difference" in str(found) and "Evidence" not in str(found)
+        assert "No difference" in str(found) and "Evidence ·" not in str(found)
 
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
@@ -69,7 +69,7 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
         assert {by["step_id"] for by in piece["sides"][0]["found_by"]} <= set(more)
     assert found.cost[1]["calls"] == 0 < found.cost[1]["saved_calls"]
     text = str(found)
-    assert "They first differ in decision 0-reflect" in text and "stop here (you)" in text
+    assert "They first differ in decision 0-reflect" in text and "stopped here (you)" in text
     for word in ("better", "worse", "winner", "best"):
         assert word not in text.lower()
 
@@ -117,7 +117,7 @@ def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
     found = wb.compare(run, fork)
     assert {(c["what"], c["name"]) for c in found.caveats} == {("settings", "max_iterations"), ("question", "")}
     assert found.parts["where"] == "question"
-    assert "max_iterations differs: A 3, B 1" in str(found)
+    assert "max_iterations differs A 3 B 1" in str(found)
     paused = wb.ask(ENGLISH, kb="film", review=["reflect"])
     assert [(c["what"], c["name"]) for c in wb.compare(run, paused).caveats] == [("unfinished", "B")]
 
@@ -232,7 +232,7 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert {run["run_id"] for run in json.loads(cli("tree", first, "--json"))["runs"]} == {first, second}
     assert f"└ {second}" in cli("tree")
     seen = json.loads(cli("checkpoints", first, "--json"))["checkpoints"]
-    assert cli("checkpoints", first).count("retrieval ") >= 8
+    assert cli("checkpoints", first).count("\n") >= len(seen)
     one = next(one for one in seen if one["asks"])
     assert json.loads(cli("checkpoints", first, one["id"]))["values"]["query"] == ENGLISH
     assert json.loads(cli("fork", first, "--at", one["id"], "--json", code=3))["review"]["review_id"] == "0-reflect"

@@ -374,7 +374,7 @@ def hang(*given):
 
 fusion.hybrid.reranked = hang
 wb = Workbench.open(sys.argv[1])
-print(wb.fusion(sys.argv[2], kb="film", wait=False).run_id, flush=True)
+print(wb.fusion(sys.argv[2], kb="film", quality_threshold=0.0, wait=False).run_id, flush=True)
 time.sleep(600)
 """
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -145,7 +146,11 @@ def test_text_steers_no_terminal(wb):
 
 def test_figures_show_text(wb):
     for run in (run for run in wb.runs() if run.status == "done"):
-        for figure in (run.dag(), run.timeline(), run.graph(), run.findings(), run.knowledge()):
+        for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()):
+            assert not STEERING.search(drawing.svg)
+            tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(drawing.svg).iter()}
+            assert tags <= {"svg", "g", "title", "rect", "path", "line", "circle", "text"}
+        for figure in (run.findings(), run.findings("document")):
             drawn = figure.to_plotly_json()
             said = [text for text in strings(drawn) if text]
             for text in said:
@@ -249,7 +254,7 @@ def test_progress_on_a_terminal_is_text(hostile):
 def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
     run = next(run for run in wb.runs() if run.status == "done")
     page_file = tmp_path / "page.html"
-    figures = "".join(f.to_html(include_plotlyjs="inline", full_html=False) for f in (run.dag(), run.timeline()))
+    figures = run.dag()._repr_html_() + run.timeline()._repr_html_()
     page_file.write_text(
         f"<!doctype html><meta charset=utf-8><body>{run._repr_mimebundle_()['text/html']}{figures}", encoding="utf-8"
     )
@@ -258,7 +263,7 @@ def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
         page = browser.context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.goto(page_file.as_uri())
-        page.wait_for_selector("svg.main-svg")
+        page.wait_for_selector("svg[role=img]")
         for element in page.query_selector_all("summary"):
             element.click()
         inside = page.evaluate("() => [...document.querySelectorAll('.wb-static *')].map(e => e.tagName.toLowerCase())")

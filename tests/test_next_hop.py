@@ -64,12 +64,11 @@ def test_the_passage_that_says_the_rest_of_the_name_comes_first(wb) -> None:
         name=sub.name,
         passage=sub.passage,
         sentence=f"{sub.title}. {sub.sentence}",
-        doubt=0.7,
     )
     results = next_hop.search(given, base, StepLog()).results
     best = results[0]
     assert best["metadata"]["title"] == "Mara Velden" and best["metadata"]["chain"]["steps"][0]["by"] == "title"
-    assert best["metadata"]["doubt"] == 0.7 and best["metadata"]["chain"]["steps"][0]["from"] == sub.passage
+    assert best["metadata"]["chain"]["steps"][0]["from"] == sub.passage
 
 
 def test_sub_questions_need_no_language_in_common(tmp_path) -> None:
@@ -84,13 +83,13 @@ def test_sub_questions_need_no_language_in_common(tmp_path) -> None:
         assert sub.name == "Mara Velden" and "出生" in sub.query
 
 
-def hop(document: str, score: float, doubt: float) -> dict[str, Any]:
+def hop(document: str, score: float) -> dict[str, Any]:
     """What a sub-question found."""
     found = piece(9, "", score)
     return {
         **found,
         "source_id": f"{document}#0",
-        "metadata": {**found["metadata"], "doc_id": document, "tools": ["next_hop"], "doubt": doubt},
+        "metadata": {**found["metadata"], "doc_id": document, "tools": ["next_hop"]},
     }
 
 
@@ -104,19 +103,19 @@ def first_pass() -> list[dict[str, Any]]:
 
 
 def test_what_is_found_has_a_place_among_the_first_five_behind_those_that_stand() -> None:
-    merged = with_hops(first_pass(), [hop("new", 0.9, 0.8)])
+    merged = with_hops(first_pass(), [hop("new", 0.9)])
     order = [result["metadata"]["doc_id"] for result in merged]
     assert order[:KEPT] == ["d0", "d1"] and "new" in order[:5] and len(order) == 9
     scores = [result["score"] for result in merged]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_without_doubt_the_first_five_stand() -> None:
-    merged = with_hops(first_pass(), [hop("new", 0.5, 0.02)])
+def test_what_is_unlikely_has_no_place_among_the_first_five() -> None:
+    merged = with_hops(first_pass(), [hop("new", 0.001)])
     assert [result["metadata"]["doc_id"] for result in merged][:5] == ["d0", "d1", "d2", "d3", "d4"]
 
 
 def test_a_passage_that_both_found_keeps_both_tools() -> None:
-    merged = with_hops(first_pass(), [hop("d6", 0.9, 0.8)])
+    merged = with_hops(first_pass(), [hop("d6", 0.9)])
     both = next(result for result in merged if result["metadata"]["doc_id"] == "d6")
     assert "next_hop" in both["metadata"]["tools"] and len(merged) == 8

@@ -79,7 +79,7 @@ def test_nothing_is_asked_for_that_is_not_there() -> None:
 
 def test_what_a_person_sets_wins() -> None:
     enough = thresholds("qa", {"min_evidence": 9, "min_top_score": 0.9}, Supply("qa", passages=100, relevant=2))
-    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_quality": 0.6}
+    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_quality": 0.5}
 
 
 # --- what is seen ---

@@ -201,7 +201,7 @@ def test_a_person_decides_at_the_outline_at_a_section_and_at_the_end_and_a_repla
 
 
 def test_a_report_that_is_rejected_before_its_plan_is_not_written_and_says_so(wb):
-    run = wb.report("Ang Lee's films: war", kb="film", review={"clarify"})
+    run = wb.report("Write a full report.", kb="film", review={"clarify"})
     run.reject()
     assert run.status == "done" and run.report.status == "partial"
     assert not run.report.sections and not run.report.text and not run.records

@@ -293,7 +293,7 @@ def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
 
 def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
     told = "# T\n\nFirst [1].\n\n## 1. A \\& <b>\n\nSaid [2], [1][2]. And [9]. <b>"
-    told += "\n\n## References\n\n[1] One  \n[2] Two\n"
+    told += "\n\n## References\n\n[1] One\n\n[2] Two\n"
     found = chapters(told, "<{}{}>".format)
     assert [heading for heading, _ in found] == ["", "1. A & <b>", "References"]
     assert (

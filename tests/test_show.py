@@ -11,7 +11,7 @@ from workbench.records.timeline import bars, drawn
 from workbench.text import visible
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.outline import outline
-from workbench.views.render import plan_text, run_html, run_text, timeline_text
+from workbench.views.render import run_html, run_text
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' & \x1b[2J\x1b]0;title\x07 \u202egnp.exe \u2066x\u2069 \x00 \ud800"
 
@@ -159,12 +159,6 @@ def test_a_megabyte_is_cut_and_said_so():
 def test_equal_runs_look_equal():
     assert show(run_html) == show(run_html)
     assert show(run_text) == show(run_text)
-
-
-def test_plan_and_timeline_alone():
-    assert "step_2_compare" in plan_text(handmade.plan().dump(), handmade.records())
-    text = timeline_text(handmade.log(), handmade.records())
-    assert "✓ step_0_喜宴" in text and "bm25" in text
 
 
 def test_waiting_is_folded_and_charged_to_nobody():

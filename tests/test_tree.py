@@ -10,7 +10,7 @@ import pytest
 from workbench.errors import UnknownRun
 from workbench.futures.tree import tree
 from workbench.session import Workbench
-from workbench.views.past_text import DEEPEST
+from workbench.views.past import DEEPEST
 
 ENGLISH, CHINESE = "Recommend comedies directed by Ang Lee", "对比《喜宴》和《饮食男女》的风格"
 

@@ -12,7 +12,6 @@ from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
 from workbench.graphs.rollback import standing
 from workbench.language.question import read
 from workbench.plans import Plan, PlanStep
-from workbench.reports.granularity import granularity_of
 from workbench.reports.validating import meant_by, validate
 from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import check, read_input
@@ -23,14 +22,10 @@ __all__ = ["shelf"]
 KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
 
 
-def test_names_words_and_conditions_are_the_keywords(shelf: Any):
-    base = shelf.get("film")
-    reading = read("Which films of Ang Lee since 2000 are about marriage?", [base])
-    good = "Lust, Caution (2007) by Ang Lee is about a marriage."
-    found = validate(reading, good)
-    assert {"Ang Lee", "year >= 2000"} <= set(found["keywords"]) and found["passed"] and not found["missing"]
-    early = validate(reading, good.replace("2007", "1993"))
-    assert early["missing"] == ["year >= 2000"]
+def test_names_and_words_are_the_keywords(shelf: Any):
+    reading = read("Which films of Ang Lee since 2000 are about marriage?", [shelf.get("film")])
+    found = validate(reading, "Lust, Caution (2007) by Ang Lee is about a marriage.")
+    assert "Ang Lee" in found["keywords"] and found["passed"] and not found["missing"]
     assert not validate(reading, "")["passed"] and validate(reading, "")["coverage"] == 0
 
 
@@ -171,9 +166,3 @@ async def test_a_retry_waits_and_a_cancel_ends_the_wait(monkeypatch):
     with pytest.raises(asyncio.CancelledError):
         await running
     assert desk.calls == ["a"]
-
-
-def test_every_kind_of_evidence_has_an_earlier_name():
-    kinds = [("chunk", "d"), ("entity", "d"), ("entity", ""), ("relationship", "d"), ("community", "")]
-    named = {granularity_of({"source_type": kind, "metadata": {"doc_id": doc}}) for kind, doc in kinds}
-    assert named == {"DO", "L2-DO", "Chunk", "AtomicKnowledge", "KGSubgraph"}

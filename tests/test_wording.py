@@ -94,8 +94,8 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
     for made in (wb.compare(run, fork), wb.compare(run, fork, again), fork.tree(), wb.tree()):
         yield "text", str(made)
         yield "page", made._repr_html_()
-    for figure in (run.graph(), run.dag(), run.timeline(), run.findings(), run.knowledge()):
-        yield "figure", json.loads(figure.to_json())
+    yield from (("figure", drawing.svg) for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()))
+    yield "figure", json.loads(run.findings().to_json())
 
 
 def lines(shown: Any) -> Iterator[str]:

@@ -443,9 +443,9 @@ class RunLog(Protocol):
     def costs(self, point: str, who: Mapping[str, str]) -> list[tuple[int, Cost]]:
         """What the models of past runs with these models took after a review point, beside the steps run next."""
 
-    def report(self, report_id: str, user: str, updates: str = "") -> dict[str, Any]:
-        """What the newest report of that id and person has, or that of the run which is updated: ``fingerprint``,
-        ``outline``, ``proposed``, ``sections``, ``numbers``, ``evidence``.
+    def report(self, report_id: str, user: str) -> dict[str, Any]:
+        """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
+        ``sections``, ``numbers``, ``evidence``; empty without one.
         """
 
     def is_cancelled(self, run_id: str) -> bool:

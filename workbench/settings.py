@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
     min_quality: float = Field(
-        0.6, ge=0, le=1, description="how well the first documents must cover a question, or another pass is proposed"
+        0.5, ge=0, le=1, description="how well the first documents must cover a question, or another pass is proposed"
     )
 
     # reports

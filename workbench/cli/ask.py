@@ -444,7 +444,6 @@ def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') 
 @click.argument("question", type=Text(), default="")
 @click.option("--run", "run_id", type=Text(), help="The report of a run that there is, in place of a new one.")
 @click.option("--update", type=Text(), metavar="RUN", help="Bring the report of a run up to date with the corpus.")
-@click.option("--dry-run", is_flag=True, help="With --update: only show what became of its statements.")
 @click.option("--kb", type=Text(), multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
 @click.option("--type", "report_type", type=Text(), help="short, long, or one's own.")
 @click.option("--style", type=Text(), help="Of the references: default, apa, ieee, gb7714 or bibtex.")
@@ -461,7 +460,6 @@ def report(
     *,
     run_id: str | None,
     update: str | None,
-    dry_run: bool,
     fresh: bool,
     output: str | None,
     **options: Any,
@@ -469,23 +467,19 @@ def report(
     """Write a report on a topic; "-" reads it from standard input.
 
     What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
-    clarify, plan, step, reflect, outline, section and report. --update shows what became of a report's statements, and
-    writes the sections whose evidence changed into a new one.
+    clarify, plan, step, reflect, outline, section and report. --update writes only what changed into a
+    new report.
     """
     if sum(map(bool, (question, run_id, update))) != 1:
         raise click.UsageError("Name a topic, or with --run or --update the run of a report.")
-    if dry_run and (not update or output):
-        raise click.UsageError("--dry-run goes with --update, and writes no file.")
     with page.open() as wb:
         if update:
-            old = wb.run(update).report
-            new = None if dry_run else old.update()
-            found = old.changes(new)
-            page.present(found)
-            if output and new:
-                page.say(str(new.report.write(output)))
-            if new:
-                page.say(page.command("report", "--run", new.run_id), "dim")
+            run = wb.run(update).report.update()
+            counts = run.report.metrics
+            page.say(f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}.")
+            if output:
+                page.say(str(run.report.write(output)))
+            page.say(page.command("report", "--run", run.run_id), "dim")
             return 0
         if run_id:
             run = wb.run(run_id)

@@ -133,7 +133,7 @@ def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
     if page.as_json:
         page.result(found)
         return 0
-    from workbench.views.comparison_text import forecast_blocks
+    from workbench.views.graft import forecast_blocks
 
     page.show(forecast_blocks(found, labels_for(message)))
     return 0
@@ -166,7 +166,7 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
 
     Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
     """
-    from workbench.views.past_text import past_blocks
+    from workbench.views.past import past_blocks
 
     with page.open() as wb:
         run = wb.run(run_id)
@@ -174,12 +174,12 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
             one = run.checkpoint(checkpoint_id)
             page.result({**one.to_dict(), "values": one.values})
             return
-        found, message = run.checkpoints(), run.message
+        found, document = run.checkpoints(), run.to_dict()
     rows = [one.to_dict() for one in found]
     if page.as_json:
         page.result({"run_id": run_id, "checkpoints": rows})
         return
-    page.show(past_blocks(run_id, message, rows, labels_for(message)))
+    page.show(past_blocks(document, rows, labels_for(document["message"])))
     if found:
         page.say(f"{page.command('checkpoints', run_id, 'ID')} · {page.command('fork', run_id, '--at', 'ID')}", "dim")
 

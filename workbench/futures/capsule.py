@@ -131,7 +131,6 @@ class _Asked(TypedDict, total=False):
     style: Required[str]
     assumptions: Required[list[str]]
     cached: Required[bool]
-    updates: str
 
 
 class _Report(TypedDict, total=False):

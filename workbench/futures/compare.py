@@ -25,8 +25,7 @@ from workbench.runs.recording import Recording
 from workbench.settings import MODELS
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection
 from workbench.text import fold
-from workbench.views.comparison import LETTERS
-from workbench.views.comparison_text import beside
+from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown

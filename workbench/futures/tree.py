@@ -12,7 +12,7 @@ from workbench.plans import edit_of, work_seconds
 from workbench.records.proposals import JUDGED_BY
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
-from workbench.views.past_text import tree_blocks
+from workbench.views.past import tree_blocks
 from workbench.views.render import Shown
 
 MOST_SHOWN = 200

@@ -1,4 +1,4 @@
-"""Enrichment: an external source is asked once for a name or a field that the evidence lacks, by a step or at the merge.
+"""Enrichment: an external source is asked once, by a step or at the merge, for a name or a field that is missing.
 
 A replay takes what was said from the tape; a run whose tape has nothing of it asked nobody.
 """

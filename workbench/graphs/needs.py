@@ -36,8 +36,10 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
 """Intent -> least evidence, least top score."""
 CANDIDATES = 5
 """Different documents that a recommendation needs, each with the key fields of the corpus."""
-QUALITY = 0.6
+QUALITY = 0.5
 """How well the first documents must cover a question that no typed field answers."""
+SAYS_MORE = 0.01
+"""What a document must add to the share of the question that the better ones cover."""
 KEY_FIELD = 0.9
 """A field that at least this share of the typed documents has is a key field."""
 SIDE = 2
@@ -143,9 +145,9 @@ def thresholds(
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.
 
     >>> thresholds("list", {"min_top_score": 0.5}, Supply("list", passages=1065, relevant=8))
-    {'min_evidence': 8, 'min_top_score': 0.5, 'min_quality': 0.6}
+    {'min_evidence': 8, 'min_top_score': 0.5, 'min_quality': 0.5}
     >>> thresholds("recommend", {"min_evidence": 30}, Supply("recommend", passages=12))
-    {'min_evidence': 12, 'min_top_score': 0.6, 'min_quality': 0.6, 'min_candidates': 5}
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_quality': 0.5, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
     supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}
@@ -374,15 +376,20 @@ def _in_no_passage(entry: Mapping[str, Any]) -> bool:
 
 
 def quality_of(question: str, evidence: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
-    """Return the share of the question's words and names that the best five documents cover together, times the mean
-    score of the best two: the last passage that an answer needs is seldom the best.
+    """Return the share of the question's words and names that the best five documents cover, times their mean score.
+
+    The mean is over those that say something of the question which the better ones do not.
     """
     first = first_documents(evidence)
     texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in first]
     reading = Reading.of(question, texts, base)
-    covered = [max(column) for column in zip(*reading.texts, strict=True)]
-    scores = [result["score"] for result in first[:2]]
-    return round(reading.share(covered) * sum(scores) / len(scores), 3) if covered else 0.0
+    covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
+    for result, row in zip(first, reading.texts, strict=True):
+        together = [max(pair) for pair in zip(covered, row, strict=True)]
+        if reading.share(together) >= share + SAYS_MORE:
+            covered, share = together, reading.share(together)
+            scores.append(result["score"])
+    return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
 
 def signals(

@@ -38,7 +38,7 @@ from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_js
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
-from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
+from workbench.state import ExecutionRecord, Message, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
 from workbench.tools.next_hop import SubQuestion, sub_questions
 from workbench.tools.registry import check
@@ -132,7 +132,8 @@ def _seen(now: Pass) -> dict[str, Any]:
     enough = thresholds(supply.intent, overrides, supply)
     records = state.get("records", [])
     remaining = now.context.settings.time_budget_s - work_seconds(records)
-    judgement = judge(decision["question"], now.evidence, now.bases, state.get("message", ""), state.get("history", [])) if "question" in decision else None
+    said: tuple[str, Sequence[Message]] = (state.get("message", ""), state.get("history", []))
+    judgement = judge(decision["question"], now.evidence, now.bases, *said) if "question" in decision else None
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
     if judgement is None:
         return seen

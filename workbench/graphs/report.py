@@ -17,32 +17,35 @@ from typing_extensions import TypedDict
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
 from workbench.graphs import report_review
+from workbench.graphs.execute import executor
 from workbench.graphs.generate import found
-from workbench.graphs.report_assembly import assemble
-from workbench.graphs.report_check import checked, consistency
-from workbench.graphs.report_research import research
+from workbench.graphs.merge import gather
+from workbench.graphs.plan import ONE
+from workbench.graphs.report_assembly import assemble, checked, consistency
 from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
 from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.language.answer import judge
 from workbench.language.citing import cite
+from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, written
 from workbench.records.tape import RULES
 from workbench.reports import checking
-from workbench.reports.extracting import section_text
+from workbench.reports.extracting import section_text, sentences_in
 from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import Meaning, carried, outlined, steady
+from workbench.reports.outline import Meaning, Outliner, carried, least
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
+    ExecutionRecord,
     ReportOutline,
     RetrievalResult,
     RouteDecision,
     SectionContent,
     SectionOutline,
+    StepTask,
 )
 from workbench.text import language_of, visible
-from workbench.tools.evidence import chunk
 
 
 class SectionTask(TypedDict):
@@ -73,14 +76,8 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
     who = context.settings.model_of("writer") if "writer" in context.models else RULES
     given = {"report_id": report_id, "user": state.get("user_id", "")}
-    given |= {"updates": asked["updates"]} if asked.get("updates") else {}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
-    change: dict[str, Any] = {}
-    if asked.get("updates") and (more := _still_there(earlier, results, state["kb_prefixes"], context)):
-        results = [*results, *more]
-        change["merged"] = {**(state.get("merged") or {}), "retrieval_results": results}
-        state = cast(ConversationState, {**state, **change})
     told = checking.of_evidence(results)
     whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
     report = {
@@ -92,44 +89,26 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     looked_at = {"outline", "section"} & {*state.get("review", [])}  # who wants to decide is asked
     if earlier.get("fingerprint") == whole and earlier.get("sections") and not looked_at:
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
-        return {**change, "report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
+        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
     outline, report["notes"] = await _outlined(state, context, kind, earlier)
     report["proposed"] = _proposed(outline, who)
-    return {**change, "report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
-
-
-def _still_there(
-    earlier: Mapping[str, Any], results: Sequence[RetrievalResult], prefixes: Sequence[str], context: Context
-) -> list[RetrievalResult]:
-    """What the report that is updated cites, says what it said, and was not found again beside what is new."""
-    then, there = dict(earlier.get("evidence") or []), {r["result_id"] for r in results}
-    gone = {i for one in earlier.get("sections", []) for i in one["sources"]} - there
-    ids = [i.removeprefix("low_level:") for i in sorted(gone) if i.startswith("low_level:")]
-    found_ = [
-        chunk(passage, 0.0, "report", kb)
-        for kb, base in zip(prefixes, context.bases(prefixes), strict=True)
-        for passage in (base.passages(ids) if ids else ())
-    ]
-    return [r for r, (i, digest) in zip(found_, checking.of_evidence(found_), strict=True) if then.get(i) == digest]
+    return {"report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
 
 
 def _taken_over(
     outline: ReportOutline, earlier: Mapping[str, Any], results: Sequence[RetrievalResult], who: str
 ) -> list[SectionContent]:
-    """The sections of an earlier report that were written from the same; a person's own words too, while what is
-    under them is as it was.
-    """
+    """Return the sections of an earlier report whose evidence did not change, a person's own words among them."""
     by_print = {one["fingerprint"]: one for one in earlier.get("sections", [])}
-    by_title = {one["title"]: one for one in earlier.get("sections", [])}
-    was = {one["title"]: one for one in (earlier.get("outline") or {"sections": []})["sections"]}
+    by_title = {one["title"]: one for one in earlier.get("sections", []) if earlier.get("by") == who}
     by_id, same, kept = {r["result_id"]: r for r in results}, _same(earlier, results), []
     for section in outline["sections"]:
-        own = _print_of(section, by_id, who)
-        as_it_was = {**section, "section_id": ""} == {**was.get(section["title"], {}), "section_id": ""}
-        untouched = as_it_was and {*section["evidence_ids"]} <= same
-        if one := by_print.get(own) or (by_title.get(section["title"]) if untouched else None):
+        own, content = _print_of(section, by_id, who), by_title.get(section["title"])
+        if content and not {*section["evidence_ids"], *content["sources"]} <= same:
+            content = None
+        if content := by_print.get(own) or content:
             place = {"section_id": section["section_id"], "fingerprint": own, "reused": True}
-            kept.append(cast(SectionContent, {**one, **place}))
+            kept.append(cast(SectionContent, {**content, **place}))
     return kept
 
 
@@ -153,18 +132,15 @@ async def _outlined(
     topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
     same, before = _same(earlier, results), earlier.get("outline") or {"sections": []}
     by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
-    if same and before["sections"] and state["report"].get("updates") and not by_rules:
-        return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind), []
+    if same and before["sections"] and not by_rules:
+        return carried(cast(ReportOutline, before), results, same, Meaning(bases)), []
     reading = state["route_decision"]["question"]
     schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
     nouns: Mapping[str, Any] = next(
         (base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}
     )
-    titles = [one["title"] for one in before["sections"]] if by_rules else []
-    rules = outlined(
-        topic, reading, judge(reading, results, bases), results, schema, nouns, Meaning(bases), kind, titles
-    )
-    rules = steady(rules, cast(ReportOutline, before), results, same) if by_rules else rules
+    judged, says = judge(reading, results, bases), Meaning(bases)
+    rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
         return rules, []
@@ -334,3 +310,57 @@ def after_report(state: ConversationState) -> str:
     if report.get("redo"):
         return "research"
     return "assemble" if report.get("again") else END
+
+
+MOST = 12
+"""Pieces that a search adds to a section."""
+
+
+async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Search for what a person wishes for a section, and give the section what was found."""
+    context, redo = runtime.context, state["report"]["redo"]
+    plan, wish = Plan.load(state["plan"]), redo["wish"]
+    query = f"{state['query']} {wish}"
+    step_id = fresh_id(plan, "research")
+    records: list[ExecutionRecord] = []
+    for number, kb in enumerate(state["kb_prefixes"]):
+        name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
+        step = PlanStep(step_id=name, objective=wish, tool=ONE, tool_input={"query": query, "kb_prefix": kb})
+        plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
+        context.runs.save_plan(state["run_id"], plan.dump(), redo.get("who", "person"), wish)
+        task = StepTask(
+            run_id=state["run_id"],
+            query=query,
+            kb_prefix=kb,
+            step=step.model_dump(mode="json"),
+            attempt=1,
+            iteration=state.get("iteration", 1),
+            remaining_s=context.settings.time_budget_s,
+            sources={},
+            upstream={},
+            dates=dates_asked(state),
+        )
+        made = await executor(task, cast(Any, runtime))
+        records += made["records"]
+    pieces = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
+    pieces = [r for r in pieces if r["source_type"] == "chunk"]
+    pieces, bases = pieces[:MOST], dated_bases(context, state)
+    known = {r["result_id"] for r in found(state)}
+    merged = {
+        **state["merged"],
+        "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
+    }
+    says = Meaning(bases)
+    told = [(piece, said.text) for piece in pieces for said in sentences_in(1, piece)]
+    shares = says(wish, [text for _, text in told])
+    fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= least(wish, text)]
+    own = list(dict.fromkeys(piece["result_id"] for piece, _ in fit))
+    sections: list[SectionOutline] = []
+    for section in state["outline"]["sections"]:
+        if section["section_id"] == redo["section_id"]:
+            ids = list(dict.fromkeys([*section["evidence_ids"], *own]))
+            quotes = list(dict.fromkeys([*section["quotes"], *(text for _, text in fit)]))
+            section = {**section, "evidence_ids": ids, "quotes": quotes}
+        sections.append(section)
+    outline = {**state["outline"], "sections": sections}
+    return {"plan": plan.dump(), "records": records, "merged": merged, "outline": outline}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,14 +17,15 @@ from workbench.language.fields import FieldsWriter
 from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
-from workbench.reports import assembling
+from workbench.reports import assembling, checking
 from workbench.reports.assembling import heading, renumbered
 from workbench.reports.checking import of_evidence
 from workbench.reports.citing import references
 from workbench.reports.extracting import definitions, matrix
 from workbench.reports.kinds import ReportType, report_type
 from workbench.reports.markdown import escaped
-from workbench.state import ConversationState, RetrievalResult, SectionContent, Supported
+from workbench.reports.validating import meant_by, validate
+from workbench.state import Claim, ConversationState, RetrievalResult, SectionContent, Supported
 from workbench.text import language_of
 
 _GONE: Any = {"result_id": "", "metadata": {}}
@@ -216,3 +218,43 @@ def _support(sections: Sequence[SectionContent], numbers: Mapping[str, int]) -> 
             )
         )
     return found_
+
+
+async def checked(
+    content: SectionContent,
+    pieces: Sequence[RetrievalResult],
+    question: str,
+    kb_prefixes: Sequence[str],
+    context: Context,
+) -> SectionContent:
+    """A section with its statements, and a word behind each that its sources do not bear out."""
+    if not context.settings.consistency_check or not pieces:
+        return content
+    support = await supported(context, content["text"], pieces, question)
+    bases = context.bases(kb_prefixes)
+    claims = [
+        Claim(
+            claim_id=checking.claim_id(content["section_id"], said["sentence"]),
+            section_id=content["section_id"],
+            text=checking.without_marks(said["sentence"]),
+            evidence_ids=[pieces[n - 1]["result_id"] for n in said["cited"] if n <= len(pieces)],
+            entities=sorted({m["surface"] for base in bases for m in base.link(said["sentence"])}),
+            verdict=said["verdict"],
+            why=said["why"],
+        )
+        for said in support
+    ]
+    return {**content, "text": with_marks(content["text"], support), "claims": claims}
+
+
+async def consistency(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Hold the sections against one another and against all the evidence."""
+    if not runtime.context.settings.consistency_check:
+        return {"report": {**state["report"], "consistency": {}}}
+    sections = standing(state)
+    empty = sum(not one["sources"] for one in sections)
+    check = await asyncio.to_thread(checking.consistency, sections, found(state), empty)
+    bases = runtime.context.bases(state["kb_prefixes"])
+    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["question"]
+    check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
+    return {"report": {**state["report"], "consistency": check}}

@@ -80,7 +80,8 @@ def judge(
     if found := readings(message, results, bases, history) if message else []:
         return Judgement("asks", _asking(found, fields), documents=documents, missing_names=missing)
     holding = tuple(document.doc_id for document in fields.holding)
-    if missing and len(missing) == len(question["names"]) and not _is_anywhere(question["names"], bases):
+    searched = [name for name in question["names"] if _is_in_script_of(name, results)]
+    if missing and len(missing) == len(searched) == len(question["names"]) and not _is_anywhere(searched, bases):
         return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
     text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
     if text:
@@ -106,6 +107,7 @@ def _of_fields(
 ) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
     question, quotes = fields.question, list[Quote]()
+    text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
         text = "\n".join([text, quoted(quotes, fields)])
@@ -121,7 +123,7 @@ def write(judgement: Judgement, question: Question, results: Sequence[RetrievalR
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in question["not_applied"])
         parts.append(f"未应用的条件：{phrases}。" if zh else f"Not applied: {phrases}.")
     text = "\n".join(parts)
-    text, citations, _ = cite(spaced(text) if zh else text, results)
+    text, citations, _ = cite(text, results)
     return text, citations
 
 
@@ -157,6 +159,12 @@ def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
         if any(writing in text for writing in writings):
             return True
     return False
+
+
+def _is_in_script_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
+    """Return True where most of the evidence is in the script of a name: across scripts its absence says nothing."""
+    chinese = sum(bool(CJK.search(result["evidence"])) for result in results)
+    return bool(CJK.search(name["name"])) == (2 * chinese > len(results))
 
 
 def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:

@@ -104,7 +104,7 @@ class FieldsWriter:
     def _words_left(self) -> str:
         """List what holds for the conditions and has the words that no field accounts for; "" where nothing has."""
         question = self.question
-        if not question["conditions"] or question["names"] or question["count"] or question["total"]:
+        if not question["conditions"] or question["names"] or question["total"]:
             return ""
         wanted = {stem(term) for word in question["words"] for term in terms(word)}
         notes = {}

@@ -262,7 +262,8 @@ class Reader:
     def _near(self, matches: Callable[[str, Sequence[str]], Matches]) -> np.ndarray:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
-        near = dict(zip(texts, np.array(matches(self.question, texts).texts), strict=True))
+        _, _, rows = matches(self.question, texts)  # a plain list where a tape gives it
+        near = dict(zip(texts, np.array(rows), strict=True))
         below = 0.8 * self.below * np.array([near[one.heading] for one in self.pool])
         return np.maximum(np.array([near[text] for text in self.texts]), below)
 

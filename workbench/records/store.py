@@ -266,24 +266,20 @@ class RunStore:
         )
         return [self._row(row) for row in rows]
 
-    def report(self, report_id: str, user: str, updates: str = "") -> dict[str, Any]:
-        """What the newest report of that id and person has, or that of the run which is updated: ``run_id``,
-        ``fingerprint``, ``outline``, ``proposed`` (the outline's hash before anybody edited it), ``sections``,
-        ``numbers``, ``evidence`` (each piece with its hash); empty without one. A report that is forgotten is in no
-        cache.
-        """
+    def report(self, report_id: str, user: str) -> dict[str, Any]:
+        """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
         rows = self._rows(
-            f"SELECT run_id, result FROM runs WHERE {'run_id' if updates else _REPORT} = ? AND user_id = ?"
+            f"SELECT run_id, result FROM runs WHERE {_REPORT} = ? AND user_id = ?"
             " AND status = 'done' ORDER BY created_at DESC LIMIT 1",
-            (updates or report_id, user),
+            (report_id, user),
         )
         if not rows:
             return {}
         result = self._loaded(rows[0]["result"])
         report = result.get("report") or {}
-        if report.get("rejected") and not updates:  # nobody wants it again
+        if report.get("rejected"):
             return {}
-        kept = {name: report.get(name) for name in ("fingerprint", "proposed", "numbers", "evidence")}
+        kept = {name: report.get(name) for name in ("fingerprint", "by", "proposed", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
 

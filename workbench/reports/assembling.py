@@ -103,8 +103,8 @@ def markdown(
         if parts.get(name):
             lines += [f"## {heading(name, zh)}", parts[name]]
     if references:
-        end = "" if references[0].startswith("```") else "  "
-        lines += [f"## {heading('references', zh)}", f"{end}\n".join(references)]
+        end = "\n" if references[0].startswith("```") else "\n\n"
+        lines += [f"## {heading('references', zh)}", end.join(references)]
     if parts.get("appendix"):
         lines += [f"## {heading('appendix', zh)}", parts["appendix"]]
     return "\n\n".join(lines) + "\n"

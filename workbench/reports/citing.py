@@ -109,12 +109,9 @@ def _authors(value: object) -> list[str]:
     (['Smith, Jane', 'WHO'], ['Ann Lee', 'Bo Li', 'Cy Ng'])
     """
     if isinstance(value, Mapping):
-        parts = [_words(value.get(key)) for key in ("family", "given")]
-        return (
-            [name]
-            if (name := ", ".join(filter(None, parts)) or _words(value.get("literal") or value.get("name")))
-            else []
-        )
+        family = ", ".join(filter(None, (_words(value.get(key)) for key in ("family", "given"))))
+        name = family or _words(value.get("literal") or value.get("name"))
+        return [name] if name else []
     if isinstance(value, list | tuple):
         return [name for one in value[:_MOST_AUTHORS] for name in _authors(one)]
     text = _words(value)

@@ -18,8 +18,8 @@ from workbench.text import fold, language_of, sentences, terms
 MOST = 5
 """Questions that a person is asked at once."""
 MOST_OPTIONS = 6
-_ENOUGH, _FEW, _LONGEST = 2, 3, 80
-"""Fields that tell things apart, related things that are looked at, and how long what is told may be."""
+_ENOUGH, _LONGEST = 2, 80
+"""Fields that tell things apart, and characters of a value."""
 GENERAL = ("", "通用", "general")
 """Domains that are none in particular."""
 _DETAIL = re.compile(r"[(（]((?:[^()（）]|\([^()]*\)|（[^（）]*）)*)[)）]$")
@@ -123,20 +123,21 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     >>> stated([one], "zh"), stated([{**one, "answer": "沙丘（1984）"}], "en")
     (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
     """
-    chinese, said = language == "zh", []
-    for one in assumed(clarifications):
-        name, what = one["question_id"].partition(":")[2], one["answer"]
+    chinese, lines = language == "zh", []
+    for clarification in clarifications:
+        name, answer = clarification["question_id"].partition(":")[2], clarification["answer"]
+        what = answer or clarification["assumed"]
         if not what:
             continue
-        told = {
-            "name": f"“{name}”指{what}" if chinese else f"“{name}” means {what}",
-            "scope": f"内容范围是{what}" if chinese else f"the subject is {what}",
-        }.get(one["kind"], f"{one['question']}{'' if chinese else ' '}{what}")
-        open_ = next((c for c in clarifications if c["question_id"] == one["question_id"] and not c["answer"]), None)
-        before = ("假定：" if chinese else "It is assumed: ") if open_ else ""
-        begun = told if before or told[:1] != told[:1].lower() else told[:1].upper() + told[1:]
-        said.append(f"{before}{begun.rstrip('.。')}{'。' if chinese else '.'}")
-    return said
+        line = f"{clarification['question']}{'' if chinese else ' '}{what}"
+        if clarification["kind"] == "name":
+            line = f"“{name}”指{what}" if chinese else f"“{name}” means {what}"
+        elif clarification["kind"] == "scope":
+            line = f"内容范围是{what}" if chinese else f"The subject is {what}"
+        if not answer:
+            line = f"假定：{line}" if chinese else f"It is assumed: {line}"
+        lines.append(f"{line.rstrip('.。')}{'。' if chinese else '.'}")
+    return lines
 
 
 # --- whom a name means ---
@@ -177,20 +178,16 @@ def _described(bearers: Sequence[Entity], base: KnowledgeBase, chinese: bool) ->
 
 
 def _details(bearers: Sequence[Entity], base: KnowledgeBase) -> list[list[str]]:
-    """What of each is not so of the others: fields, else its type, what it is related to, how its text begins."""
-    parts = [base.passages_of([one["doc_id"]])[:1] if one["doc_id"] else [] for one in bearers]
-    held: list[Mapping[str, Any]] = [part[0]["fields"] if part else {} for part in parts]
-    columns = [[_value(fields.get(field["name"])) for fields in held] for field in _telling(base.schema())]
+    """Return what of each bearer differs from the others: fields, else how its text begins."""
+    parts = [base.passages_of([bearer["doc_id"]])[:1] if bearer["doc_id"] else [] for bearer in bearers]
+    fields: list[Mapping[str, Any]] = [part[0]["fields"] if part else {} for part in parts]
+    columns = [[_value(row.get(field["name"])) for row in fields] for field in _telling(base.schema())]
     kept = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
-    columns = [[bearer["type"] for bearer in bearers], [_neighbours(bearer, bearers, base) for bearer in bearers]]
-    texts = [part[0]["text"] if part else "" for part in parts]
-    columns += [[_begun(text, bearer["name"]) for text, bearer in zip(texts, bearers, strict=True)]]
-    columns += [[bearer["doc_id"] or bearer["entity_id"] for bearer in bearers]]
-    for column in columns:
-        told = len({*zip(*kept, strict=True)}) if kept else 1
-        if told < len(bearers) and len({*zip(*kept, column, strict=True)}) > told:
-            kept.append(column)
-    return [[one for one in row if one] or [bearers[at]["entity_id"]] for at, row in enumerate(zip(*kept, strict=True))]
+    if len({*zip(*kept, strict=True)}) < len(bearers):
+        texts = [part[0]["text"] if part else bearer["entity_id"] for part, bearer in zip(parts, bearers, strict=True)]
+        kept.append([_begun(text, bearer["name"]) for text, bearer in zip(texts, bearers, strict=True)])
+    rows = zip(bearers, zip(*kept, strict=True), strict=True)
+    return [[value for value in row if value] or [bearer["entity_id"]] for bearer, row in rows]
 
 
 def _telling(schema: Sequence[Field]) -> list[Field]:
@@ -202,18 +199,6 @@ def _telling(schema: Sequence[Field]) -> list[Field]:
 def _value(value: Any) -> str:
     said = ", ".join(map(str, value[:2])) if isinstance(value, list) else "" if value is None else str(value)
     return said if len(said) <= _LONGEST else ""
-
-
-def _neighbours(bearer: Entity, bearers: Sequence[Entity], base: KnowledgeBase) -> str:
-    """The first names that it is related to."""
-    own = {one["entity_id"] for one in bearers}
-    ends = [r["target"] if r["source"] == bearer["entity_id"] else r["source"] for r in _relations(bearer, base)]
-    names = [entity["name"] for end in ends if end not in own and (entity := base.entity(end))]
-    return _value(list(dict.fromkeys(names)))
-
-
-def _relations(bearer: Entity, base: KnowledgeBase) -> list[Any]:
-    return base.relations_of(bearer["entity_id"])[:_FEW]
 
 
 def _begun(text: str, name: str) -> str:

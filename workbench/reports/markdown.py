@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from copy import copy
+from collections.abc import Callable, Container, Iterator
 from functools import cache
 from itertools import pairwise
 from urllib.parse import unquote
@@ -161,63 +160,35 @@ def _rendered(tokens: list[Token], back: str) -> str:
 
 
 def cited(tokens: list[Token]) -> list[Token]:
-    """The same with each mark a link to its reference, and each reference one to the first place that cites it.
+    """Link each mark to its reference, and each reference to the first place that cites it.
 
-    Only what stands below the heading for references is one; a mark without a reference stays words.
+    A reference is a paragraph below the heading for references; a mark without one stays words.
     """
-    below = False
-    found: list[Token] = []
-    for token in tokens:
-        if token.type == "inline" and found and found[-1].type == "heading_open":
-            below = token.content.strip() in _HEADINGS if found[-1].tag in ("h1", "h2") else below
-        elif below and token.type == "inline" and found and found[-1].type == "paragraph_open":
-            start = found.pop()
-            for number, line in enumerate(_lines(token)):
-                found += [Token("paragraph_close", "p", -1, block=True)] if number else []
-                found += [copy(start), line]
-                if MARK.match(line.content):
-                    found[-2].attrs = {"class": "reference"}
-            continue
-        found.append(token)
-    known = {
-        int(m[1]) for before, token in pairwise(found) if _is_reference(before) and (m := MARK.match(token.content))
-    }
-    used: set[int] = set()
-    for before, token in pairwise(found):
-        if token.type == "inline" and not _is_reference(before):
-            token.children = list(_with_links(token.children or [], known, used))
-    for before, token in pairwise(found):
-        if token.type == "inline" and _is_reference(before):
-            number = int(MARK.match(token.content)[1])  # type: ignore[index]
-            if number in known:
-                token.children = list(_with_anchor(token.children or [], number, number in used))
-            known.discard(number)
-        for child in token.children or ():
-            child.type = "text" if child.type == "text_special" else child.type
+    references = _references(tokens)
+    own, used = {id(token) for token in references.values()}, set[int]()
+    inlines = [token for token in tokens if token.type == "inline"]
+    for token in inlines:
+        if id(token) not in own:
+            token.children = list(_with_links(token.children or [], references, used))
+    for number, token in references.items():
+        token.children = list(_with_anchor(token.children or [], number, number in used))
+    for child in (child for token in inlines for child in token.children or []):
+        child.type = "text" if child.type == "text_special" else child.type
+    return tokens
+
+
+def _references(tokens: list[Token]) -> dict[int, Token]:
+    below, found = False, dict[int, Token]()
+    for before, token in pairwise(tokens):
+        if before.type == "heading_open" and before.tag in ("h1", "h2"):
+            below = token.content.strip() in _HEADINGS
+        elif below and before.type == "paragraph_open" and (match := MARK.match(token.content)):
+            before.attrs = {"class": "reference"}
+            found.setdefault(int(match[1]), token)
     return found
 
 
-def _is_reference(token: Token) -> bool:
-    return token.type == "paragraph_open" and token.attrs.get("class") == "reference"
-
-
-def _lines(token: Token) -> Iterator[Token]:
-    """The lines of a paragraph of references, each that begins with a mark for itself."""
-    pile: list[Token] = []
-    for child in token.children or []:
-        starts = child.type == "text" and MARK.match(child.content) and pile and pile[-1].type.endswith("break")
-        if starts:
-            yield _inline(pile[:-1])
-            pile = []
-        pile.append(child)
-    yield _inline(pile)
-
-
-def _inline(children: list[Token]) -> Token:
-    return Token("inline", "", 0, content="".join(child.content for child in children), children=children, block=True)
-
-
-def _with_links(children: list[Token], known: set[int], used: set[int]) -> Iterator[Token]:
+def _with_links(children: list[Token], known: Container[int | None], used: set[int]) -> Iterator[Token]:
     depth = 0
     for child in children:
         depth += child.nesting if child.type.startswith("link") else 0

@@ -8,13 +8,13 @@ says best, by what words mean where the base can tell.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
 from workbench.ports import Field, KnowledgeBase
-from workbench.reports.extracting import sentences_in
 from workbench.reports.kinds import ReportType
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
@@ -66,20 +66,11 @@ class Meaning:
         return [word for word, weight in rarity.items() if weight >= _NEARLY * most]
 
 
-def outlined(
-    topic: Topic,
-    reading: Question,
-    judged: Judgement,
-    results: Sequence[RetrievalResult],
-    schema: Sequence[Field],
-    nouns: Mapping[str, Sequence[str]],
-    says: Meaning,
-    kind: ReportType,
-    before: Collection[str] = (),
-) -> ReportOutline:
-    """The outline of a report on a topic.
+@dataclass
+class Outliner:
+    """Make the outline of a report.
 
-    Args:
+    Attributes:
         topic: in its parts.
         reading: of its subject.
         judged: the judgement on the evidence for that.
@@ -88,37 +79,32 @@ def outlined(
         nouns: language -> what the documents are called.
         says: how much of a phrase each text says.
         kind: of report.
-        before: titles of the sections of an earlier report of the same: documents that had one keep it.
     """
-    maker = _Outline(topic, reading, judged, results, schema, nouns, says, kind, before)
-    sections = kind.shaped(maker.sections())
-    return ReportOutline(
-        report_type=kind.name,
-        title=capitalised(topic.subject),
-        abstract=None,
-        sections=sections,
-        total_estimated_words=sum(one["estimated_words"] for one in sections),
-    )
 
+    topic: Topic
+    reading: Question
+    judged: Judgement
+    results: Sequence[RetrievalResult]
+    schema: Sequence[Field]
+    nouns: Mapping[str, Sequence[str]]
+    says: Meaning
+    kind: ReportType
 
-class _Outline:
-    def __init__(
-        self,
-        topic: Topic,
-        reading: Question,
-        judged: Judgement,
-        results: Sequence[RetrievalResult],
-        schema: Sequence[Field],
-        nouns: Mapping[str, Sequence[str]],
-        says: Meaning,
-        kind: ReportType,
-        before: Collection[str],
-    ):
-        self.topic, self.reading, self.judged, self.results = topic, reading, judged, results
-        self.schema, self.nouns, self.says, self.kind, self.before = schema, nouns, says, kind, before
-        self.zh = reading["language"] == "zh"
+    def __post_init__(self) -> None:
+        self.zh = self.reading["language"] == "zh"
         self.unknown = False
         self.documents = self._of_subject()
+
+    def outline(self) -> ReportOutline:
+        """Return its sections, as many as this kind of report has."""
+        sections = self.kind.shaped(self.sections())
+        return ReportOutline(
+            report_type=self.kind.name,
+            title=capitalised(self.topic.subject),
+            abstract=None,
+            sections=sections,
+            total_estimated_words=sum(section["estimated_words"] for section in sections),
+        )
 
     def _say(self, english: str, chinese: str) -> str:
         return chinese if self.zh else english
@@ -237,8 +223,7 @@ class _Outline:
         found: dict[str, list[Piece]] = {}
         for said, share in zip(pool, shares, strict=True):
             found.setdefault(said.doc_id, []).append(Piece(said, share))
-        titles = {i: capitalised(self.judged.documents[i].title) for i in found}
-        order = sorted(found, key=lambda i: (titles[i] not in self.before, -max(piece.share for piece in found[i])))
+        order = sorted(found, key=lambda i: -max(piece.share for piece in found[i]))
         whole, rest = order[: self.kind.sections - 1], order[self.kind.sections - 1 :]
         made = []
         for n, doc_id in enumerate(whole, 1):
@@ -336,78 +321,28 @@ def least(phrase: str, text: str) -> float:
     return TOLD if bool(CJK.search(phrase)) == bool(CJK.search(text)) else ACROSS
 
 
-def steady(
-    fresh: ReportOutline, earlier: ReportOutline, results: Sequence[RetrievalResult], same: Collection[str]
-) -> ReportOutline:
-    """An outline in which only what changed differs from an earlier one of the same topic.
-
-    A section whose evidence is all there unchanged, and for which there is none that is new, stays as it was, whatever
-    weights and orders a grown corpus would give its sentences; sections keep their order.
-
-    Args:
-        fresh: the outline of today.
-        earlier: the earlier one.
-        results: the evidence of today.
-        same: ids of the pieces that say what they said then.
-    """
-    texts, was = (
-        {r["result_id"]: fold(r["evidence"]) for r in results},
-        {one["title"]: one for one in earlier["sections"]},
-    )
-    kept = {
-        one["title"]: was[one["title"]]
-        for one in fresh["sections"]
-        if one["title"] in was and {*one["evidence_ids"], *was[one["title"]]["evidence_ids"]} <= {*same}
-    }
-    told = {fold(quote) for one in kept.values() for quote in one["quotes"]}
-    made = [kept.get(one["title"]) or _without(one, told, texts) for one in fresh["sections"]]
-    if not any("." in one["section_id"] for one in made):
-        order = [title for title in was if any(one["title"] == title for one in made)]
-        made.sort(key=lambda one: order.index(one["title"]) if one["title"] in order else len(order))
-        made = [{**one, "section_id": str(n)} for n, one in enumerate(made, 1)]
-    else:
-        made = [{**one, "section_id": new["section_id"]} for one, new in zip(made, fresh["sections"], strict=True)]
-    return {**fresh, "sections": made, "total_estimated_words": sum(one["estimated_words"] for one in made)}
-
-
-def _without(section: SectionOutline, told: Collection[str], texts: Mapping[str, str]) -> SectionOutline:
-    """A section without what others quote already, nor pieces of which it then quotes nothing."""
-    quotes = [quote for quote in section["quotes"] if fold(quote) not in told]
-    if len(quotes) == len(section["quotes"]):
-        return section
-    ids = [i for i in section["evidence_ids"] if any(fold(quote) in texts.get(i, "") for quote in quotes)]
-    return {**section, "quotes": quotes, "evidence_ids": ids}
-
-
 def carried(
-    earlier: ReportOutline,
-    results: Sequence[RetrievalResult],
-    same: Collection[str],
-    says: Meaning,
-    kind: ReportType,
+    earlier: ReportOutline, results: Sequence[RetrievalResult], same: Collection[str], says: Meaning
 ) -> ReportOutline:
-    """The outline that a model made or a person edited, over the evidence of today.
+    """Return the outline of a model or a person over the evidence of today.
 
-    A piece stays in its sections; one that is new goes into the section whose title it says best, if it says it.
+    A new piece joins the section whose title it says best, if it says it.
     """
     there, sections = {r["result_id"]: r for r in results}, earlier["sections"]
-    home = {i for one in sections for i in one["evidence_ids"]}
-    said = [(i, s) for i, r in there.items() if i not in same for s in sentences_in(1, r)]
-    texts = [f"{s.title}. {s.text}" for _, s in said]
-    shares = [says(one["title"], texts) for one in sections]
-    best: dict[str, tuple[float, int]] = {}
-    for n, row in enumerate(shares):
-        for (i, _), share in zip(said, row, strict=True):
-            if i not in home and share >= TOLD and share > best.get(i, (0.0, n))[0]:
-                best[i] = (share, n)
+    cited = {i for section in sections for i in section["evidence_ids"]}
+    fresh = [r for r in results if r["result_id"] not in same and r["result_id"] not in cited]
+    texts = [f"{r['metadata'].get('title')}. {r['evidence']}" for r in fresh]
+    shares = [says(section["title"], texts) for section in sections]
+    joined: dict[int, list[str]] = {}
+    for place, result in enumerate(fresh):
+        share, best = max((row[place], -n) for n, row in enumerate(shares))
+        if share >= TOLD:
+            joined.setdefault(-best, []).append(result["result_id"])
     made: list[SectionOutline] = []
-    for n, one in enumerate(sections):
-        ids = [*(i for i in one["evidence_ids"] if i in there), *(i for i, (_, at) in best.items() if at == n)]
-        quotes = [q for q in one["quotes"] if any(fold(q) in fold(there[i]["evidence"]) for i in ids)]
-        for i in (i for i in ids if i not in same and one["quotes"]):
-            ranked = sorted((-share, k) for k, share in enumerate(shares[n]) if said[k][0] == i and share >= TOLD)
-            quotes += [said[k][1].text for _, k in ranked[: kind.of_one] if said[k][1].text not in quotes]
-        made.append({**one, "evidence_ids": ids, "quotes": quotes})
+    for n, section in enumerate(sections):
+        ids = [*(i for i in section["evidence_ids"] if i in there), *joined.get(n, ())]
+        text = fold(" ".join(there[i]["evidence"] for i in ids))
+        made.append({**section, "evidence_ids": ids, "quotes": [q for q in section["quotes"] if fold(q) in text]})
     return {**earlier, "sections": made}
 
 

@@ -231,10 +231,9 @@ def _chapters(report: Report) -> Iterator[str]:
     lines = text.splitlines()
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         if part := "\n".join(lines[start:end]).strip():
-            yield _REFERENCE.sub("\n\n", part)
+            yield part
 
 
-_REFERENCE = re.compile(r"(?<=[^\n])\n(?=\[\d+\] )")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>")
 _NOT_HERE = re.compile(r"<|\$|(?<=\])\((?!\s*<?(?:https?://|#))|\[(?=[^\[\]]*\]:)|!(?=\[)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from workbench.reports.markdown import chapters, html
 from workbench.views.claims import standing_told, statements
@@ -12,35 +12,8 @@ from workbench.views.labels import Labels
 from workbench.views.page import Markup, Picture, button, el, glyph
 from workbench.views.render import CLASSES
 
-
-class Report(Protocol):
-    """What is shown of a report: ``workbench.runs.reporting.Report``."""
-
-    @property
-    def status(self) -> str:
-        """How it ended."""
-
-    @property
-    def text(self) -> str:
-        """Its Markdown."""
-
-    @property
-    def outline(self) -> dict[str, Any]:
-        """Its sections before they are written."""
-
-    @property
-    def sections(self) -> list[dict[str, Any]]:
-        """Its sections."""
-
-    @property
-    def consistency(self) -> dict[str, Any]:
-        """How it stands against its evidence."""
-
-    @property
-    def cache_hit(self) -> bool:
-        """Whether it was there already."""
-
-
+Report = Any
+"""``workbench.runs.reporting.Report``, which this room may not import."""
 _SECTION = re.compile(r"(\d+)\. ")
 _UNSURE = ("unsupported", "uncited")
 

@@ -12,7 +12,7 @@ from workbench.errors import RunError
 from workbench.state import Decision
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
-from workbench.views.past_text import past_blocks
+from workbench.views.past import past_blocks
 from workbench.views.render import Shown
 
 Read = Callable[[str | None], Sequence[Any]]
@@ -103,7 +103,7 @@ class Past(list[Checkpoint], Shown):
     def blocks(self) -> list[Block]:
         """As a table."""
         rows = [one.to_dict() for one in self]
-        return past_blocks(self.run.run_id, self.message, rows, labels_for(self.message))
+        return past_blocks(self.run.to_dict(), rows, labels_for(self.message))
 
 
 _PRUNED = "`workbench gc` lets the checkpoints of finished runs go. Its plans, records, decisions and answer are kept; "

@@ -1,4 +1,4 @@
-"""The pictures of a run, as plotly figures; the ``to_frame()`` of each is the table behind it."""
+"""The pictures of a run; the ``to_frame()`` of each is the table behind it."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from workbench.errors import KnowledgeError, RunError, shown
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
-from workbench.views import figures
+from workbench.views import figures, plan_graph
+from workbench.views.drawing import Drawing
 from workbench.views.figures.findings import By
 from workbench.views.figures.picture import Picture
-from workbench.views.figures.svg import svg
+from workbench.views.graph import graph as draw_graph
 from workbench.views.graph_trace import walked
+from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.neighbourhood import Around, around, seeds_of, way, with_outside
+from workbench.views.timeline import when
 
 
-def dag(run: Recording) -> Picture:
+def dag(run: Recording) -> Drawing:
     """See ``Run.dag``."""
     versions = run.plans
     if not versions:
         raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
-    return figures.dag(versions[-1], run.records, title=run.query, versions=versions, running=_steps_at_work(run))
+    return plan_graph.dag(versions[-1], run.records, run.query, versions, _steps_at_work(run))
 
 
-def timeline(run: Recording) -> Picture:
+def timeline(run: Recording) -> Drawing:
     """See ``Run.timeline``."""
-    return figures.timeline(run.log, run.records, run.decisions, language=_language(run))
+    return when(run.log, run.records, run.decisions, language=_language(run))
 
 
 def on_paper(run: Recording) -> list[dict[str, str]]:
@@ -37,13 +40,13 @@ def on_paper(run: Recording) -> list[dict[str, str]]:
     labels = labels_for(run.message)
     drawn = {"plan": dag} if run.plans else {}
     drawn |= {"timeline": timeline} if run.log else {}
-    return [{"title": labels(name), "svg": svg(draw(run))} for name, draw in drawn.items()]
+    return [{"title": labels(name), "svg": draw(run).svg} for name, draw in drawn.items()]
 
 
-def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Picture:
+def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Drawing:
     """See ``Run.graph``."""
     standing = [] if run.status == "done" else _standing_at(checkpoints())
-    return figures.graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
+    return draw_graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
 
 
 def findings(run: Recording, by: By) -> Picture:
@@ -52,9 +55,9 @@ def findings(run: Recording, by: By) -> Picture:
     return figures.findings(run.pieces, run.query, by, cut, _language(run))
 
 
-def knowledge(run: Recording, found: Around) -> Picture:
+def knowledge(run: Recording, found: Around) -> Drawing:
     """See ``Run.knowledge``."""
-    return figures.knowledge(found, run.query, _language(run))
+    return draw_knowledge(found, run.query, _language(run))
 
 
 def around_answer(run: Recording, bases: KnowledgeBases, path: tuple[str, str] | None, expand: Iterable[str]) -> Around:

@@ -45,16 +45,8 @@ from workbench.tools.tool import FunctionTool
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight"),
     *("passages", "passages_of", "select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
-    *(
-        "link",
-        "entity",
-        "find_entity",
-        "relations_of",
-        "mentions_of",
-        "communities",
-        "communities_of",
-    ),
-    *("relation_kinds", "ways.links_from", "ways.shared"),
+    *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
+    *("relation_kinds", "ways.links_from", "ways.shared", "ways.titles_in"),
 )
 
 

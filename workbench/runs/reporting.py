@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,12 +14,9 @@ from workbench.graphs.report_assembly import standing
 from workbench.graphs.reviewers import answer
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
-from workbench.reports import living
 from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
-from workbench.reports.granularity import granularity_of
 from workbench.reports.kinds import report_type
-from workbench.reports.living import Changes
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalResult
 from workbench.text import clean, language_of
@@ -29,10 +26,11 @@ if TYPE_CHECKING:
     from workbench.runs.run import Run
 
 _WRITING = ("outliner", "section", "research", "consistency", "assemble")
+_GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
 _FORMS = ("md", "html", "pdf", "ipynb")
 
 
-_ASKED = ("report_type", "style", "assumptions", "cached", "updates")
+_ASKED = ("report_type", "style", "assumptions", "cached")
 _KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 """Options of a run that hold for its update too."""
 
@@ -55,8 +53,7 @@ def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
     told = assumed(given.get("assumptions"))
-    asked = {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
-    return {**asked, "updates": str(given["updates"])} if given.get("updates") else asked
+    return {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
 
 
 def assumed(given: Any) -> list[str]:
@@ -203,55 +200,33 @@ class Report:
             self.run.resume().wait()
         return Report(self.run)
 
-    @property
-    def updates(self) -> str:
-        """The run whose report this one brings up to date; "" for a report of its own."""
-        return str(self.run.options["report"].get("updates", ""))
-
-    def changes(self, other: Run | str | None = None) -> Changes:
-        """What became of its statements, and what is new: in the corpus of today, or between it and another report.
-
-        For today it is searched and written again as ``update`` does, and nothing is kept of that.
-
-        Args:
-            other: another report of the same, by its run; the statements of the older one are looked at.
-
-        Raises:
-            RunError: there is no report yet, or the corpus of today gives none.
-        """
-        if other is None:
-            later = self._anew(incognito=True)
-            return _between(self, later, _still(self, later))
-        beside = Report(self.run.workspace.run(other) if isinstance(other, str) else other)
-        old, new = sorted((self, beside), key=lambda one: str(one.run.created_at))
-        return _between(old, new, ())
-
     def update(self) -> Run:
-        """A new report of the same topic from the corpus of today: sections whose evidence did not change stay as they
-        are, to the byte, with their numbers.
+        """Ask again with the same plan: sections whose evidence did not change stay, to the byte.
 
-        ``run.report.metrics`` says how many sections were written, ``run.report.changes(self.run)`` what changed.
+        ``run.report.metrics`` says how many sections were written.
 
         Raises:
             RunError: there is no report yet, or the corpus of today gives none.
         """
-        return self._anew(incognito=False).run
-
-    def _anew(self, incognito: bool) -> Report:
-        """The same asked again, with its plan, so that the same is searched."""
         if self.run.status != "done" or not self.text:
             raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
-        options, (as_of, known) = self.run.options, self.run.options.get("dates", ("", ""))
+        options = self.run.options
         given = {name: options[name] for name in _KEPT if options.get(name)}
-        asked = {"report_type": self._kept["type"], "style": self._kept["style"], "updates": self.run.run_id}
-        given |= {"report": {**asked, "assumptions": options["report"]["assumptions"]}}
-        given |= {"as_of": as_of, "known": known, "incognito": incognito, "plan": self.run.plan}
+        given["as_of"], given["known"] = options.get("dates", ("", ""))
         decided = next((d for d in self.run.decisions if d["point"] == "clarify"), None)
-        given |= {"review": ["clarify"] if decided else [], "reviewer": partial(_as_then, decided)}
-        run = self.run.workspace.ask(self.run.message, **given)
+        given["review"] = ["clarify"] if decided else []
+        given["reviewer"] = partial(_as_then, decided)
+        run = self.run.workspace.report(
+            self.run.message,
+            assumptions=options["report"]["assumptions"],
+            report_type=self._kept["type"],
+            style=self._kept["style"],
+            plan=self.run.plan,
+            **given,
+        )
         if run.status != "done":
             raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'go on with resume'}.")
-        return Report(run)
+        return run
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON, by the names of the requirement: ``status``, ``response``, ``planner``,
@@ -423,7 +398,9 @@ class Report:
 def _as_asked(result: RetrievalResult) -> dict[str, Any]:
     """A piece of evidence by the names of the requirement."""
     kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
-    return {**kept, "granularity": granularity_of(result), "source": ", ".join(result["metadata"].get("tools") or [])}
+    entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
+    granularity = _GRANULARITY.get(result["source_type"], entity)
+    return {**kept, "granularity": granularity, "source": ", ".join(result["metadata"].get("tools") or [])}
 
 
 def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -437,29 +414,3 @@ def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[st
         return answer("approve", who="update")
     told = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
     return answer(decided["action"], point="clarify", who=decided["who"], **told)
-
-
-def _between(old: Report, new: Report, still: Sequence[RetrievalResult]) -> Changes:
-    """What became of the statements of one report by the time of another."""
-    then, now = (living.Then(standing(r._values) if r.outline else (), r.run.evidence) for r in (old, new))
-    written = new.metrics
-    return living.Changes(
-        message=old.run.message,
-        rows=tuple(living.changes(then, now, still=still)),
-        sections_written=written["sections_written"],
-        sections_kept=written["sections_reused"],
-        runs=(old.run.run_id, "" if new.run.options["incognito"] else new.run.run_id),
-    )
-
-
-def _still(old: Report, new: Report) -> list[RetrievalResult]:
-    """What the old report cites and the new one did not find, as the corpus has it today."""
-    there, found = {r["result_id"] for r in new.run.evidence}, list[RetrievalResult]()
-    knowledge = old.run.workspace.knowledge
-    for piece in old.run.evidence:
-        kb = piece["metadata"].get("kb_prefix")
-        if piece["source_type"] == "chunk" and piece["result_id"] not in there and kb in knowledge.names():
-            for passage in knowledge.get(kb).passages([piece["source_id"]]):
-                told = {name: passage[name] for name in ("title", "fields")}
-                found.append({**piece, "evidence": passage["text"], "metadata": {**piece["metadata"], **told}})
-    return found

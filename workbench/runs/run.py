@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from workbench.runs.canvases import CanvasFile
     from workbench.runs.fork import Forecast
     from workbench.runs.reporting import Report
+    from workbench.views.drawing import Drawing
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
     from workbench.views.memory import Rows
@@ -335,9 +336,9 @@ class Run(Recording):
         """
         return self.workspace.provenance(self)
 
-    # its pictures: plotly figures; the ``to_frame()`` of each is the table behind it
+    # its pictures; the ``to_frame()`` of each is the table behind it
 
-    def dag(self) -> Picture:
+    def dag(self) -> Drawing:
         """The plan: steps, dependencies, status, critical path, and what later versions added or changed.
 
         Raises:
@@ -347,13 +348,13 @@ class Run(Recording):
 
         return dag(self)
 
-    def timeline(self) -> Picture:
+    def timeline(self) -> Drawing:
         """What ran when: graph, steps, and what happened inside the tools; waiting and what is recorded are marked."""
         from workbench.runs.pictures import timeline
 
         return timeline(self)
 
-    def graph(self) -> Picture:
+    def graph(self) -> Drawing:
         """The conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
         from workbench.runs.pictures import graph
 
@@ -369,7 +370,7 @@ class Run(Recording):
 
         return findings(self, by)
 
-    def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Picture:
+    def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
         """The knowledge graph around the answer: what it names and cites, and what relates to that.
 
         Args:

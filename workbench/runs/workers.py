@@ -490,9 +490,9 @@ class _InMemory(RunStore):
         super().__init__(":memory:")
         self._kept = kept
 
-    def report(self, report_id: str, user: str, updates: str = "") -> dict[str, Any]:
+    def report(self, report_id: str, user: str) -> dict[str, Any]:
         """See ``RunStore.report``."""
-        return super().report(report_id, user, updates) or self._kept.report(report_id, user, updates)
+        return super().report(report_id, user) or self._kept.report(report_id, user)
 
 
 def _stop(live: Live) -> None:

@@ -1,4 +1,4 @@
-"""Every picture and text of a run, as pure functions of rows: HTML and SVG, plotly (``figures``), terminal; the labels.
+"""Every picture and text of a run, as pure functions of rows: HTML, SVG (``drawing``), plotly (``figures``), terminal.
 
 Everything that comes from documents, models and users is escaped here.
 """

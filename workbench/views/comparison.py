@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.records.timeline import work_ticks
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, who_told
-from workbench.views.page import Data, Markup, button, code, cut, el, family, glyph, table
+from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.page import Data, Markup, button, code, cut, el, family, glyph, joined, read, table
 
 LETTERS = "ABCD"
 MOST_ROWS, MOST_OF_A_KIND, MOST_UNFOLDED = 24, 4, 400
@@ -59,23 +60,43 @@ class _Table(NamedTuple):
         return min(filter(None, row["changes"]), key=self.order.index, default=self.order[-1])
 
 
-def _part(name: str, document: Data, labels: Labels, differing: bool, whole: bool) -> Markup:
-    """A part with its title, its counts of changes, and as many rows as are asked for."""
+class Part(NamedTuple):
+    """A table of the comparison: cells row by row, and how many rows are left out."""
+
+    title: str
+    counts: str
+    heads: Sequence[Any]
+    rows: Sequence[Sequence[Any]]
+    left: int
+    empty: str
+
+
+def part(name: str, document: Data, labels: Labels, differing: bool, whole: bool = False) -> Part:
+    """Return a table with its counts of changes, and as many rows as are asked for."""
     one, found = TABLES[name], rows_of(name, document)
     counts = Counter(one.kind(row) for row in found)
     told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in one.order if counts[kind])
-    head = el("h3.wb-title", labels(one.title), " ", el("span.wb-dim", told))
     rows = [row for row in found if not (differing and one.kind(row) in _SAME and not row.get("text_differs"))]
     kinds = [one.kind(row) for row in rows]
     shown = first_of_each(kinds, MOST_OF_A_KIND) if name == "evidence" and not whole else _first(kinds, whole)
-    drawn = [_row(one, rows[n], document, labels) for n in sorted(shown)]
-    left = len(rows) - len(drawn)
-    more = button(labels("beside_more", n=left), "more", key=name, cls="wb-quiet") if left else None
+    cells = [_cells_of(one, rows[n], document, labels) for n in sorted(shown)]
     heads = [labels("change"), labels(one.what), *(letter(n) for n in range(len(document["runs"])))]
-    inside = el("div", table([el("th", head) for head in heads], drawn), more)
-    if not rows:
-        inside = el("div.wb-dim", labels("beside_all_same" if found else one.empty))
-    return el("section.wb-part", head, inside, aria_label=labels(one.title), data_part=name)
+    empty = labels("beside_all_same" if found else one.empty)
+    return Part(labels(one.title), told, heads, cells, len(rows) - len(cells), empty)
+
+
+def _part(name: str, document: Data, labels: Labels, differing: bool, whole: bool) -> Markup:
+    made, look = part(name, document, labels, differing, whole), TABLES[name].look
+    head = el("h3.wb-title", made.title, " ", el("span.wb-dim", made.counts))
+    drawn = [
+        el("tr", el("td.wb-nowrap", first), el("td", named), [el(f"td{look}", side) for side in sides])
+        for first, named, *sides in made.rows
+    ]
+    more = button(labels("beside_more", n=made.left), "more", key=name, cls="wb-quiet") if made.left else None
+    inside = el("div", table([el("th", head) for head in made.heads], drawn), more)
+    if not made.rows:
+        inside = el("div.wb-dim", made.empty)
+    return el("section.wb-part", head, inside, aria_label=made.title, data_part=name)
 
 
 def rows_of(name: str, document: Data) -> list[Data]:
@@ -89,11 +110,10 @@ def rows_of(name: str, document: Data) -> list[Data]:
     return rows
 
 
-def _row(one: _Table, row: Data, document: Data, labels: Labels) -> Markup:
+def _cells_of(one: _Table, row: Data, document: Data, labels: Labels) -> list[Any]:
     reworded = el("div", change("reworded", labels)) if row.get("text_differs") else None
-    changes = el("td.wb-nowrap", _changes(row["changes"], labels), reworded)
-    cells = [el(f"td{one.look}", one.cell(side, labels) if side else "–") for side in row["sides"]]
-    return el("tr", changes, el("td", one.named(row, document, labels)), cells)
+    sides = (one.cell(side, labels) if side else "–" for side in row["sides"])
+    return [[_changes(row["changes"], labels), reworded], one.named(row, document, labels), *sides]
 
 
 def _first(kinds: Sequence[str], whole: bool) -> Sequence[int]:
@@ -234,64 +254,52 @@ def _run(n: int, run: Data, document: Data, labels: Labels) -> Markup:
         letter(n),
         el("span", code(run["run_id"]), " ", glyph(run["status"], labels, said=False), " ", labels(run["status"])),
         button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=told),
-        el("span.wb-dim", made_from(run, document, labels)) if run["origin"] else None,
+        el("span.wb-dim", _made_from(run, document, labels)) if run["origin"] else None,
         el("span.wb-cut.wb-beside-said", said, title=said) if said else None,
     )
 
 
-def made_from(run: Data, document: Data, labels: Labels) -> str:
+def _made_from(run: Data, document: Data, labels: Labels) -> str:
     """From which run another was made: its letter where it stands beside it, else its id."""
     ids = [one["run_id"] for one in document["runs"]]
     origin = run["origin"]
     return labels("made_from", run=LETTERS[ids.index(origin)] if origin in ids else origin)
 
 
-def parted(parts: Data | None, labels: Labels) -> str:
-    """Where the runs part."""
+def _parts(parts: Data | None, labels: Labels) -> list[Any]:
+    """Where the runs part, and what each had there."""
     if parts is None:
-        return labels("no_difference")
-    return labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
-
-
-def _parts(parts: Data | None, labels: Labels) -> Any:
-    values = enumerate(parts["values"] if parts else ())
-    return [
-        el("b.wb-strong", parted(parts, labels)),
-        *(el("span", letter(n), " ", _value(v, labels)) for n, v in values),
-    ]
-
-
-def value_told(
-    value: Any, labels: Labels, status: Callable[[str], str], answered: Callable[[Data, Labels], str]
-) -> str:
-    """What a run had at a point, in words: a decision, how a step ended, a list, or anything else."""
-    if isinstance(value, Mapping) and "action" in value:
-        return answered(value, labels)
-    if isinstance(value, Mapping):
-        return " · ".join([status(value["status"]), value["tool"], labels("n_found", n=value["found"])])
-    if isinstance(value, list):
-        return labels("comma").join(map(str, value))
-    return "—" if value is None else str(value)
+        return [el("b.wb-strong", labels("no_difference"))]
+    where = labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
+    sides = [el("span", letter(n), " ", _value(value, labels)) for n, value in enumerate(parts["values"])]
+    return [el("b.wb-strong", where), *([" ", side] for side in sides)]
 
 
 def _value(value: Any, labels: Labels) -> str:
-    told = value_told(value, labels, labels, _answered)
-    return told if isinstance(value, Mapping) else cut(told)
+    """What a run had at a point, in words: a decision, how a step ended, a list, or anything else."""
+    if isinstance(value, Mapping) and "action" in value:
+        return _answered(value, labels)
+    if isinstance(value, Mapping):
+        return " · ".join([labels(value["status"]), value["tool"], labels("n_found", n=value["found"])])
+    if isinstance(value, list):
+        return cut(labels("comma").join(map(str, value)))
+    return "—" if value is None else cut(value)
 
 
-def caveats_told(document: Data, labels: Labels) -> Iterator[tuple[bool, str, Sequence[Any]]]:
-    """Each caveat: whether it may be the cause of a difference, in words, and the value in each run."""
+def caveats(document: Data, labels: Labels) -> tuple[list[Markup], list[Markup]]:
+    """Return what else may be the cause of a difference, and what is not known, in words."""
+    causes, unknown = list[Markup](), list[Markup]()
     for caveat in document["caveats"]:
-        causes = caveat["what"] not in ("unfinished", "no_tape")
-        values = caveat["values"] if causes and caveat["what"] != "question" else ()
-        yield causes, labels(f"caveat_{caveat['what']}", name=caveat["name"]), values
+        cause = caveat["what"] not in ("unfinished", "no_tape")
+        values = caveat["values"] if cause and caveat["what"] != "question" else ()
+        sides = [[" ", letter(n), " ", _value(value, labels)] for n, value in enumerate(values)]
+        told = labels(f"caveat_{caveat['what']}", name=caveat["name"])
+        (causes if cause else unknown).append(el("li", told, sides))
+    return causes, unknown
 
 
 def _caveats(document: Data, labels: Labels) -> Markup | None:
-    causes, unknown = list[Markup](), list[Markup]()
-    for cause, told, values in caveats_told(document, labels):
-        sides = [[" ", letter(n), " ", _value(v, labels)] for n, v in enumerate(values)]
-        (causes if cause else unknown).append(el("li", told, sides))
+    causes, unknown = caveats(document, labels)
     if not causes and not unknown:
         return None
     first = [el("p.wb-strong", labels("not_only")), el("ul", causes)] if causes else []
@@ -325,22 +333,28 @@ def beside_body(document: Data, labels: Labels, *, differing: bool = False, whol
 _COLUMNS = ("calls", "pieces", "claims", "took", "tokens", "saved")
 
 
-def _summary(document: Data, labels: Labels) -> Markup:
+def summary(document: Data, labels: Labels) -> tuple[list[str], list[list[Any]]]:
+    """Return the heads and the rows of the numbers: one per run, and of two runs the difference."""
     numbers = [_numbers(document, n) for n in range(len(document["runs"]))]
     rows = [
-        el("tr", el("td", letter(n)), el("td", _chose(document, n, labels)), _cells(_counted(told, cost, labels)))
+        [letter(n), _chose(document, n, labels), *_counted(told, cost, labels)]
         for n, (told, cost) in enumerate(zip(numbers, document["cost"], strict=True))
     ]
     if len(rows) == 2:
-        name = el("td.wb-dim", labels("beside_difference", first="A", other="B"), colspan=2)
-        rows.append(el("tr.wb-difference", name, _cells(_difference(*numbers))))
-    heads = [el("th"), el("th", labels("beside_decided"))]
-    heads += [el("th.wb-number", labels(f"beside_{name}")) for name in _COLUMNS]
-    return el("div.wb-beside-summary", table(heads, rows), el("div.wb-dim", labels("not_waiting")))
+        rows.append(["", labels("beside_difference", first="A", other="B"), *_difference(*numbers)])
+    return ["", labels("beside_decided"), *(labels(f"beside_{name}") for name in _COLUMNS)], rows
 
 
-def _cells(told: Sequence[str]) -> list[Markup]:
-    return [el("td.wb-number", cell) for cell in told]
+def _summary(document: Data, labels: Labels) -> Markup:
+    heads, rows = summary(document, labels)
+    drawn = [el("tr", _numbered("td", row)) for row in rows]
+    numbers = table(_numbered("th", heads), drawn)
+    return el("div.wb-beside-summary", numbers, el("div.wb-dim", labels("not_waiting")))
+
+
+def _numbered(tag: str, cells: Sequence[Any]) -> list[Markup]:
+    """Cells of which all but the first two are numbers."""
+    return [el(tag, cell) for cell in cells[:2]] + [el(f"{tag}.wb-number", cell) for cell in cells[2:]]
 
 
 def _numbers(document: Data, n: int) -> Counter[str]:
@@ -430,3 +444,28 @@ def _lane(n: int, cost: Data, whole: float, labels: Labels) -> Markup:
 
 def _share(seconds: float, whole: float) -> str:
     return f"{100 * seconds / whole:.2f}%"
+
+
+# the same as text
+
+_PARTS_READ = ("steps", "decisions", "evidence", "claims")
+
+
+def beside(document: Data, labels: Labels) -> list[Block]:
+    """Return the blocks of a comparison; tables in which nothing differs are left out."""
+    runs = [((read(_run(n, run, document, labels)), ""),) for n, run in enumerate(document["runs"])]
+    blocks: list[Block] = [Lines((*runs, ((read(joined(_parts(document["parts"], labels))), "strong"),)))]
+    causes, unknown = ([((read(line), ""),) for line in lines] for lines in caveats(document, labels))
+    blocks += [Lines((((labels("not_only"), "strong"),), *causes), mark="paused")] if causes else []
+    blocks += [Lines(tuple(unknown), mark="interrupted")] if unknown else []
+    for name in _PARTS_READ:
+        made = part(name, document, labels, differing=True)
+        notes = [labels("and_more", n=made.left)] if made.left else []
+        blocks += [_read_table(f"{made.title} · {made.counts}", made.heads, made.rows, notes)] if made.rows else []
+    heads, rows = summary(document, labels)
+    return [*blocks, _read_table(labels("cost"), heads, rows, [labels("not_waiting")])]
+
+
+def _read_table(title: str, heads: Iterable[Any], rows: Iterable[Iterable[Any]], notes: Sequence[str]) -> Block:
+    read_rows = [tuple(read(joined([cell])) for cell in row) for row in rows]
+    return clipped(title, [Column(read(joined([head]))) for head in heads], read_rows, notes=notes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.plans import canonical_json
 from workbench.views.comparison import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
-from workbench.views.outline import Block, Lines, Table, columns
+from workbench.views.outline import Block, Column, Lines, Table, clipped, columns
 from workbench.views.page import Data, Markup, button, code, cut, el, glyph, table
 
 if TYPE_CHECKING:
@@ -280,3 +280,21 @@ def leave_one_out_blocks(found: LeaveOneOut) -> list[Block]:
         Table(labels("who_paid"), paid, sentences, notes=(labels("single_removals"),)),
         Table(labels("leave_one_out"), columns(labels, "left_out:code", "title", *counts), removals),
     ]
+
+
+def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
+    """What a fork will take: which steps run again, and how long such calls took in the past."""
+    rows = [
+        (
+            step["step_id"],
+            step["tool"],
+            labels("steps_made" if step["runs"] else "steps_taped" if step["replayed"] else "steps_asleep"),
+            *(milliseconds(step[name] * 1000) if step["runs"] else "" for name in ("p50_s", "p90_s")),
+        )
+        for step in forecast["steps"]
+    ]
+    heads = (*columns(labels, "step", "tool:code", "status"), Column("P50", "number"), Column("P90", "number"))
+    p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
+    note = labels("forecast_basis", n=forecast["basis"])
+    title = labels("forecast", p50=p50, p90=p90)
+    return [clipped(title, heads, rows, notes=[note])]

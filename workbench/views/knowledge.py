@@ -10,6 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.ports import Entity
+from workbench.text import CJK
+from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
 from workbench.views.labels import Labels, labels_for
 from workbench.views.neighbourhood import Around
 from workbench.views.outline import Block, Column, Lines, clipped, columns
@@ -21,18 +23,46 @@ if TYPE_CHECKING:
 
 
 WIDTH, HEIGHT, EDGE = 1000, 560, 70
-_LONGEST_NAME = 22
+_LONGEST_NAME = 26
+_HALO: dict[str, Any] = {"paint_order": "stroke", "stroke": paint("ground"), "stroke_width": 3}
 
 
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
-    """The graph as SVG. Entities of the answer are filled and large; the way that was asked for is drawn heavy."""
-    places = {one: (EDGE + x * (WIDTH - 2 * EDGE), 40 + y * (HEIGHT - 80)) for one, (x, y) in found.places().items()}
+    """The graph, in which entities can be chosen."""
     told = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
-    svg = opened("svg.wb-knowledge", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="listbox", aria_label=told)
-    lines = [_line(found, pair, kinds, places, chosen) for pair, kinds in _pairs(found).items()]
+    before = joined([opened("section.wb-section"), el("div", el("span.wb-dim", told))])
+    look = {"cls": "wb-knowledge", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "listbox", "aria_label": told}
+    return _body(found, labels, chosen).picture(before, closed("section"), **look)
+
+
+def knowledge(found: Around, title: str = "", language: str = "en") -> Drawing:
+    """Draw the graph for a page; its rows are relations."""
+    labels = Labels(language)
+    facts = [labels("knowledge_told", n=len(found.entities), m=len(found.relations))]
+    if found.path:
+        way = [short(name_of(found.entities[one], language), 24) for one in found.path]
+        facts.append(f"{labels('the_way', n=len(way) - 1)}{labels('colon')}{' – '.join(way)}")
+    heading = title or labels("knowledge_around")
+    return sheet(found.rows(), _body(found, labels, ""), heading, " · ".join(facts), f"● {labels('of_the_answer')}")
+
+
+def name_of(entity: Entity, language: str) -> str:
+    """Return the shortest Chinese alias for Chinese, where there is one (美国, not 好莱坞); else the name.
+
+    >>> entity = {"entity_id": "p", "name": "Lao She", "type": "Person", "aliases": ["老舍"], "doc_id": None}
+    >>> name_of(entity, "zh"), name_of(entity, "en")
+    ('老舍', 'Lao She')
+    """
+    chinese = [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
+    return min(chinese, key=len, default=entity["name"])
+
+
+def _body(found: Around, labels: Labels, chosen: str) -> Body:
+    """Entities of the answer are filled and large; the way that was asked for is heavy."""
+    places = {one: (EDGE + x * (WIDTH - 2 * EDGE), 40 + y * (HEIGHT - 80)) for one, (x, y) in found.places().items()}
+    lines = [_line(found, pair, kinds, places, chosen, labels) for pair, kinds in _pairs(found, labels).items()]
     rows = {one: _disc(found, one, places[one], labels, one == chosen) for one in found.entities}
-    head = el("div", el("span.wb-dim", told))
-    return Picture(joined([opened("section.wb-section"), head, svg, lines]), rows, closed("svg", "section"))
+    return Body(lines, rows, WIDTH, HEIGHT)
 
 
 def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Picture:
@@ -65,7 +95,7 @@ def way_told(found: Around, labels: Labels) -> Markup:
     """The way that was asked for, in words: names and relations in turn."""
     if not found.path:
         return el("p.wb-dim", labels("no_way"))
-    between = {frozenset(pair): kinds for pair, kinds in _pairs(found).items()}
+    between = {frozenset(pair): kinds for pair, kinds in _pairs(found, labels).items()}
     told: list[Markup] = [el("b", found.entities[found.path[0]]["name"])]
     for before, after in pairwise(found.path):
         kinds = between.get(frozenset((before, after)), [])
@@ -73,43 +103,68 @@ def way_told(found: Around, labels: Labels) -> Markup:
     return el("p.wb-way", told)
 
 
-def _pairs(found: Around) -> dict[tuple[str, str], list[str]]:
+def _pairs(found: Around, labels: Labels) -> dict[tuple[str, str], list[str]]:
     """The kinds of relation between each two entities, one line a pair."""
     pairs: dict[tuple[str, str], list[str]] = {}
     for relation in found.relations:
         a, b = sorted((relation["source"], relation["target"]))
         kinds = pairs.setdefault((a, b), [])
-        if relation["type"] not in kinds:
-            kinds.append(relation["type"])
+        kind = _word("rel", relation["type"], labels)
+        if kind not in kinds:
+            kinds.append(kind)
     return pairs
 
 
+def _word(kind: str, name: str, labels: Labels) -> str:
+    """The word for a type of relation or entity; a type that a corpus brings is shown unchanged."""
+    return labels.known(f"{kind}_{name}", name.replace("_", " "))
+
+
 def _line(
-    found: Around, pair: tuple[str, str], kinds: list[str], places: Mapping[str, tuple[float, float]], chosen: str
+    found: Around,
+    pair: tuple[str, str],
+    kinds: list[str],
+    places: Mapping[str, tuple[float, float]],
+    chosen: str,
+    labels: Labels,
 ) -> Markup:
     (x1, y1), (x2, y2) = places[pair[0]], places[pair[1]]
-    on_way = set(pair) in map(set, pairwise(found.path))
-    cls = "wb-relation" + (" wb-on-way" if on_way else " wb-near" if chosen in pair else "")
-    said = ", ".join(kinds)
-    drawn = [el("line", x1=x1, y1=y1, x2=x2, y2=y2), el("title", said)]
-    if chosen in pair or on_way:
-        drawn.append(el("text", said, x=(x1 + x2) / 2, y=(y1 + y2) / 2 - 3, text_anchor="middle"))
-    return el("g", drawn, cls=cls)
+    on_way, near = set(pair) in map(set, pairwise(found.path)), chosen in pair
+    ink, width = ("person", 3.5) if on_way else ("run-fill", 1.5) if near else ("idle-fill", 0.6)
+    words = labels("comma").join(kinds)
+    stated = next(r["sentence"] for r in found.relations if {r["source"], r["target"]} == set(pair))
+    drawn = [el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=paint(ink), stroke_width=width)]
+    drawn.append(el("title", f"{words}\n{stated[:300]}"))
+    if near or on_way:
+        drawn.append(text((x1 + x2) / 2, (y1 + y2) / 2 - 3, words, 10, "dim", text_anchor="middle", **_HALO))
+    return el("g", drawn)
 
 
 def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, chosen: bool) -> Markup:
-    entity: Entity = found.entities[one]
-    seed = one in found.seeds
-    cls = "wb-entity" + (" wb-seed" if seed else "") + (" wb-on-way" if one in found.path else "")
-    name = entity["name"] if len(entity["name"]) <= _LONGEST_NAME else entity["name"][: _LONGEST_NAME - 1] + "…"
-    said = f"{entity['name']}, {entity['type']}" + (f", {labels('of_the_answer')}" if seed else "")
-    x, y = place
+    entity, seed, on_way = found.entities[one], one in found.seeds, one in found.path
+    name, (x, y) = name_of(entity, labels.language), place
+    said = f"{entity['name']}, {_word('type', entity['type'], labels)}"
+    said += f", {labels('of_the_answer')}" if seed else ""
+    stroke = "person" if on_way else "run" if seed else "idle-fill"
+    look = {
+        "fill": paint("run-fill" if seed else "ground"),
+        "stroke": paint(stroke),
+        "stroke_width": 3 if on_way else 1.5,
+    }
     inside = [
-        el("circle", cx=x, cy=y, r=10 if seed else 6),
-        el("text", name, x=x, y=y + (22 if seed else 17), text_anchor="middle"),
+        el("circle", cx=x, cy=y, r=10 if seed else 6, **look),
+        text(
+            x,
+            y + (22 if seed else 17),
+            short(name, _LONGEST_NAME),
+            text_anchor="middle",
+            font_weight=600 if seed else None,
+            **_HALO,
+        ),
         el("title", said),
     ]
-    return el("g", inside, cls=cls, data_key=one, role="option", aria_label=said, aria_selected=chosen, tabindex="-1")
+    option = {"role": "option", "aria_label": said, "aria_selected": chosen, "tabindex": "-1"}
+    return el("g.wb-entity", inside, data_key=one, **option)
 
 
 def _relations(found: Around, one: str, labels: Labels) -> Markup:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.views.comparison import LETTERS
-from workbench.views.labels import Labels, milliseconds
+from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
 from workbench.views.layout import Edge, gutter_drawn, gutters
+from workbench.views.outline import Block, Lines, clipped, columns
 from workbench.views.page import (
     Data,
     Markup,
@@ -256,6 +257,8 @@ def _state(values: Data | str, labels: Labels) -> Markup:
 
 MOST_RUNS = 200
 """Runs that are shown."""
+DEEPEST = 12
+"""Levels of the tree that its text draws as levels."""
 
 
 def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
@@ -294,8 +297,11 @@ def _edges(nodes: Sequence[Data]) -> tuple[Edge, ...]:
 
 def _title(nodes: Sequence[Data], here: str | None, labels: Labels) -> Markup:
     title = labels("forks") if here is None else labels("forks_of", run=nodes[0]["run_id"])
-    counted = labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
-    return el("h3.wb-title", title, " ", el("span.wb-dim", counted))
+    return el("h3.wb-title", title, " ", el("span.wb-dim", _count(nodes, labels)))
+
+
+def _count(nodes: Sequence[Data], labels: Labels) -> str:
+    return labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
 
 
 def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
@@ -357,3 +363,37 @@ def _told(node: Data, labels: Labels) -> str:
     if node["parent"] is None:
         return " ".join(node["message"].split())
     return " · ".join(run_edits_told(node, labels)) or " ".join(node["message"].split())
+
+
+# both as text
+
+
+def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[Block]:
+    """Return a table of checkpoints: the id that a fork takes, what it is, what happened."""
+    rows = []
+    for n, (one, row) in enumerate(zip(found, rows_of(document, found, labels), strict=False), 1):
+        pruned = labels("let_go") if one["changes"] is None else ""
+        told = " · ".join(filter(None, (row.told, row.side, pruned)))
+        rows.append((str(n), one["id"][:18], row.name, SIGNS.get(row.status, "·"), told))
+    head = Lines((((document["message"], "strong"),), ((labels("run") + " ", "dim"), (document["run_id"], "code"))))
+    heads = columns(labels, ":number", "checkpoint:code:whole", "node::whole", ":status", "changes")
+    return [head, clipped(labels("checkpoints", n=len(rows)), heads, rows)]
+
+
+def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels, most: int) -> list[Block]:
+    """Return a table of runs, at most so many, each before its own forks."""
+    rows = [_tree_row(node, here, labels) for node in nodes[:most]]
+    heads = columns(labels, "run:code", "status:status", "made_by", "saved")
+    left = len(nodes) - len(rows)
+    notes = [labels("and_more", n=left)] if left else []
+    return [clipped(_count(nodes, labels), heads, rows, notes=notes)]
+
+
+def _tree_row(node: Data, here: str | None, labels: Labels) -> tuple[str, ...]:
+    depth, saved = node["depth"], node["saved"]
+    indent = "\u00a0\u00a0" * (min(depth, DEEPEST) - 1) + "└ " if depth else ""
+    deep = f"[{depth}] " if depth > DEEPEST else ""
+    made = [_made(node, labels)] if node["parent"] else []
+    subject = ("▸ " if node["run_id"] == here else "") + " · ".join([*made, _told(node, labels)])
+    spared = saved_told(saved, labels) if node["parent"] and saved["saved_calls"] else ""
+    return indent + deep + node["run_id"], labels.status(node["status"]), cut(subject, 200), spared

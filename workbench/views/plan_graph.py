@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from workbench.plans import ENDED_WELL, PlanStep
-from workbench.views.labels import Labels, milliseconds
+from workbench.plans import ENDED_WELL, Plan, PlanStep
+from workbench.state import ExecutionRecord
+from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
+from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import layered
 from workbench.views.page import Markup, Picture, button, closed, code, el, family, glyph, joined, opened, safe
 from workbench.views.plan import PlanView, seconds_told
 
-_WIDE, _HIGH, _ACROSS, _DOWN, _EDGE, _BACK = 156, 46, 216, 62, 12, 36
+_WIDE, _HIGH, _ACROSS, _DOWN, _EDGE, _BACK = 188, 46, 240, 62, 12, 36
 CHANGE_INKS = {"changed": "person", "added": "run", "removed": "fail"}
-_LOOKS = {"recorded": ".wb-dashed-box", "proposed": ".wb-dashed-box.wb-proposed", "invalid": ".wb-bad"}
+_DASHED = ("recorded", "proposed")
+_SINCE = {"added_in": "+", "changed_in": "~"}
+_LINES = {"heavy": ("text", 2.5), "cycle": ("fail-fill", 2)}
 
 
 Place = tuple[int, int]
@@ -24,6 +30,80 @@ Place = tuple[int, int]
 
 def plan_graph(view: PlanView) -> Picture:
     """The graph: edges, boxes that can be chosen, and what the lines mean."""
+    before = opened("div.wb-scroll", data_scroll="graph")
+    after = joined([closed("div"), el("div.wb-dim", _legend(view))])
+    return plan_body(view).picture(before, after, role="listbox", aria_label=view.labels("plan"))
+
+
+def dag(
+    plan: Plan,
+    records: Iterable[ExecutionRecord] = (),
+    title: str = "",
+    versions: Sequence[Plan] = (),
+    running: Collection[str] = (),
+) -> Drawing:
+    """Draw the plan from left to right: a box per step with its status and what it found; the critical path is heavy.
+
+    Args:
+        plan: what is drawn.
+        records: what its steps did.
+        title: above it; else the question.
+        versions: every version of the plan, oldest first.
+        running: the steps that are at work.
+    """
+    labels = labels_for(plan.problem_statement)
+    view = PlanView(plan, labels, list(records), live=dict.fromkeys(running, 0.0))
+    rows = dag_rows(view, versions)
+    known = {row["step_id"] for row in rows}
+    removed = len({step.step_id for version in versions for step in version.steps} - known)
+    facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
+    facts += [labels("count_removed", n=removed)] if removed else []
+    badges = {row["step_id"]: _badge(row) for row in rows}
+    words = {_badge(row): labels(key, n=row[key]) for key in _SINCE for row in rows if row[key]}
+    legend = [_legend(view), *(f"{badge} {word}" for badge, word in words.items())]
+    heading = title or plan.problem_statement or labels("plan")
+    return sheet(rows, plan_body(view, badges), heading, " · ".join(facts), "   ".join(legend).strip())
+
+
+def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[dict[str, Any]]:
+    """Return one row per step: how it went, whether it is critical, and in which versions it was added or changed."""
+    critical = {end for edge in view.critical for end in edge}
+    added, changed = _history(view.plan, versions)
+    rows = []
+    for step in view.plan.steps:
+        record: Mapping[str, Any] = view.last.get(step.step_id) or {}
+        row: dict[str, Any] = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
+        row["depends_on"] = step.dependencies()
+        row["status"] = "running" if step.step_id in view.live else record.get("status", "pending")
+        row["replayed"] = bool(record.get("replayed"))
+        row["attempts"] = record.get("attempt", 0)
+        row["duration_ms"] = record.get("duration_ms")
+        row["evidence_count"] = record.get("output_summary", {}).get("evidence_count")
+        row["error"] = record.get("error")
+        row["critical"] = step.step_id in critical
+        row["added_in"] = added.get(step.step_id)
+        row["changed_in"] = changed.get(step.step_id)
+        rows.append(row)
+    return rows
+
+
+def _history(plan: Plan, versions: Sequence[Plan]) -> tuple[dict[str, int], dict[str, int]]:
+    """Step -> the version that added it, and the last that changed it; the steps of the first version have none."""
+    added, changed = dict[str, int](), dict[str, int]()
+    known = [*(version for version in versions if version.version < plan.version), plan]
+    for before, after in pairwise(known):
+        difference = before.diff(after)
+        added |= dict.fromkeys(difference["added"], after.version)
+        changed |= dict.fromkeys(difference["changed"], after.version)
+    return added, changed
+
+
+def _badge(row: Mapping[str, Any]) -> str:
+    return next((f"{sign}v{row[key]}" for key, sign in _SINCE.items() if row[key]), "")
+
+
+def plan_body(view: PlanView, badges: Mapping[str, str] | None = None) -> Body:
+    """Draw edges and boxes; a badge stands in the corner of its box."""
     steps = view.plan.by_id()
     found = layered(steps, view.edges).places
     top = min((row for _, row in found.values()), default=0.0)
@@ -32,17 +112,17 @@ def plan_graph(view: PlanView) -> Picture:
     high = max((y for _, y in places.values()), default=0) + _HIGH + _EDGE
     high += _BACK if view.cycle else 0
     looks = [(view.look(edge), _path(*(places[end] for end in edge))) for edge in view.edges]
-    looks.sort(key=lambda one: one[0] in ("heavy", "cycle"))
-    lines = [el(f"path.wb-dag.wb-dag-{look}", d=path) for look, path in looks]
-    head = joined(
-        [
-            opened("div.wb-scroll.wb-plan-graph", data_scroll="graph"),
-            opened("div", role="listbox", aria_label=view.labels("plan"), style=f"width:{wide}px;height:{high}px"),
-            el("svg.wb-edges", lines, width=wide, height=high, aria_hidden="true"),
-        ]
-    )
-    rows = {step_id: _box(view, step, places[step_id]) for step_id, step in steps.items()}
-    return Picture(head, rows, joined([closed("div", "div"), _legend(view)]))
+    looks.sort(key=lambda look: look[0] in ("heavy", "cycle"))
+    lines = [_edge(look, path) for look, path in looks]
+    rows = {i: _box(view, step, places[i], (badges or {}).get(i, "")) for i, step in steps.items()}
+    return Body(lines, rows, wide, high)
+
+
+def _edge(look: str, path: str) -> Markup:
+    ink, width = _LINES.get(look, ("idle-fill", 1.5))
+    dashes = "4 3" if look in ("dashed", "cycle") else None
+    lines = {"fill": "none", "stroke": paint(ink), "stroke_width": width, "stroke_dasharray": dashes}
+    return el(f"path.wb-dag.wb-dag-{look}", d=path, **lines)
 
 
 def _path(start: Place, end: Place) -> str:
@@ -55,33 +135,36 @@ def _path(start: Place, end: Place) -> str:
     return f"M{x0} {y0 + _HIGH}C{x0} {low} {x1} {low} {x1} {y1 + _HIGH}"
 
 
-def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
-    status, record, fact = view.status(step), view.last.get(step.step_id), view.facts(step)[0]
+def _box(view: PlanView, step: PlanStep, place: Place, badge: str) -> Markup:
+    labels, status, record = view.labels, view.status(step), view.last.get(step.step_id)
+    fact = view.facts(step)[0] if view.live.get(step.step_id) != 0 else ""
     if record and status in (*ENDED_WELL, "recorded"):
-        found = view.labels("step_found", n=record["output_summary"].get("evidence_count", 0))
+        found = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
         fact = f"{found} · {milliseconds(record['duration_ms'])}"
-    sign = glyph(status, view.labels, said=False)
+    sign = f"{SIGNS.get(status, '·')} {view.word(step)}"
+    title = [step.step_id, step.tool, step.objective[:300], sign, fact]
+    title += [reason_told(record["error"], labels)] if record and record["error"] else []
+    ink, dashed = family(status), status in _DASHED
+    look = {"fill": paint("done-tint" if ink == "done" and not dashed else "ground"), "stroke": paint(f"{ink}-fill")}
+    dashes, width = "4 3" if dashed else None, 4 if status == "invalid" else 1.5
     return el(
-        f"div.wb-box{_LOOKS.get(status, '')}.wb-{family(status)}",
-        el("div.wb-cut.wb-strong", safe(step.step_id, 120)),
-        el("div.wb-dim.wb-box-line", sign, el("span.wb-said", view.word(step)), el("span.wb-cut", fact)),
-        style=f"left:{place[0]}px;top:{place[1]}px",
-        title=f"{step.step_id}\n{step.tool}\n{step.objective[:300]}",
+        "g.wb-box",
+        el("title", "\n".join(title)),
+        el("rect", width=_WIDE, height=_HIGH, rx=3, **look, stroke_width=width, stroke_dasharray=dashes),
+        text(10, 19, short(step.step_id, 26 - len(badge)), font_weight=600),
+        text(_WIDE - 8, 19, badge, 11, "run", text_anchor="end"),
+        text(10, 36, short(f"{sign} · {fact}" if fact else sign, 30), 11, ink),
+        transform=f"translate({place[0]} {place[1]})",
         role="option",
         aria_selected=step.step_id == view.chosen,
         data_key=step.step_id,
     )
 
 
-def _legend(view: PlanView) -> Markup:
-    labels, shown = view.labels, {view.status(step) for step in view.plan.steps}
-    told = (("success", "graph_ran"), ("recorded", "step_recorded"), ("proposed", "proposed"))
-    signs = [(glyph(status, labels, said=False), word) for status, word in told if status in shown]
-    for look, word, there in (("heavy", "critical", view.critical), ("cycle", "graph_cycle", view.cycle)):
-        line = el("svg", el(f"path.wb-dag.wb-dag-{look}", d="M0 7H22"), width=22, height=14)
-        signs += [(line, word)] if there else []
-    named = [el("span", sign, " ", labels(word)) for sign, word in signs]
-    return el("div.wb-dim.wb-signs", named) if named else Markup()
+def _legend(view: PlanView) -> str:
+    recorded = any(view.status(step) == "recorded" for step in view.plan.steps)
+    signs = (("━", "critical", view.critical), ("╌", "graph_cycle", view.cycle), ("┄", "step_recorded", recorded))
+    return "   ".join(f"{sign} {view.labels(word)}" for sign, word, there in signs if there)
 
 
 # what an edit changes
@@ -143,7 +226,7 @@ def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> M
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     """What is wrong with the plan as a whole."""
-    lines = [el("p", glyph("invalid", labels, said=False), " ", text) for text in problems]
+    lines = [el("p", glyph("invalid", labels, said=False), " ", message) for message in problems]
     return el("div.wb-alert", lines, role="alert") if lines else Markup()
 
 

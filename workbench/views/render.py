@@ -7,15 +7,13 @@ Everything in a document is untrusted: hidden characters are spelled out, HTML i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from workbench.records.timeline import bars
-from workbench.state import ExecutionRecord
 from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import IN_TERMINAL, Block, Column, Lines, outline, plan_table, timeline_table
+from workbench.views.outline import IN_TERMINAL, Block, Column, Lines, outline
 from workbench.views.page import Data
 from workbench.views.terminal import plain
 
@@ -61,18 +59,6 @@ class Shown:
 def run_text(document: Data, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:
     """A run as plain text of at most ``width`` columns, Chinese characters counted as two."""
     return plain(outline(document, parts), width)
-
-
-def plan_text(plan: Data, records: Iterable[ExecutionRecord] = (), width: int = 100) -> str:
-    """A plan as plain text."""
-    return plain([plan_table(plan, records, labels_for(plan["problem_statement"]))], width)
-
-
-def timeline_text(
-    log: Iterable[Mapping[str, Any]], records: Iterable[ExecutionRecord], language: str = "en", width: int = 100
-) -> str:
-    """A timeline as plain text."""
-    return plain([timeline_table(bars(log, records), Labels(language))], width)
 
 
 def _block(block: Block) -> str:

@@ -5,25 +5,31 @@ Places and widths are percentages, so the picture fits any width without being d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
-from workbench.views.labels import Labels, milliseconds
+from workbench.state import Decision, ExecutionRecord
+from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
+from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import took_told
-from workbench.views.page import Data, Markup, Picture, button, closed, el, family, glyph, joined, opened
+from workbench.views.page import Data, Markup, Picture, button, closed, el, family, joined, opened
 
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
 _LAST = 0.9
 """The same for the words of a tick, which are shorter."""
+_HIGH, _LOW = 24, 17
+"""Heights of a lane of steps, and of what happened inside one, in pixels."""
+_UNFOLDED_UP_TO = 12
+"""Attempts up to which a drawing for a page shows the inside of tools."""
 
 
 def timeline(
     document: Data, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
 ) -> Picture:
-    """The timeline of a run.
+    """Show the timeline of a run.
 
     Args:
         document: of the run.
@@ -31,25 +37,84 @@ def timeline(
         running: steps whose calls are under way, with their seconds so far.
         unfolded: ``step_id/attempt`` of the steps whose inside is shown; ``*`` unfolds all.
     """
-    running = running or {}
     found = bars(document["log"], document["records"], document["decisions"])
+    body = _body(found, document["records"], labels, running or {}, unfolded)
+    took = took_told(document["figures"], labels) if document["log"] else ""
+    title = el("h3.wb-title", labels("timeline"), " ", el("span.wb-dim", took))
+    fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
+    bar = el("div.wb-bar", title, el("span.wb-dim.wb-push", labels("timeline_axis")), fold)
+    before = [opened("section.wb-section"), bar, opened("div.wb-time-lanes", data_scroll="lanes")]
+    empty = None if found else el("p.wb-dim", labels("nothing_run"))
+    after = joined([closed("div"), empty, closed("section")])
+    return body.picture(joined(before), after, role="listbox", aria_label=labels("timeline"))
+
+
+def when(
+    log: Iterable[Mapping[str, Any]],
+    records: Iterable[ExecutionRecord],
+    decisions: Iterable[Decision] = (),
+    title: str = "",
+    language: str = "en",
+) -> Drawing:
+    """Draw what ran when for a page; its rows are bars, and whether each was taken from another run's tape."""
+    records, labels = list(records), Labels(language)
+    found, taped = bars(log, records, decisions), _taped(records)
+    unfolded = {"*"} if len(attempts(found)) <= _UNFOLDED_UP_TO else ()
+    body = _body(found, records, labels, {}, unfolded)._replace(width=920)
+    rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in found]
+    legend = f"┄ {labels('step_recorded')}" if taped else ""
+    return sheet(rows, body, title or labels("timeline"), labels("timeline_axis"), legend)
+
+
+def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:
+    return {(record["step_id"], record["attempt"]) for record in records if record.get("replayed")}
+
+
+def _body(
+    found: Sequence[Bar],
+    records: Sequence[ExecutionRecord],
+    labels: Labels,
+    running: Mapping[str, float],
+    unfolded: Collection[str],
+) -> Body:
+    lanes, taped = _Lanes(), _taped(records)
     scale = _Scale(max(span_ms(found), 1000 * max(running.values(), default=0.0), 1.0))
-    taped = {(r["step_id"], r["attempt"]) for r in document["records"] if r.get("replayed")}
-    rows = {"graph": _graph_lane(found, scale, labels)} if found else {}
+    if found:
+        lanes.add("graph", labels("graph"), _graph_lane(found, scale, labels))
     for bar, inside in attempts(found):
         key = f"{bar.step_id}/{bar.attempt}"
-        opened = key in unfolded or "*" in unfolded
-        rows[key] = _step_lane(bar, key, scale, labels, (bar.step_id, bar.attempt) in taped, opened)
-        for number, sub in enumerate(inside if opened else ()):
-            drawn = scale.bar("sub.wb-done", sub, milliseconds(sub.duration_ms))
-            rows[f"{key}/{number}"] = _lane("sub", f"{key}/{number}", el("span.wb-dim", sub.name), drawn)
+        shown = key in unfolded or "*" in unfolded
+        status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
+        again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
+        name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
+        option: dict[str, Any] = {"role": "option", "aria_selected": "false", "tabindex": "-1"}
+        lanes.add(key, name, _step_bar(bar, status, scale, labels), **option)
+        for number, sub in enumerate(inside if shown else ()):
+            drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, fill=paint("done-fill"))
+            lanes.add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
     for step_id, seconds in running.items():
         now = Bar("step", "", max(scale.whole - 1000 * seconds, 0.0), scale.whole, 1000 * seconds)
-        drawn = scale.bar("step.wb-run.wb-going", now, f"{labels('running')} · {seconds:.1f} s")
-        name = el("span", glyph("running", labels), " ", step_id)
-        rows[f"{step_id}/now"] = _lane("step", f"{step_id}/now", name, drawn)
-    took = took_told(document["figures"], labels) if document["log"] else ""
-    return Picture(_head(took, labels, bool(unfolded)), rows, _axis(found, scale, labels))
+        words = f"{labels('running')} · {seconds:.1f} s"
+        lanes.add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, cls="wb-going"))
+    axis = [_axis(found, scale, lanes.height)] if found else []
+    return Body(axis, lanes.rows, "100%", lanes.height + 20)
+
+
+@dataclass
+class _Lanes:
+    rows: dict[str, Markup] = field(default_factory=dict)
+    height: int = 0
+
+    def add(self, key: str, name: str, inside: Sequence[Markup], height: int = _HIGH, **attributes: Any) -> None:
+        """Put a lane below the others."""
+        dim = "dim" if height == _LOW else "text"
+        ground = el("rect", width="100%", height=height, fill="none", pointer_events="all")
+        named = el("svg", text(2, height / 2 + 4, name, ink=dim), width="22%", height=height)
+        track = el("svg", inside, x="23%", width="75%", height=height, overflow="visible")
+        place = f"translate(0 {self.height})"
+        lane = el("g.wb-time-lane", ground, named, track, transform=place, data_key=key, **attributes)
+        self.rows[key] = lane
+        self.height += height
 
 
 @dataclass(frozen=True)
@@ -58,72 +123,66 @@ class _Scale:
 
     whole: float
 
-    def at(self, moment: float, late: bool = False) -> str:
-        """From the left, or what comes before it from the right."""
-        share = 100 * moment / self.whole
-        return f"right:{100 - share:.3f}%" if late else f"left:{share:.3f}%"
+    def at(self, moment: float) -> str:
+        """Return the distance from the left."""
+        return f"{100 * moment / self.whole:.3f}%"
 
-    def span(self, bar: Bar) -> str:
-        """Where a bar begins, and how wide it is."""
-        return f"{self.at(bar.start_ms)};width:max({100 * (bar.end_ms - bar.start_ms) / self.whole:.3f}%,2px)"
+    def span(self, bar: Bar) -> dict[str, str]:
+        """Return where a bar begins, and how wide it is."""
+        width = max(100 * (bar.end_ms - bar.start_ms) / self.whole, 0.3)
+        return {"x": self.at(bar.start_ms), "width": f"{width:.3f}%"}
 
-    def bar(self, look: str, bar: Bar, told: str) -> list[Markup]:
-        """A bar with its words behind it, or before it where that leaves more room."""
+    def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> list[Markup]:
+        """Draw a bar with its words behind it, or before it where that leaves more room."""
         late = bar.end_ms > _LATE * self.whole and bar.start_ms > self.whole - bar.end_ms
-        beside = self.at(bar.start_ms if late else bar.end_ms, late)
-        title = _told(bar) if bar.name else None
-        drawn = el(f"span.wb-bar-{look}", style=self.span(bar), title=title)
-        return [drawn, el("span.wb-bar-word.wb-dim", told, style=beside)]
+        middle = (_LOW if height < 12 else _HIGH) / 2
+        look = {"fill": paint("run-fill"), "y": middle - height / 2, "height": height, **look}
+        drawn = el("rect", el("title", _title(bar)), rx=2, **self.span(bar), **look)
+        side = {"dx": -6, "text_anchor": "end"} if late else {"dx": 6}
+        return [drawn, text(self.at(bar.start_ms if late else bar.end_ms), middle + 4, words, 11, "dim", **side)]
 
 
-def _head(took: str, labels: Labels, unfolded: bool) -> Markup:
-    title = el("h3.wb-title", labels("timeline"), " ", el("span.wb-dim", took))
-    fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
-    bar = el("div.wb-bar", title, el("span.wb-dim.wb-push", labels("timeline_axis")), fold)
-    lanes = opened("div.wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
-    return joined([opened("section.wb-section"), bar, lanes])
-
-
-def _lane(kind: str, key: str, name: Markup, inside: Sequence[Markup], **attributes: Any) -> Markup:
-    named = el("div.wb-time-lane-name.wb-cut", name)
-    track = el("div.wb-track", inside)
-    return el(f"div.wb-time-lane.wb-time-lane-{kind}", named, track, data_key=key, **attributes)
-
-
-def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
-    """The nodes, and the folded gaps: hatched, of fixed width, their length written."""
+def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> list[Markup]:
+    """The nodes, and the folded gaps, which have a fixed width and their length written."""
     nodes = side_by_side([bar for bar in found if bar.kind == "node"])
-    drawn = [el("span.wb-bar-node.wb-cut", bar.name, style=scale.span(bar), title=_told(bar)) for bar in nodes]
+    drawn = [_named(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
     for bar in (bar for bar in found if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
-        told = f"{labels(bar.kind)} · {length}"
-        look = f"span.wb-bar-gap.wb-{'person' if bar.kind == 'waiting' else 'idle'}"
-        drawn.append(el(look, length, style=scale.span(bar), title=told, role="img", aria_label=told))
-    return _lane("graph", "graph", el("span.wb-strong", labels("graph")), drawn)
+        ink = "person" if bar.kind == "waiting" else "idle"
+        drawn.append(_named(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", "4 3"))
+    return drawn
 
 
-def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, opened: bool) -> Markup:
-    told = [milliseconds(bar.duration_ms)] + ([labels("n_found", n=bar.found)] if bar.found is not None else [])
-    if taped or bar.status != "success":
-        told.append(labels("step_recorded" if taped else bar.status))
-    drawn = scale.bar(f"step.wb-{family(bar.status)}{'.wb-recorded' if taped else ''}", bar, " · ".join(told))
-    sign = el("span.wb-dim", "▾" if opened else "▸", aria_hidden="true")
-    again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
-    name = el("span", glyph("recorded" if taped else bar.status, labels), " ", bar.step_id + again, " ", sign)
-    return _lane("step", key, name, drawn, role="option", aria_selected="false", tabindex="-1")
+def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: str | None = None) -> Markup:
+    """A bar with its name inside, cut at its edges."""
+    look = {"fill": paint(f"{ink}-tint"), "stroke": paint(f"{ink}-fill"), "stroke_dasharray": dashes}
+    box = el("rect", width="100%", height="100%", **look)
+    words = text("50%", 11, name, 10, "text" if ink == "idle" else ink, text_anchor="middle")
+    return el("svg", el("title", title), box, words, **scale.span(bar), y=4, height=16)
 
 
-def _axis(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
+def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> list[Markup]:
+    words = [milliseconds(bar.duration_ms)]
+    words += [labels("n_found", n=bar.found)] if bar.found is not None else []
+    words += [labels("step_recorded")] if status == "recorded" else []
+    words += [labels(bar.status)] if bar.status != "success" else []
+    ink = family(bar.status)
+    look: dict[str, Any] = {"fill": paint(f"{ink}-fill"), "stroke": paint(ink)}
+    if status == "recorded":
+        look |= {"fill": paint("ground"), "stroke_dasharray": "4 3"}
+    return scale.bar(bar, " · ".join(words), **look)
+
+
+def _axis(found: Sequence[Bar], scale: _Scale, top: int) -> Markup:
     """Ticks in seconds, with the unit at the beginning; at the end of the axis a word stands before its tick."""
     marks = []
     for at, work in work_ticks(found, scale.whole, 6):
-        late = at >= _LAST * scale.whole
-        word = f"{work / 1000:g}" if work else "0 s"
-        marks.append(el("span.wb-tick.wb-late" if late else "span.wb-tick", word, style=scale.at(at, late)))
-    axis = el("div.wb-time-lane.wb-axis", el("div.wb-time-lane-name"), el("div.wb-track", marks))
-    empty = el("p.wb-dim", labels("nothing_run"))
-    return joined([closed("div"), axis if found else empty, closed("section")])
+        x = scale.at(at)
+        side = {"dx": -3, "text_anchor": "end"} if at >= _LAST * scale.whole else {"dx": 3}
+        marks.append(el("line", x1=x, x2=x, y2=top + 14, stroke=paint("line")))
+        marks.append(text(x, top + 13, f"{work / 1000:g}" if work else "0 s", 11, "dim", **side))
+    return el("svg", marks, x="23%", width="75%", height="100%", overflow="visible")
 
 
-def _told(bar: Bar) -> str:
+def _title(bar: Bar) -> str:
     return f"{bar.step_id + ': ' if bar.step_id else ''}{bar.name} · {milliseconds(bar.duration_ms)}"

@@ -6,11 +6,7 @@ keep apart for colour-blind eyes. Each is a ``picture.Picture``: ``to_frame()`` 
 
 from __future__ import annotations
 
-from workbench.views.figures.dag import dag, dag_rows
 from workbench.views.figures.findings import findings
-from workbench.views.figures.graph import graph
-from workbench.views.figures.knowledge import knowledge
 from workbench.views.figures.scores import rankings, reliability
-from workbench.views.figures.timeline import timeline
 
-__all__ = ["dag", "dag_rows", "findings", "graph", "knowledge", "rankings", "reliability", "timeline"]
+__all__ = ["findings", "rankings", "reliability"]

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from plotly.graph_objects import Scatter
 
 from workbench.records.figures import Piece
-from workbench.views.figures.paper import COLOURS, GROUND, axis, hover, lanes_axis, paper, safe, short
+from workbench.views.drawing import COLOURS, GROUND, short
+from workbench.views.figures.paper import axis, hover, lanes_axis, paper, safe
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
 
@@ -21,12 +22,12 @@ _MOST_DOCUMENTS = 30
 _FILLS = {name: fill for name, (_, fill, _) in COLOURS.items()}
 _SIGNS: dict[str, tuple[str, int, str]] = {
     "cited": ("star", 13, COLOURS["done"][0]),
-    "used": ("circle", 9, _FILLS["running"]),
-    "found": ("circle", 9, _FILLS["running"]),
+    "used": ("circle", 9, _FILLS["run"]),
+    "found": ("circle", 9, _FILLS["run"]),
     "characters": ("circle-open", 9, COLOURS["idle"][0]),
     "results": ("x-thin-open", 8, COLOURS["idle"][0]),
     "duplicate": ("line-ns-open", 9, COLOURS["person"][0]),
-    "without": ("square-open", 9, COLOURS["failed"][0]),
+    "without": ("square-open", 9, COLOURS["fail"][0]),
 }
 """What became of a finding -> shape, size and colour, from front to back: the shape alone tells it."""
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from plotly.graph_objects import Scatter
 
-from workbench.views.figures.paper import COLOURS, DIM, axis, paper
+from workbench.views.drawing import COLOURS, DIM
+from workbench.views.figures.paper import axis, paper
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
 
-_PARTS = (("core", "person", 1), ("summary", "person", 1), ("episode", "person", 0), ("history", "running", 1))
+_PARTS = (("core", "person", 1), ("summary", "person", 1), ("episode", "person", 0), ("history", "run", 1))
 """Part, family of colour, and which of its three; as on the bench, where a summary is hatched."""
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from plotly.graph_objects import Scatter
 
-from workbench.views.figures.paper import COLOURS, FAINT, GROUND, axis, hover, lanes_axis, paper, safe, short
+from workbench.views.drawing import COLOURS, GROUND, short
+from workbench.views.figures.paper import FAINT, axis, hover, lanes_axis, paper, safe
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
 
 Rows = Sequence[Mapping[str, Any]]
-_INKS = [COLOURS[family][0] for family in ("running", "done", "person", "failed", "idle")]
+_INKS = [COLOURS[family][0] for family in ("run", "done", "person", "fail", "idle")]
 _SIGNS = ("circle", "diamond", "square", "cross", "triangle-up", "x", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _ROW = 34

@@ -1,0 +1,139 @@
+"""SVG for the bench and for pages: colours are variables of the bench's style sheet, and plain colours in a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from workbench.views.page import Markup, Picture, closed, el, joined, opened
+
+if TYPE_CHECKING:
+    import pandas
+
+COLOURS: Mapping[str, tuple[str, str, str]] = {
+    "done": ("#00705A", "#2A9D83", "#E6F4F0"),
+    "run": ("#0B5CAD", "#2F7FD1", "#E8F1FB"),
+    "person": ("#855000", "#EBAA2A", "#FFF5DD"),
+    "fail": ("#A8201A", "#B3362B", "#FCECEA"),
+    "idle": ("#666666", "#8C8C8C", "#F3F3F3"),
+}
+"""Family -> ink, fill, tint; families are those of ``page.family``."""
+DARK: Mapping[str, tuple[str, str, str]] = {
+    "done": ("#62D2B6", "#35B095", "#17352E"),
+    "run": ("#86BDF6", "#4F9BEA", "#1B2F45"),
+    "person": ("#F5C566", "#DDA02B", "#3A2E14"),
+    "fail": ("#FFA298", "#E0645A", "#43211D"),
+    "idle": ("#ABABAB", "#8A8A8A", "#333333"),
+}
+"""The same on dark ground."""
+GROUND, INK, DIM, LINE = "#FFFFFF", "#1F1F1F", "#666666", "#E0E0E0"
+FONT = "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif"
+_VARIABLE = re.compile(r'="var\(--wb-([a-z-]+)\)"')
+_HEAD, _FOOT, _EDGE = 60, 36, 20
+
+
+def _palette(families: Mapping[str, tuple[str, str, str]], ground: str, ink: str, line: str) -> dict[str, str]:
+    colours = {"ground": ground, "text": ink, "line": line, "dim": families["idle"][0]}
+    for family, shades in families.items():
+        names = (family, f"{family}-fill", f"{family}-tint")
+        colours |= dict(zip(names, shades, strict=True))
+    return colours
+
+
+_ON_WHITE = _palette(COLOURS, GROUND, INK, LINE)
+_ON_BLACK = _palette(DARK, "#111111", "#E0E0E0", "#333333")
+
+
+def paint(name: str) -> str:
+    """Return a colour by its name in the style sheet: ``text``, ``line``, ``run``, ``run-fill``, ``run-tint``."""
+    return f"var(--wb-{name})"
+
+
+def text(x: object, y: float, words: str, size: float = 12, ink: str = "text", **more: Any) -> Markup:
+    """Return one line of text."""
+    return el("text", words, x=x, y=y, font_size=size, fill=paint(ink), **more)
+
+
+def short(words: str, columns: int) -> str:
+    """Cut a text to so many columns, a Chinese character counted as two.
+
+    >>> short("step_0_wedding_banquet", 12), short("饮食男女饮食男女", 9)
+    ('step_0_wedd…', '饮食男女…')
+    """
+    width = 0
+    for index, character in enumerate(words):
+        width += 2 if character > "\u2e7f" else 1
+        if width > columns - (index + 1 < len(words)):
+            return words[:index] + "…"
+    return words
+
+
+class Body(NamedTuple):
+    """What is drawn: lines behind, rows by key (as in ``page.Picture``), and the size in pixels."""
+
+    lines: Sequence[Markup]
+    rows: Mapping[str, Markup]
+    width: float | str
+    height: float
+
+    def picture(self, before: Markup, after: Markup, **attributes: Any) -> Picture:
+        """Return it as a picture of the bench, whose rows can be chosen and replaced."""
+        size = {"width": self.width, "height": self.height, **attributes}
+        return Picture(joined([before, opened("svg", **size), self.lines]), self.rows, joined([closed("svg"), after]))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture for a page, and the rows behind it. It is white in every theme, like a printed page."""
+
+    title: str
+    markup: Markup
+    data: Sequence[Mapping[str, Any]]
+    colours: Mapping[str, str] = field(default_factory=lambda: _ON_WHITE, repr=False)
+
+    @property
+    def svg(self) -> str:
+        """The picture as a file of its own."""
+        return _VARIABLE.sub(lambda name: f'="{self.colours[name[1]]}"', self.markup)
+
+    def dark(self) -> Drawing:
+        """Return the same on dark ground: what is saved cannot know the theme of its reader."""
+        return replace(self, colours=_ON_BLACK)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return what is drawn as a table."""
+        import pandas
+
+        return pandas.DataFrame(list(self.data))
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file: a page when its name ends in ``.html``, else SVG."""
+        target = Path(path).expanduser()
+        page = f"<!doctype html><meta charset=utf-8>{self._repr_html_()}"
+        target.write_text(page if target.suffix == ".html" else self.svg, encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        return f"<Drawing {self.title!r}: {len(self.data)} rows>"
+
+    def _repr_html_(self) -> str:
+        return f'<div class="mathjax_ignore tex2jax_ignore" style="overflow:auto;max-height:800px">{self.svg}</div>'
+
+
+def sheet(data: Iterable[Mapping[str, Any]], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
+    """Put a body on a sheet with a title, a line under it, and what its signs mean."""
+    width, height = max(float(body.width) + 2 * _EDGE, 620), body.height + _HEAD + (_FOOT if legend else _EDGE)
+    inside = el("svg", body.lines, *body.rows.values(), x=_EDGE, y=_HEAD, width=body.width, height=body.height)
+    parts = [
+        el("rect", width="100%", height="100%", fill=paint("ground")),
+        text(_EDGE, 27, short(title, 90), 15),
+        text(_EDGE, 47, short(under, 150), 12, "dim"),
+        inside,
+        text(_EDGE, height - 14, legend, 11, "dim"),
+    ]
+    size = {"width": f"{width:g}", "height": f"{height:g}", "viewBox": f"0 0 {width:g} {height:g}"}
+    root = el("svg", parts, xmlns="http://www.w3.org/2000/svg", **size, font_family=FONT, role="img", aria_label=title)
+    return Drawing(title, root, tuple(data))
