@@ -265,14 +265,13 @@ def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answ
 
 
 def printed(quotes: Sequence[quoting.Quote]) -> str:
-    """Return quotes with their titles in brackets, a title once: what the weights are fitted to."""
+    """Return quotes with the titles that they do not say, a title once: what the weights are fitted to."""
     parts = []
     for place, quote in enumerate(quotes):
         sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
         again = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
-        parts.append(
-            f"{quote.text} ({title}) [{sentence.n}]" if title and not again else f"{quote.text} [{sentence.n}]"
-        )
+        named = again or fold(sentence.title) in fold(quote.text)
+        parts.append(quote.text if named else f"{quote.text} ({title})")
     return " ".join(parts)
 
 
