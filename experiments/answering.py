@@ -347,7 +347,7 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
 # --- Choosing the weights ---
 
 STEPS = {
-    "repeated": (0.0, 2.0, 4.0, 7.0),
+    "repeated": (0.0, 2.5, 5.0, 7.5),
     "fresh": (0.0, 3.0, 6.0, 9.0, 12.0),
     "same": (0.0, 0.5, 1.0),
     "longest": (30.0, 40.0),
