@@ -85,7 +85,7 @@ class Case(NamedTuple):
     gold: list[str]
     answerability: str
     fits: bool
-    results: list[dict[str, Any]]
+    results: list[Any]
 
 
 class Answer(NamedTuple):
@@ -265,14 +265,13 @@ def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answ
 
 
 def printed(quotes: Sequence[quoting.Quote]) -> str:
-    """Return quotes with their titles in brackets, a title once: what the weights are fitted to."""
+    """Return quotes with the titles that they do not say, a title once: what the weights are fitted to."""
     parts = []
     for place, quote in enumerate(quotes):
         sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
         again = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
-        parts.append(
-            f"{quote.text} ({title}) [{sentence.n}]" if title and not again else f"{quote.text} [{sentence.n}]"
-        )
+        named = again or fold(sentence.title) in fold(quote.text)
+        parts.append(quote.text if named else f"{quote.text} ({title})")
     return " ".join(parts)
 
 
@@ -348,7 +347,7 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
 # --- Choosing the weights ---
 
 STEPS = {
-    "repeated": (0.0, 2.0, 4.0, 7.0),
+    "repeated": (0.0, 2.5, 5.0, 7.5),
     "fresh": (0.0, 3.0, 6.0, 9.0, 12.0),
     "same": (0.0, 0.5, 1.0),
     "longest": (30.0, 40.0),

@@ -274,8 +274,12 @@ class Reader:
         self.known = np.maximum(self.said, 0.8 * np.maximum(self.titled, self.headed))
         headed = (self.headed * (1 - self.said) * (1 - self.titled)) @ weights
         near, sense = self.near @ self.near_weights, np.zeros(len(pool))
-        first = np.argsort(-(said + 0.7 * titled + 0.7 * headed + near), kind="stable")[:RERANKED]
-        scores = rerank(self.question, [self.texts[row] for row in first]) if rerank is not None and pool else None
+        led = self._led(said + 0.8 * titled)
+        ranks = np.array([1 / sentence.n for sentence in pool])
+        likely = said + 0.7 * (titled + headed) + near + 0.8 * led + 0.3 * ranks
+        first = np.argsort(-likely, kind="stable")[:RERANKED]
+        texts = [self._with_title(row) for row in first]
+        scores = rerank(self.question, texts) if rerank is not None and pool else None
         if scores:
             sense[:] = min(scores) / 4
             sense[first] = np.array(scores) / 4
@@ -289,14 +293,19 @@ class Reader:
             "near": near,
             "sense": sense,
             "passage": np.array([sentence.score for sentence in pool]),
-            "first": np.array([1 / sentence.n for sentence in pool]),
+            "first": ranks,
             "kind": np.array([_holds_kind(self.question, text) for text in self.texts]),
-            "led": self._led(said + 0.8 * titled),
+            "led": led,
             "foreign_near": foreign * near,
             "foreign_sense": foreign * sense,
             "length": np.array([min(60.0, words_in(text)) / 30 for text in self.texts]),
         }
         return np.column_stack([columns[name] for name in SIGNALS]) if pool else np.zeros((0, len(SIGNALS)))
+
+    def _with_title(self, row: int) -> str:
+        """Return a sentence behind its title, where it does not say it: a reranker must know what it is about."""
+        title, text = self.pool[row].title, self.texts[row]
+        return text if plain_title(title) in spelled(text) else f"{title}: {text}"
 
     def _around(self) -> np.ndarray:
         """Return the share of the words that only the neighbours of a sentence say."""
@@ -343,7 +352,8 @@ class Reader:
                 break
             rest.discard(row)
             sentence = sentences[row]
-            title = 0.0 if same[row] else words_in(brief_title(sentence.title))
+            printed = not same[row] and fold(sentence.title) not in fold(sentence.text)
+            title = words_in(brief_title(sentence.title)) if printed else 0.0
             text = self.shortened(row, max(_SHORTEST, min(left - title, model["longest"])))
             if quotes and words_in(text) + title > left:
                 continue
