@@ -32,7 +32,7 @@ from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
-from workbench.records.store import digest_of, new_run_id, refuse_newer, runs_are_gone
+from workbench.records.store import digest_of, new_run_id, require_version, runs_are_gone
 from workbench.records.tape import Mode
 from workbench.runs.asking import (
     Options,
@@ -122,7 +122,7 @@ class Workbench:
                     f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file "
                     "back, or run `workbench doctor --repair`, which begins a new one."
                 )
-            refuse_newer(path / "workbench.db")
+            require_version(path / "workbench.db")
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
             self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
         except BaseException:

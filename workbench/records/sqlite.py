@@ -1,4 +1,4 @@
-"""SQLite files: opened, upgraded, their errors in words, and what can be read of a damaged one, row by row."""
+"""SQLite files: opened, their tables made, their errors in words, and what can be read of a damaged one, row by row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -109,22 +109,20 @@ def begin_with_log(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA secure_delete = ON")
 
 
-def upgrade(connection: sqlite3.Connection, migrations: Sequence[str], read: str, write: str) -> None:
-    """Bring the tables up to date in one transaction, of which one process at a time does the work.
+def create_tables(connection: sqlite3.Connection, script: str, version: int) -> None:
+    """Make the tables of a new file in one transaction, of which one process at a time does the work.
 
     Args:
         connection: in autocommit, or with nothing begun.
-        migrations: scripts, the first makes version 1.
-        read: a query that gives the version that the file has.
-        write: a statement that notes a version, which stands as ``{}``.
+        script: the statements.
+        version: of the tables; ``PRAGMA user_version`` is 0 before they are there.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        (version,) = connection.execute(read).fetchone()
-        for number, script in enumerate(migrations[version:], version + 1):
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
             for statement in statements(script):
                 connection.execute(statement)
-            connection.execute(write.format(number))
+            connection.execute(f"PRAGMA user_version = {version}")
     except BaseException:
         connection.rollback()
         raise

@@ -107,7 +107,7 @@ def remembered(folder: Path) -> list[str]:
     """Every path that was ever given; none where nobody noted it or the note cannot be read."""
     try:
         return [str(path) for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]]
-    except (OSError, ValueError, KeyError, TypeError):  # a base of an older version has no note
+    except (OSError, ValueError, KeyError, TypeError):
         return []
 
 
