@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.shelves import ANSWER, QUESTION, corpus, opened, workbench
-from workbench.errors import KnowledgeError, NotPaused, WorkspaceBusy, WorkspaceError, WorkspaceFull
-from workbench.maintenance.repair import examine, repair
-from workbench.records.lease import Lease, taken
-from workbench.records.sqlite import Rows
+from workbench.errors import KnowledgeError, NotPaused, WorkspaceError, WorkspaceFull
+from workbench.maintenance.files import examine
 from workbench.records.tape import canonical
 from workbench.settings import Settings
 
@@ -90,7 +88,7 @@ def test_read_only(folder):
     with read_only(folder) as place:
         with pytest.raises(WorkspaceError, match=r"is read-only|Read-only file system"):
             opened(place)
-        for words in (["runs"], ["ask", "x"], ["kb", "list"], ["gc"], ["doctor", "--repair"]):
+        for words in (["runs"], ["ask", "x"], ["kb", "list"], ["gc"]):
             told(workbench(place, *words), str(place), "Make the folder writable")
     with opened(folder) as wb:
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
@@ -227,7 +225,9 @@ WHERE = ["head", "middle", "cut", "empty", "everything"]
 
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("name", ["workbench.db", "checkpoints.db"])
-def test_a_damaged_database_is_named_and_mended_and_nothing_is_thrown_away(folder, name, where):
+def test_a_damaged_database_is_named_and_left_and_a_copy_takes_its_place(folder, name, where):
+    with opened(folder) as wb:
+        copy = wb.backup(folder.parent / "copy")
     damage(folder / name, where)
     broken = (folder / name).read_bytes()
     faults = list(examine(folder, Settings.load()))
@@ -237,27 +237,24 @@ def test_a_damaged_database_is_named_and_mended_and_nothing_is_thrown_away(folde
     listed = workbench(folder, "runs")
     assert "Traceback" not in listed.stderr and "fault of workbench" not in listed.stderr
     if listed.returncode:
-        told(listed, name, "workbench doctor --repair")
-    mended = workbench(folder, "doctor", "--repair")
-    assert mended.returncode == 0, mended.stdout + mended.stderr
-    assert not list(examine(folder, Settings.load()))
-    if broken:
-        assert broken in [path.read_bytes() for path in folder.glob(f"{name}.broken-*")]
-    with opened(folder) as wb:
-        if (name, where) not in {("workbench.db", "empty"), ("workbench.db", "everything"), ("workbench.db", "cut")}:
-            assert len(wb.runs()) == 3
-        if name == "workbench.db" and where == "head":
-            assert {run.answer for run in wb.runs(status="done")} == {
-                f"Film {n}: directors Ang Lee [1]." for n in (8, 9)
-            }
-        for run in wb.runs():
-            if run.status == "interrupted":
-                run.resume()
-            if run.status == "paused":
-                run.approve()
-            if name == "checkpoints.db":
-                assert run.answer.endswith(": directors Ang Lee [1].")
-        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+        told(listed, name, "workbench backup" if broken else "move checkpoints.db away")
+    examined = workbench(folder, "doctor")
+    assert "Traceback" not in examined.stderr and (examined.returncode == 0) == (not faults)
+    assert not faults or (folder / name).read_bytes() == broken, "nobody wrote over it"
+    shutil.rmtree(folder)
+    with opened(Path(shutil.copytree(copy, folder))) as wb:
+        assert len(wb.runs()) == 3 and not list(examine(folder, Settings.load()))
+        assert wb.runs(status="paused")[0].approve().status == "done"
+        assert wb.ask(QUESTION, kb="film").status == "done"
+
+
+def test_a_copy_is_not_written_over_what_is_there_and_one_that_was_killed_is_made_again(folder):
+    (folder.parent / ".copy.part").mkdir()
+    (folder.parent / ".copy.part" / "workbench.db").write_text("half")
+    done = workbench(folder, "backup", "copy")
+    assert done.returncode == 0 and (folder.parent / "copy" / "workbench.db").exists(), done.stderr
+    assert not (folder.parent / ".copy.part").exists()
+    told(workbench(folder, "backup", "copy"), "is there already")
 
 
 def test_the_checkpoints_do_not_keep_one_from_what_is_done(folder):
@@ -267,9 +264,9 @@ def test_the_checkpoints_do_not_keep_one_from_what_is_done(folder):
         for run in wb.runs(status="done"):
             assert run.to_dict()["answer"] and workbench(folder, "show", run.run_id).returncode == 0
         [waiting] = wb.runs(status="paused")
-        with pytest.raises(WorkspaceError, match=r"checkpoints.db is damaged.*doctor --repair"):
+        with pytest.raises(WorkspaceError, match=r"checkpoints.db is damaged.*move the file away"):
             waiting.approve()
-        told(workbench(folder, "ask", QUESTION, "--kb", "film"), "checkpoints.db is damaged", "doctor --repair")
+        told(workbench(folder, "ask", QUESTION, "--kb", "film"), "checkpoints.db is damaged", "move the file away")
 
 
 def test_a_run_whose_question_is_lost_is_not_answered_blindly(folder):
@@ -277,8 +274,9 @@ def test_a_run_whose_question_is_lost_is_not_answered_blindly(folder):
         file.unlink()
     with opened(folder) as wb:
         [waiting] = wb.runs(status="paused")
-        with pytest.raises(NotPaused, match="doctor --repair"):
+        with pytest.raises(NotPaused, match=f"workbench resume {waiting.run_id}"):
             waiting.approve()
+        assert waiting.resume().status == "paused" and waiting.approve().status == "done"
 
 
 @pytest.mark.parametrize(
@@ -294,16 +292,12 @@ def test_a_checkpoint_that_only_its_reader_knows_to_be_damaged(folder, damage_to
         connection.execute(f"UPDATE {damage_to}")
     with opened(folder) as wb:
         waiting = wb.runs(status="paused")[0].run_id
-    told(workbench(folder, "resume", waiting, "--approve"), "doctor --repair")
-    assert workbench(folder, "doctor", "--repair").returncode == 0
+    told(workbench(folder, "resume", waiting, "--approve"), "move the file away")
+    for file in folder.glob("checkpoints.db*"):
+        file.unlink()
     with opened(folder) as wb:
         run = wb.run(waiting).resume()
         assert run.status == "paused" and run.approve().answer == ANSWER
-
-
-def test_a_repair_waits_for_nobody_and_breaks_into_nothing(folder):
-    with opened(folder), pytest.raises(WorkspaceBusy, match=r"is open in process \d+ on"):
-        list(repair(folder, Settings.load()))
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -358,79 +352,43 @@ def test_a_rebuild_killed_in_the_middle_of_its_swap_ends_with_the_next_open(fold
     (base.parent / ".other.removed-1").mkdir()
     with opened(folder) as wb:
         assert wb.knowledge.get("film").fingerprint() == before
-        half = next(found for found in wb.gc(yes=True) if found["kind"] == "half of a repair, a rebuild or a removal")
+        half = next(found for found in wb.gc(yes=True) if found["kind"] == "half of a rebuild or a removal")
         assert half["count"] == 2 and ".other.removed-1 (0.00 MB)" in half["detail"]
         assert sorted(p.name for p in base.parent.iterdir() if p.is_dir()) == ["film", "other"]
         wb.knowledge.remove("film")
         assert wb.knowledge.names() == ["other"]
 
 
-def test_what_a_repair_kept_is_told_and_stays(folder):
+def test_what_a_rebuild_kept_is_told_and_stays(folder):
     damage(folder / "knowledge" / "film" / "index.db", "head")
     with opened(folder) as wb:
         kept = wb.rebuild_knowledge("film").kept
-        told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a repair")
+        told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a rebuild")
         assert kept in told_of and Path(kept).exists()
 
 
 def test_what_killed_processes_left_is_named_and_freed_and_what_a_live_one_writes_is_not(folder):
-    knowledge, half = folder / "knowledge", "half of a repair, a rebuild or a removal"
-    left = (folder / ".repair-1", folder / ".salvage-1", knowledge / ".film.ready", knowledge / "film" / ".salvage-1")
-    live = (folder / ".repair-2", knowledge / ".other.rebuild-1", knowledge / "other" / ".arrays.01234567")
+    knowledge, half = folder / "knowledge", "half of a rebuild or a removal"
+    left = (knowledge / ".film.ready", knowledge / ".film.rebuild-1", knowledge / "film" / ".sources.json.01234567")
+    live = (knowledge / ".other.rebuild-1", knowledge / "other" / ".arrays.01234567")
     for place in (*left, *live):
         place.mkdir()
         (place / "new.db").write_bytes(bytes(20_000))
     named = [f"{place.relative_to(folder)} (0.02 MB)" for place in left]
-    with opened(folder) as wb, taken(live[0]), wb.knowledge.writing("other"):
+    with opened(folder) as wb, wb.knowledge.writing("other"):
         told_of = workbench(folder, "doctor").stdout
         [found] = [found for found in wb.gc() if found["kind"] == half]
-        assert sorted(found["detail"].split(", ")) == sorted(named) and found["bytes"] == 80_000
-        assert all(name in told_of for name in named) and "rebuild-1" not in told_of
+        assert sorted(found["detail"].split(", ")) == sorted(named) and found["bytes"] == 60_000
+        assert all(name in told_of for name in named) and ".other.rebuild-1" not in told_of
         wb.gc(yes=True)
         assert all(place.exists() for place in live) and not any(place.exists() for place in left)
-    freed = [found["detail"] for found in repair(folder, Settings.load()) if found["what"] == half]
-    assert len(freed) == 1 and not any(place.exists() for place in live)
-
-
-def test_nobody_opens_what_is_being_repaired(folder):
-    lease = Lease(folder / "leases", repair=True)
-    with pytest.raises(WorkspaceBusy, match=r"is being repaired by process \d+ on"):
-        opened(folder)
-    lease.release()
-    opened(folder).close()
-
-
-def test_rows_of_damaged_pages_are_read_once_and_not_looked_for_without_end(tmp_path):
-    path, rows = tmp_path / "a.db", []
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (a)")
-        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 500,) for _ in range(99)])
-        connection.execute("INSERT INTO t (rowid, a) VALUES (1 << 62, 'far')")
-    data = bytearray(path.read_bytes())
-    data[4 * PAGE : 5 * PAGE] = bytes(PAGE)
-    path.write_bytes(data)
-    with sqlite3.connect(path) as connection:
-        rows = [row[0] for row in Rows(connection, "t", ["a"])]
-    assert rows == sorted(set(rows)) and len(rows) > 10
 
 
 @pytest.mark.parametrize("text", ["'{'", "CAST(x'22ff22' AS TEXT)"])
-def test_a_repair_finds_the_rows_that_sqlite_cannot_know_to_be_wrong(folder, text):
+def test_the_doctor_finds_the_rows_that_sqlite_cannot_know_to_be_wrong(folder, text):
     with sqlite3.connect(folder / "workbench.db") as connection:
         connection.execute(f"UPDATE events SET event = {text} WHERE rowid = (SELECT min(rowid) FROM events)")
     assert "1 rows of events" in next(examine(folder, Settings.load()))["detail"]
-    assert workbench(folder, "doctor", "--repair").returncode == 0
-    assert not list(examine(folder, Settings.load()))
-    with opened(folder) as wb:
-        assert all(run.to_dict() for run in wb.runs())
-
-
-def test_a_file_cut_before_some_tables_begin_gives_back_the_others(folder):
-    os.truncate(folder / "workbench.db", 16 * PAGE + 2000)  # the tables of plans and what follows are gone
-    done = next(found for found in repair(folder, Settings.load()) if found["what"] == "workbench.db")
-    assert "3 conversations" in done["detail"] and "messages" in done["detail"].partition("could not be read")[0]
-    with opened(folder) as wb:
-        assert wb.ask(QUESTION, kb="film", session="new").answer == ANSWER
 
 
 def test_a_body_that_is_lost_is_named(folder):
@@ -445,7 +403,7 @@ def test_a_body_that_is_lost_is_named(folder):
 def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
     damage(folder / "knowledge" / "film" / "chroma" / "chroma.sqlite3", where)
     assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
-    assert workbench(folder, "doctor", "--repair").returncode == 0
+    assert workbench(folder, "kb", "rebuild", "film").returncode == 0
     assert not list(examine(folder, Settings.load()))
 
 

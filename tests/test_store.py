@@ -20,7 +20,7 @@ from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
 from workbench.memory import _parts, open_conversations
 from workbench.memory.store import (
-    MIGRATIONS,
+    VERSION,
     SqlConversations,
     SqliteConversations,
 )
@@ -107,7 +107,7 @@ def test_messages_come_back_in_order_as_they_were_stored(store):
         "conversation_id": conversation,
         "role": "assistant",
         "content": "《喜宴》于 1993 年上映 [1]。",
-        "created_at": "2026-01-01T00:00:03+00:00",
+        "created_at": "2026-01-01T00:00:02+00:00",
         "citations": [citation],
         "debug": {"stage": "generation"},
         "partial": False,
@@ -299,12 +299,12 @@ def test_a_killed_writer_loses_nothing_that_it_was_told_was_stored(tmp_path):
         store.append_message(conversation, "user", "on we go")
 
 
-def test_a_database_of_a_newer_workbench_is_refused(tmp_path):
+def test_a_database_of_another_version_is_refused(tmp_path):
     path = tmp_path / "workbench.db"
     SqliteConversations(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO conversation_migrations VALUES (999, 'of the future', '')")
-    with pytest.raises(WorkspaceError, match=f"999.*up to {MIGRATIONS[-1][0]}"):
+        connection.execute("UPDATE conversation_version SET version = 999")
+    with pytest.raises(WorkspaceError, match=f"999, here {VERSION}"):
         SqliteConversations(path)
 
 

@@ -32,7 +32,7 @@ def test_of_200_turns_under_kills_every_message_episode_and_note_is_there_once(t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("only", sorted({scenario.name.partition(",")[0] for scenario in KEEPINGS}))
-def test_a_killed_repair_gc_or_removal_loses_nothing_and_the_next_ones_leave_nothing_of_it(tmp_path, only):
+def test_a_killed_gc_or_removal_loses_nothing_and_the_next_ones_leave_nothing_of_it(tmp_path, only):
     with Storm(tmp_path, seed=5, only=only) as storm:
         outcomes = list(storm.trials(kills=8, workers=2))
     assert [f"{outcome.scenario}, {outcome.moments}: {fault}" for outcome in outcomes for fault in outcome.faults] == []

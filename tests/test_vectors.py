@@ -21,7 +21,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.lance import Lance
 from workbench.knowledge.indexes.store import Place
 from workbench.knowledge.library import Library
-from workbench.maintenance.repair import examine, repair
+from workbench.maintenance.files import examine
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -346,11 +346,14 @@ def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(t
     assert list(examine(tmp_path / "w", settings)) == []
     for file in (tmp_path / "w" / "knowledge" / "notes" / "lancedb").glob("*/_versions/*"):
         os.truncate(file, file.stat().st_size // 2)
-    with Workbench.open(tmp_path / "w", settings) as wb, pytest.raises(KnowledgeError, match="workbench doctor --rep"):
+    with (
+        Workbench.open(tmp_path / "w", settings) as wb,
+        pytest.raises(KnowledgeError, match="workbench kb rebuild notes"),
+    ):
         wb.knowledge.get("notes").vector_search("李安", 10)
     [found] = examine(tmp_path / "w", settings)
-    assert "cannot be used" in found["detail"] and "doctor --repair" in found["mend"]
-    [mended] = repair(tmp_path / "w", settings)
-    assert "made anew: 120 documents" in mended["detail"] and list(examine(tmp_path / "w", settings)) == []
+    assert "cannot be used" in found["detail"] and "kb rebuild notes" in found["mend"]
     with Workbench.open(tmp_path / "w", settings) as wb:
+        assert wb.rebuild_knowledge("notes", lambda *_: None).added == 120
+        assert list(examine(tmp_path / "w", settings)) == []
         assert wb.knowledge.get("notes").vector_search("李安", 10) == expected

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
-from workbench.errors import ModelError, WorkbenchError, WorkspaceBusy, WorkspaceError, shown
+from workbench.errors import ModelError, WorkbenchError, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
-from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
 from workbench.memory.recalling import Recalling
 from workbench.plans import Plan
@@ -32,7 +31,7 @@ from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
-from workbench.records.store import digest_of, new_run_id, refuse_newer, runs_are_gone
+from workbench.records.store import digest_of, new_run_id, require_version, runs_are_gone
 from workbench.records.tape import Mode
 from workbench.runs.asking import (
     Options,
@@ -114,15 +113,12 @@ class Workbench:
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
-            for repairing in lease.others(repairing=True):
-                raise WorkspaceBusy(f"{path} is being repaired by {lease.holder(repairing)}. Wait for it to end.")
-            settle(path)
             if runs_are_gone(path):
                 raise WorkspaceError(
                     f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file "
-                    "back, or run `workbench doctor --repair`, which begins a new one."
+                    "back, or move checkpoints.db away to begin a new one."
                 )
-            refuse_newer(path / "workbench.db")
+            require_version(path / "workbench.db")
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
             self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
         except BaseException:
@@ -598,6 +594,18 @@ class Workbench:
         self._must_be_open()
         found = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
         return [dict(freed) for freed in found]
+
+    def backup(self, path: str | Path) -> Path:
+        """Copy the whole workspace into a new folder, while it is open; return the folder, which opens as it is.
+
+        Raises:
+            WorkspaceError: the folder is there already, or cannot be written.
+        """
+        from workbench.maintenance.files import backup
+
+        self._must_be_open()
+        backup(self.path, target := Path(path).expanduser())
+        return target
 
     def clear(self, session: str | None = None, user: str | None = None) -> int:
         """Delete one conversation, or all of a user's; nobody else's is touched.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
-from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
 
@@ -240,10 +239,6 @@ class ExtractedEntities(TypedDict):
     high_level: list[str]
 
 
-_OF_OLDER_RUNS = BeforeValidator(lambda value: [] if isinstance(value, dict) else value)
-"""Filters were a mapping of three fixed names once."""
-
-
 class RouteDecision(TypedDict):
     """Where a message goes and what it wants."""
 
@@ -256,7 +251,7 @@ class RouteDecision(TypedDict):
     worker_name: str
     query_intent: QueryIntent
     media_type_hint: str
-    filters: Annotated[list[Condition], _OF_OLDER_RUNS]
+    filters: list[Condition]
     extracted_entities: ExtractedEntities
     question: NotRequired[Question]
 

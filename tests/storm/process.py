@@ -162,34 +162,22 @@ def keep(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None
     from workbench.session import Workbench
 
     tell({"begun": True})
-    if scenario.name.startswith("doctor"):
-        _repair(folder, options, points.heard)
-    else:
-        with Workbench.open(folder, **options) as wb:
-            if scenario.name.startswith("gc"):
-                wb.gc(yes=True)
-            elif "film" in wb.knowledge.names():
-                wb.remove_knowledge("film")
+    with Workbench.open(folder, **options) as wb:
+        if scenario.name.startswith("gc"):
+            wb.gc(yes=True)
+        elif "film" in wb.knowledge.names():
+            wb.remove_knowledge("film")
     tell({"done": "kept"})
 
 
 def tidy(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
-    """Repair and free once more, and tell ``done``."""
+    """Free once more, and tell ``done``."""
     tell, _ = _prepared(pipe, None)
     from workbench.session import Workbench
 
-    _repair(folder, options, lambda _: None)
     with Workbench.open(folder, **options) as wb:
         wb.gc(yes=True)
     tell({"done": "tidy"})
-
-
-def _repair(folder: str, options: Mapping[str, Any], heard: Callable[[str], None]) -> None:
-    from workbench.maintenance.repair import repair
-    from workbench.settings import Settings
-
-    for done in repair(Path(folder), Settings.load(**options)):
-        heard(done["what"].split()[0])
 
 
 def read(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:

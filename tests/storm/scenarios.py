@@ -5,8 +5,6 @@ adding documents, and what keeps a workspace in order.
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,14 +125,10 @@ class Keeping:
     """A command that keeps a small workspace in order, or takes a base out of it.
 
     Attributes:
-        damaged: files whose beginning is lost before.
-        torn: a row of the runs is torn in the log beside their file, and Chroma is lost.
         left: what processes that were killed have left: files by their paths.
     """
 
     name: str
-    damaged: tuple[str, ...] = ()
-    torn: bool = False
     left: tuple[str, ...] = ()
 
     def furnish(self, wb: Any, films: Path) -> None:
@@ -148,36 +142,18 @@ class Keeping:
 
     def damage(self, folder: Path) -> None:
         """Do to a workspace that is closed what is to be mended."""
-        for name in self.damaged:
-            with (folder / name).open("r+b") as file:
-                file.write(bytes(4096))
         for name in self.left:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text("{}")
-        if not self.torn:
-            return
-        shutil.rmtree(folder / "knowledge" / "film" / "chroma")
-        database = folder / "workbench.db"
-        aside = [Path(f"{database}{suffix}") for suffix in ("", "-wal")]
-        connection = sqlite3.connect(database, isolation_level=None)
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.execute("UPDATE events SET event = '{' WHERE rowid = (SELECT min(rowid) FROM events)")
-        held = [path.read_bytes() for path in aside]
-        connection.close()  # which brings the log in
-        for path, content in zip(aside, held, strict=True):
-            path.write_bytes(content)
 
 
-_FILES = ("workbench.db", "checkpoints.db", "knowledge/film/index.db")
 _LEFT = (
-    *("leases/0123.json", "leases/4567.lock", ".repair-1/workbench.db", ".salvage-1/workbench.db"),
+    *("leases/0123.json", "leases/4567.lock"),
     *("knowledge/.film.rebuild-1/index.db", "knowledge/.other.ready/index.db", "knowledge/.gone.removed-1/index.db"),
-    *("knowledge/.gone.lock", "knowledge/.other.holder.json", "knowledge/film/.salvage-1/index.db"),
+    *("knowledge/.gone.lock", "knowledge/.other.holder.json"),
     *("knowledge/film/.sources.json.01234567", "knowledge/other/.arrays.89abcdef"),
 )
 KEEPINGS = (
-    Keeping("doctor --repair, of damaged files", _FILES),
-    Keeping("doctor --repair, of a torn row", torn=True),
     Keeping("gc --yes", left=_LEFT),
     Keeping("kb remove"),
 )

@@ -221,7 +221,7 @@ def survive_adding(
 def survive_keeping(
     folder: Path, scenario: Keeping, moments: Sequence[Moment], calm: Calm, options: dict[str, Any]
 ) -> Outcome:
-    """Keep in order under kills: what could be read still can, and a repair and gc later all is as after a calm one."""
+    """Keep in order under kills: what could be read still can, and a gc later all is as after a calm one."""
     outcome, before = Outcome(scenario.name, list(moments)), seen(folder, scenario, options)
     for number, moment in enumerate([*moments, None], 1):
         told = stretch(process.keep if moment else process.tidy, folder, scenario, moment, **options)
@@ -229,7 +229,7 @@ def survive_keeping(
         if told.killed and not told.hung:
             outcome.kills.append((*_drawn(told, moment), scenario.name))
         if number == len(moments) > 1:
-            continue  # then nobody opens it before the last repair
+            continue  # then nobody opens it before the last gc
         files, found = listed(folder), seen(folder, scenario, options)
         gone = {"base film"} if scenario.name == "kb remove" else set()
         lost = (name for name in before if found.get(name, None if name in gone else "") not in (None, before[name]))

@@ -17,7 +17,7 @@ from workbench.cli.knowledge import demo, kb
 from workbench.cli.memory import memory
 from workbench.cli.page import Main
 from workbench.cli.prompts import prompts
-from workbench.cli.runs import cancel, clear, feedback, gc, runs, show
+from workbench.cli.runs import backup, cancel, clear, feedback, gc, runs, show
 from workbench.cli.serve import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
@@ -56,6 +56,7 @@ for _command in (
     memory,
     clear,
     gc,
+    backup,
     doctor,
     evaluate,
     prompts,

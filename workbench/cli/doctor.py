@@ -53,17 +53,10 @@ def problem(name: str, detail: str, mend: str) -> Check:
 
 
 @click.command()
-@click.option(
-    "--repair", "mending", is_flag=True, help="Mend the files of the workspace; what is damaged is kept beside."
-)
 @paged
-def doctor(page: Page, mending: bool) -> int:
-    """Say what is configured, what can be reached and what is missing, each with its mend.
-
-    With --repair the workspace is mended: what can be read of a damaged database is saved into a new one, damaged
-    indexes are made anew. The damaged files are kept.
-    """
-    checks = [*(_repaired(page.workspace) if mending else ()), *examine(page.workspace)]
+def doctor(page: Page) -> int:
+    """Say what is configured, what can be reached and what is missing, each with its mend."""
+    checks = list(examine(page.workspace))
     healthy = all(check["state"] != "problem" for check in checks)
     if page.as_json:
         page.result({"ok": healthy, "checks": checks})
@@ -256,28 +249,17 @@ def _workspace(workspace: Path) -> Iterator[Check]:
 
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
     from workbench.knowledge.library import Library
+    from workbench.maintenance.files import examine as look
     from workbench.maintenance.prune import kept, left_behind
-    from workbench.maintenance.repair import examine as look
 
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):
-        yield note(left["kind"], left["detail"], "workbench gc --yes, or workbench doctor --repair")
+        yield note(left["kind"], left["detail"], "workbench gc --yes")
     yield from (note(broken["kind"], broken["detail"], "") for broken in kept(workspace, library))
     found = list(look(workspace, settings))
     yield from (problem(fault["what"], fault["detail"], fault["mend"]) for fault in found)
     if not found:
         yield ok("files", "databases and indexes are whole")
-
-
-def _repaired(workspace: Path) -> Iterator[Check]:
-    from workbench.maintenance.repair import repair
-    from workbench.settings import Settings
-
-    if not workspace.is_dir():
-        return
-    for done in repair(workspace, Settings.load()):
-        yield (note if done["mend"] else ok)(f"repair {done['what']}", done["detail"], *filter(None, [done["mend"]]))
-    yield ok("repair", "done")
 
 
 def _knowledge(workspace: Path, settings: Settings) -> Iterator[Check]:

@@ -132,8 +132,6 @@ def rebuild(page: Page, name: str) -> None:
         page.say(f"! {path} is not there any more", "yellow")
     if report.stored:
         page.say(f"! {report.stored:,} documents came from the old index: their files are gone", "yellow")
-    if report.lost:
-        page.say(f"! {report.lost:,} documents could not be read", "yellow")
     if report.kept:
         page.say(f"The damaged index is kept in {report.kept}", "dim")
 

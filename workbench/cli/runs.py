@@ -1,8 +1,9 @@
-"""The runs of a workspace: ``show``, ``runs``, ``cancel``, ``feedback``, ``clear``; ``gc`` frees what is not needed."""
+"""The runs of a workspace: ``show``, ``runs``, ``cancel``, ``feedback``, ``clear``; ``gc`` frees, ``backup`` copies."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -211,6 +212,15 @@ def clear(page: Page, session: str | None, user: str | None) -> None:
     what = "all conversations" if session is None else f"conversation {session!r}"
     said = f"Forgot {count} message{'s' * (count != 1)}: {what} of user {user!r}."
     page.give({"messages": count, "session": session, "user": user}, said)
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@paged
+def backup(page: Page, path: Path) -> None:
+    """Copy the workspace into the new folder PATH; runs may be at work meanwhile."""
+    with page.open() as wb:
+        page.give({"path": str(wb.backup(path))}, f"✓ Copied to {path}. It opens with --workspace {path}.")
 
 
 @click.command()

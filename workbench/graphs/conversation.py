@@ -31,7 +31,6 @@ from workbench.graphs.route import (
     is_small_talk,
     parse_worker_name,
     read_question,
-    stored_worker,
 )
 from workbench.language.followup import standalone
 from workbench.ports import Context
@@ -141,7 +140,7 @@ def initial_state(
         session_id=options["session"],
         user_id=options["user"],
         requested_kb_prefixes=list(options["kb"]),
-        worker_name=stored_worker(options["worker"]),
+        worker_name=options["worker"],
         review=list(options["review"]),
         given_plan=options.get("plan"),
         without=options.get("without", {}),

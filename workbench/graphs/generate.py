@@ -169,7 +169,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
         text, citations, _ = cite(text, found(state))
         answer = Answer(text.strip(), citations)
     elif "writer" in context.models and not (over := budget_spent(context)):
-        answer, spoken = await streamed(state, runtime), context.tape.older("answer") is None
+        answer, spoken = await streamed(state, runtime), True
     else:
         if "writer" in context.models:
             runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
@@ -241,9 +241,7 @@ def found(state: Mapping[str, Any]) -> list[RetrievalResult]:
 async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answer:
     """Let the writer's model answer, chunk by chunk as it sends them."""
     context = runtime.context
-    older = context.tape.older("answer")
-    said = older or await _spoken(state, runtime)
-    text, citations, unknown = cite("".join(said), found(state))
+    text, citations, unknown = cite("".join(await _spoken(state, runtime)), found(state))
     if not text.strip():
         server = server_of(context.models["writer"])
         raise ModelError(f"The chat model at {server} answered with nothing. Ask again, or use another.")

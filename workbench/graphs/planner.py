@@ -53,8 +53,6 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
 async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
     """The plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
-    if (older := context.tape.older("llm")) is not None:
-        return Plan.load(older)
     refused: list[str] = []
     if model_plans(context):
         made, refused = await planned_by_model(state, context, context.bases(prefixes), before)

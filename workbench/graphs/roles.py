@@ -19,7 +19,7 @@ from workbench.ports import Context
 from workbench.records.foreseeing import foreseen
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
-from workbench.records.tape import FROM_TAPE, RULES, key_of
+from workbench.records.tape import RULES
 from workbench.state import Message
 from workbench.text import clean, language_of
 
@@ -157,8 +157,7 @@ def expected(context: Context, point: str, steps: int) -> dict[str, Any]:
     """
     who, tape = asked_models(context), context.tape
     given: dict[str, Any] = {"point": point, "who": who, "steps": steps}
-    older = tape.mode in FROM_TAPE and key_of("memory", "costs", "", given) not in tape.known
-    if not who or older:
+    if not who:
         return {}
     told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who), steps)))
     tokens, money, sofar = context.settings.token_budget, context.settings.money_budget, spent(tape.calls())

@@ -90,15 +90,6 @@ def parse_worker_name(name: str) -> Worker:
     return Worker("" if kb_prefix == DEFAULT else kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
 
 
-def stored_worker(name: str) -> str:
-    """The worker name of a run's row: one part that is no agent type was a knowledge base when it was written.
-
-    >>> stored_worker("papers"), stored_worker("graph_agent"), stored_worker("")
-    ('papers:', 'graph_agent', '')
-    """
-    return f"{name}:" if name and ":" not in name and name not in (*AGENT_TYPES, GENERAL) else name
-
-
 class Fit(TypedDict):
     """How well a knowledge base fits a question, 0 to 1, and why."""
 

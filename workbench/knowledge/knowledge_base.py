@@ -44,7 +44,7 @@ from workbench.ports import (
 )
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
-from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, stem, terms
+from workbench.text import CJK, FUNCTION_WORDS, simplified, stem, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -166,7 +166,6 @@ _RELATION_KINDS = (
 
 
 EXAMPLES = 3
-_BEGINNING = 400
 _DOC = "'doc:' || documents.doc_id"
 _COVERED = {
     "title": "SELECT count(DISTINCT doc_id) FROM titles",
@@ -212,7 +211,7 @@ def inspect(index: Index) -> dict[str, Any]:
 
 
 def _growth(index: Index) -> Iterator[dict[str, Any]]:
-    """Documents by the day on which they came (UTC), and how many there were then; "" is before that was noted."""
+    """Documents by the day on which they came (UTC), and how many there were then."""
     total = 0
     for day, count in index.rows("SELECT added, count(*) FROM documents GROUP BY added ORDER BY added"):
         total += count
@@ -220,12 +219,7 @@ def _growth(index: Index) -> Iterator[dict[str, Any]]:
 
 
 def _languages(index: Index) -> dict[str, int]:
-    found = dict(index.rows("SELECT language, count(*) FROM documents GROUP BY language ORDER BY language"))
-    if found.pop("", 0):  # an older version did not note it
-        for (text,) in index.rows(f"SELECT substr(text, 1, {_BEGINNING}) FROM documents WHERE language = ''"):
-            language = language_of(text)
-            found[language] = found.get(language, 0) + 1
-    return found
+    return dict(index.rows("SELECT language, count(*) FROM documents GROUP BY language ORDER BY language"))
 
 
 def _counted(index: Index, sql: str) -> dict[str, Any]:
@@ -246,7 +240,7 @@ def _same(index: Index) -> dict[str, Any]:
 
 
 def _nearly(index: Index) -> dict[str, Any]:
-    """Passages that nearly repeat an earlier one, and are not the same; those of an older version have no sketch."""
+    """Passages that nearly repeat an earlier one, and are not the same."""
     pairs = sketches.alike(index)
     numbers = sorted({number for pair in pairs for number in pair})
     known = {
@@ -295,7 +289,6 @@ class CorpusKnowledge:
         self.name, self._folder, self._settings = name, folder, settings
         self._file = _identity(folder / "index.db")
         self._index = Index(folder / "index.db")
-        schema.tell(self._index)
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None

@@ -317,7 +317,6 @@ class _Forgetting:
         left = [("forgot_elsewhere", "")]
         if not isinstance(self._store, SqliteConversations):
             left.append(("forgot_server", ""))
-        left += [("forgot_broken", str(file)) for file in sorted(self._wb.path.glob("*.broken-*"))]
         spelled = [spelling for word in self._words for spelling in _spellings(word)]
         for file in own_files(self._wb.path):
             if file.stat().st_size <= _READ_AT_MOST:

@@ -22,12 +22,12 @@ from workbench.knowledge.indexes import vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
 from workbench.models import rerank
-from workbench.records.lease import locked, stale, taken
+from workbench.records.lease import locked, stale
 from workbench.records.sqlite import named
 from workbench.records.store import TABLES
 
-_HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|fresh|replaced|removed)-.*|ready|holder\.json|lock)")
-_FILE = re.compile(r"\.(?:salvage-.*|.+\.[0-9a-f]{8})|ranks\.bin")  # the last one of a tool that is no more
+_HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)")
+_FILE = re.compile(r"\..+\.[0-9a-f]{8}")
 _UNUSED = {
     "vectors": ("length(vector)", "key NOT IN (SELECT vector FROM passages)"),
     "found_names": (
@@ -296,17 +296,10 @@ def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
     leases = {file: held(file) for file in stale(path / "leases")}
     if delete:
         stale(path / "leases", remove=True)
-    half = {}
-    for found in sorted([*path.glob(".repair-*"), *path.glob(".salvage-*")]):
-        with taken(found, shared=not delete) as mine:
-            if mine:
-                half[found] = held(found)
-            if mine and delete:
-                remove(found)
-    half |= half_done(library, delete=delete)
+    half = half_done(library, delete=delete)
     return [
         Freed(kind=kind, count=len(files), bytes=sum(files.values()), detail=", ".join(_sized(path, files)))
-        for kind, files in (("leases of dead processes", leases), ("half of a repair, a rebuild or a removal", half))
+        for kind, files in (("leases of dead processes", leases), ("half of a rebuild or a removal", half))
         if files
     ]
 
@@ -325,13 +318,13 @@ def _index(library: Library, name: str, yes: bool) -> Freed:
 
 
 def kept(path: Path, library: Library) -> Iterator[Freed]:
-    """What repairs have kept of damaged files: told, and never deleted, for it may be all that there is.
+    """Yield what rebuilds have kept of damaged bases, which is never deleted: it may be all that there is.
 
     And that a forgetting was not ended.
     """
-    for file in sorted([*path.glob("*.db.broken-*"), *library.root.glob(".*.broken-*")]):
+    for file in sorted(library.root.glob(".*.broken-*")):
         detail = f"{file}, {held(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
-        yield Freed(kind="damaged, kept by a repair", count=0, bytes=0, detail=detail)
+        yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
     for file in sorted(path.glob(".forgetting-*.json")):
         detail = f"{file.name}: forget the same again, and it goes on from where it was"
         yield Freed(kind="forgetting, not ended", count=0, bytes=0, detail=detail)

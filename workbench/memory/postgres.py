@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
 from workbench.memory.remembered import Execute
-from workbench.memory.store import SqlConversations, migrate
+from workbench.memory.store import SqlConversations, create_tables
 
 if TYPE_CHECKING:
     import psycopg
 
 
-_MIGRATING = 0x776F726B  # any number, as long as every workbench takes the same lock
+_CREATING = 0x776F726B  # any number, as long as every workbench takes the same lock
 
 
 class PostgresConversations(SqlConversations):
@@ -40,8 +40,8 @@ class PostgresConversations(SqlConversations):
         self._lock = threading.RLock()
         self._connection = self._connect()
         with self._transaction() as execute:
-            execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
-            migrate(execute, serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", bytes="BYTEA", now=self._time())
+            execute(f"SELECT pg_advisory_xact_lock({_CREATING})")
+            create_tables(execute, serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", bytes="BYTEA")
 
     def _connect(self) -> psycopg.Connection[dict[str, Any]]:
         try:

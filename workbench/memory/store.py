@@ -25,73 +25,65 @@ from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean
 
-LEDGER = "CREATE TABLE IF NOT EXISTS conversation_migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at TEXT)"
-
-MIGRATIONS: tuple[tuple[int, str, tuple[str, ...]], ...] = (
-    (
-        1,
-        "conversations, messages and feedback",
-        (
-            """CREATE TABLE conversations (
-                id TEXT PRIMARY KEY,
-                user_id TEXT NOT NULL,
-                session_id TEXT NOT NULL,
-                created_at TEXT NOT NULL,
-                updated_at TEXT NOT NULL,
-                UNIQUE (user_id, session_id)
-            )""",
-            """CREATE TABLE messages (
-                position {serial},
-                id TEXT NOT NULL UNIQUE,
-                conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-                role TEXT NOT NULL,
-                content TEXT NOT NULL,
-                created_at TEXT NOT NULL,
-                citations TEXT NOT NULL,
-                debug TEXT,
-                partial BOOLEAN NOT NULL
-            )""",
-            "CREATE INDEX messages_in_order ON messages (conversation_id, position)",
-            """CREATE TABLE feedback (
-                id TEXT PRIMARY KEY,
-                message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
-                query TEXT NOT NULL,
-                is_positive BOOLEAN NOT NULL,
-                thread_id TEXT NOT NULL,
-                agent_type TEXT NOT NULL,
-                created_at TEXT NOT NULL,
-                metadata TEXT NOT NULL
-            )""",
-            "CREATE INDEX feedback_by_message ON feedback (message_id)",
-        ),
-    ),
-    (2, "summaries, episodes and memories", TABLES),
+VERSION = 3
+"""Of the tables."""
+_TABLES = (
+    f"INSERT INTO conversation_version VALUES ({VERSION})",
+    """CREATE TABLE conversations (
+        id TEXT PRIMARY KEY,
+        user_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        UNIQUE (user_id, session_id)
+    )""",
+    """CREATE TABLE messages (
+        position {serial},
+        id TEXT NOT NULL UNIQUE,
+        conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+        role TEXT NOT NULL,
+        content TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        citations TEXT NOT NULL,
+        debug TEXT,
+        partial BOOLEAN NOT NULL
+    )""",
+    "CREATE INDEX messages_in_order ON messages (conversation_id, position)",
+    """CREATE TABLE feedback (
+        id TEXT PRIMARY KEY,
+        message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        query TEXT NOT NULL,
+        is_positive BOOLEAN NOT NULL,
+        thread_id TEXT NOT NULL,
+        agent_type TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        metadata TEXT NOT NULL
+    )""",
+    "CREATE INDEX feedback_by_message ON feedback (message_id)",
+    *TABLES,
 )
 
 
-def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, bytes: str, now: str) -> None:
-    """Bring the tables up to date, inside a transaction that the caller holds.
+def create_tables(execute: Callable[..., Sequence[Any]], *, serial: str, bytes: str) -> None:
+    """Make the tables where they are missing, inside a transaction that the caller holds.
 
     Args:
-        execute: runs one statement with its parameters and gives the rows.
+        execute: runs one statement with its parameters and returns the rows.
         serial: the database's words for a column that counts by itself.
         bytes: its word for bytes.
-        now: when this happens, UTC, ISO 8601.
 
     Raises:
-        WorkspaceError: a newer workbench wrote these tables.
+        WorkspaceError: another version of workbench wrote these tables.
     """
-    execute(LEDGER)
-    done = execute("SELECT MAX(number) AS number FROM conversation_migrations")[0]["number"] or 0
-    newest = MIGRATIONS[-1][0]
-    if done > newest:
+    execute("CREATE TABLE IF NOT EXISTS conversation_version (version INTEGER PRIMARY KEY)")
+    versions = [row["version"] for row in execute("SELECT version FROM conversation_version")]
+    if versions not in ([], [VERSION]):
         raise WorkspaceError(
-            f"The conversation tables are at version {done}; this workbench knows them up to {newest}. Upgrade it."
+            f"Another version of workbench wrote the conversation tables (version {versions[-1]}, here {VERSION}). "
+            "Open another workspace, or another database."
         )
-    for number, name, statements in MIGRATIONS[done:]:
-        for statement in statements:
-            execute(statement.replace("{serial}", serial).replace("{bytes}", bytes))
-        execute("INSERT INTO conversation_migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, name, now))
+    for statement in () if versions else _TABLES:
+        execute(statement.replace("{serial}", serial).replace("{bytes}", bytes))
 
 
 ROLES = ("user", "assistant")
@@ -369,7 +361,7 @@ class SqliteConversations(SqlConversations):
             self._connection.execute("PRAGMA foreign_keys = ON")
             begin_with_log(self._connection)
         with self._transaction() as execute:
-            migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", bytes="BLOB", now=self._time())
+            create_tables(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", bytes="BLOB")
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:

@@ -15,9 +15,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from workbench.errors import WorkspaceBusy, WorkspaceError
-from workbench.records.sqlite import PATIENCE_S, REPAIR, begin_with_log, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 
-_MEND = f"{REPAIR} Runs that are done can still be shown."
+MEND = "Put back a copy that `workbench backup` made, or move the file away: runs go on from what they have stored."
 _PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
 _LOOK_S = 0.01
 Found = TypeVar("Found")
@@ -113,7 +113,7 @@ def _whole(found: Any) -> Any:
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     try:
-        with named(path, WorkspaceError, _MEND):
+        with named(path, WorkspaceError, MEND):
             yield
     except (
         ValueError,
@@ -122,4 +122,4 @@ def _named(path: Path) -> Iterator[None]:
         AttributeError,
         NotImplementedError,
     ) as error:  # what is packed is not what was written
-        raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {_MEND}") from error
+        raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {MEND}") from error

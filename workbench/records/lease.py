@@ -66,7 +66,6 @@ def going_on(clock: Any, moments: Iterable[datetime]) -> Any:
     return Ahead(clock, late) if late > timedelta(0) else clock
 
 
-_REPAIR = "repair-"
 _PATIENCE_S = 5.0
 """Whoever asks whether a lock is held, or removes what a dead process left, holds it for a moment too."""
 
@@ -76,7 +75,6 @@ class Lease:
 
     Args:
         folder: of the leases.
-        repair: the holder mends the files: nobody opens the workspace meanwhile.
 
     Attributes:
         owner: the name under which runs are held.
@@ -85,8 +83,8 @@ class Lease:
         WorkspaceError: the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, *, repair: bool = False):
-        self.folder, self.owner = folder, _REPAIR * repair + uuid.uuid4().hex[:12]
+    def __init__(self, folder: Path):
+        self.folder, self.owner = folder, uuid.uuid4().hex[:12]
         self._lock = FileLock(folder / f"{self.owner}.lock")
         with named(folder):
             self._take()
@@ -113,11 +111,6 @@ class Lease:
         if owner == self.owner:
             return True
         return locked(self.folder / f"{owner}.lock")
-
-    def others(self, *, repairing: bool = False) -> list[str]:
-        """The owners of the other leases that are alive; with ``repairing`` only of those who mend the files."""
-        found = sorted(self.folder.glob(f"{_REPAIR * repairing}*.lock"))
-        return [path.stem for path in found if path.stem != self.owner and self.alive(path.stem)]
 
     def holder(self, owner: str) -> str:
         """The holder in words, for a message.

@@ -1,18 +1,15 @@
-"""SQLite files: opened, upgraded, their errors in words, and what can be read of a damaged one, row by row."""
+"""SQLite files: opened, their tables made, their errors in words, and what is wrong with a damaged one."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import shutil
 import sqlite3
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, WorkspaceFull
 
@@ -21,7 +18,7 @@ READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
-REPAIR = "Run `workbench doctor --repair`: it saves what can be read, and keeps the file."
+REPAIR = "Put back a copy that `workbench backup` made, or save what can be read with SQLite's own `.recover`."
 _FREE = "Free some space and try again; what was stored before is kept."
 _ELSEWHERE = "Make the folder writable, or name another place for the workspace."
 PATIENCE_S = 30.0
@@ -109,22 +106,20 @@ def begin_with_log(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA secure_delete = ON")
 
 
-def upgrade(connection: sqlite3.Connection, migrations: Sequence[str], read: str, write: str) -> None:
-    """Bring the tables up to date in one transaction, of which one process at a time does the work.
+def create_tables(connection: sqlite3.Connection, script: str, version: int) -> None:
+    """Make the tables of a new file in one transaction, of which one process at a time does the work.
 
     Args:
         connection: in autocommit, or with nothing begun.
-        migrations: scripts, the first makes version 1.
-        read: a query that gives the version that the file has.
-        write: a statement that notes a version, which stands as ``{}``.
+        script: the statements.
+        version: of the tables; ``PRAGMA user_version`` is 0 before they are there.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        (version,) = connection.execute(read).fetchone()
-        for number, script in enumerate(migrations[version:], version + 1):
+        if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
             for statement in statements(script):
                 connection.execute(statement)
-            connection.execute(write.format(number))
+            connection.execute(f"PRAGMA user_version = {version}")
     except BaseException:
         connection.rollback()
         raise
@@ -145,14 +140,6 @@ def statements(script: str) -> Iterator[str]:
             begun = ""
 
 
-_HEAD, _INTERIOR = 4096, 5
-"""Bytes of a page; the kind of a page that points to others."""
-_MISSES = 100_000
-"""How far to look on behind the last row that was read, where the file does not say how many there are."""
-_FURTHEST = 1_000_000
-"""How far to look on where it does: a damaged file may say 2**62."""
-
-
 def faults(path: Path) -> list[str]:
     """What SQLite finds wrong with a file; nothing when it is whole. A file without a byte is not whole.
 
@@ -170,105 +157,3 @@ def faults(path: Path) -> list[str]:
         if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
             return [str(error.__cause__)]
         raise
-
-
-@contextmanager
-def readable(path: Path, fresh: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of the file that opens, if need be with the first pages of a fresh file of the same tables.
-
-    They say where each table begins, and that is the same in every file that was made by the same steps; so a file
-    where they are lost can be read as long as its others are there. The copy lies beside the fresh file.
-    """
-    with tempfile.TemporaryDirectory(dir=fresh.parent) as folder:
-        copy = Path(folder) / path.name
-        for suffix in ("", "-wal"):
-            if Path(f"{path}{suffix}").exists():
-                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-        if not tables(fresh) <= tables(copy):
-            _replace_schema(copy, fresh)
-        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-            yield connection
-
-
-def tables(path: Path) -> set[str]:
-    """The tables that the file says it has; none when it says nothing."""
-    try:
-        with closing(sqlite3.connect(path)) as connection:
-            return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    except sqlite3.DatabaseError:  # that it cannot even say this is the answer
-        return set()
-
-
-def _replace_schema(copy: Path, fresh: Path) -> None:
-    """Overwrite the pages of ``copy`` that name the tables with those of ``fresh``; the page count is corrected.
-
-    They are the first page and, where the names do not fit it, the leaves below it.
-    """
-    whole = fresh.read_bytes()
-    pages = max(len(whole), copy.stat().st_size) // _HEAD  # a table that begins behind the end stops all
-    head = bytearray(whole[:_HEAD])
-    head[28:32] = pages.to_bytes(4, "big")
-    head[32:40] = bytes(8)  # no list of free pages
-    with copy.open("r+b") as file:
-        file.write(head)
-        file.truncate(pages * _HEAD)
-        for leaf in _leaves(whole[:_HEAD]):
-            file.seek((leaf - 1) * _HEAD)
-            file.write(whole[(leaf - 1) * _HEAD : leaf * _HEAD])
-
-
-def _leaves(head: bytes) -> list[int]:
-    """The pages below the first one, where it is the root of a tree of two levels (https://sqlite.org/fileformat.html)."""
-    kind, cells = head[100], int.from_bytes(head[103:105], "big")
-    if kind != _INTERIOR:
-        return []
-    places = [int.from_bytes(head[112 + 2 * n : 114 + 2 * n], "big") for n in range(cells)]
-    return [int.from_bytes(head[at : at + 4], "big") for at in (*places, 108)]
-
-
-class Rows:
-    """The rows of one table, oldest first, and how many could not be read.
-
-    Attributes:
-        lost: known after the last row.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, table: str, columns: list[str]):
-        self._connection, self.lost = connection, 0
-        self._select = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid"
-        self._newest = f"SELECT max(rowid) FROM {table}"
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """``(rowid, *columns)``."""
-        last = 0
-        while True:
-            try:
-                for row in self._connection.execute(f"{self._select} > ? ORDER BY rowid", (last,)):
-                    if row[0] > last:  # damaged pages may be out of order, and would be read again and again
-                        last = row[0]
-                        yield row
-                return
-            except sqlite3.DatabaseError:  # a damaged page: go around it, one row at a time, and count
-                found = self._next(last)
-            if found is None:
-                return
-            last = found[0]
-            yield found
-
-    def _next(self, last: int) -> tuple[Any, ...] | None:
-        try:
-            end = self._connection.execute(self._newest).fetchone()[0] or last
-        except sqlite3.DatabaseError:  # then nobody knows
-            end = last + _MISSES
-        end, missed = min(end, last + _FURTHEST), 0
-        for rowid in range(last + 1, end + 1):
-            try:
-                row = self._connection.execute(f"{self._select} = ?", (rowid,)).fetchone()
-            except sqlite3.DatabaseError:
-                missed += 1
-                continue
-            if row:
-                self.lost += missed
-                return row
-        self.lost += missed if end - last < _MISSES else 1
-        return None

@@ -23,13 +23,14 @@ import sqlite_utils
 from workbench.errors import RunError, UnknownRun, WorkspaceError
 from workbench.plans import canonical_json
 from workbench.records.foreseeing import MOST, Cost, Node, taken
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named, upgrade
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Decision, ExecutionRecord
 
 _REPORT = "CASE WHEN json_valid(result) THEN json_extract(result, '$.report.report_id') END"
-MIGRATIONS = (
-    """
+VERSION = 7
+"""Of the tables."""
+_SCHEMA = f"""
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
         options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result TEXT,
@@ -47,20 +48,16 @@ MIGRATIONS = (
     CREATE TABLE events (
         position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
     );
-    """,
-    "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
-    "CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));",
-    """
+    CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
+    CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
     CREATE TABLE costs (
         run_id TEXT, point TEXT, who TEXT NOT NULL, steps INTEGER NOT NULL, cost TEXT NOT NULL,
         PRIMARY KEY (run_id, point)
     );
     CREATE INDEX costs_by_point ON costs (point, who);
-    """,
-    "CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);",
-    f"CREATE INDEX runs_by_report ON runs ({_REPORT});",
-)
-_VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
+    CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);
+    CREATE INDEX runs_by_report ON runs ({_REPORT});
+"""
 _LINEAGE = """
 WITH made AS (
     SELECT run_id, json_extract(options, '$.tape.sources[0]') AS source FROM runs
@@ -127,26 +124,28 @@ def runs_are_gone(folder: Path) -> bool:
     return not _size(runs) and _size(checkpoints) > 0
 
 
-def refuse_newer(path: Path) -> None:
-    """Refuse a file of runs that a newer workbench wrote, before anything in it is changed.
+def require_version(path: Path) -> None:
+    """Refuse a file of runs that another version of workbench wrote, before anything in it is changed.
 
     Raises:
-        WorkspaceError: it is newer.
+        WorkspaceError: it has other tables.
     """
     if not _size(path):
         return
     with (
-        suppress(sqlite3.Error),
+        suppress(sqlite3.Error),  # what is wrong otherwise is raised on opening
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
     ):
-        _refuse_newer(path, connection.execute(_VERSION).fetchone()[0])  # what is wrong otherwise is told on opening
+        _require_version(path, connection)
 
 
-def _refuse_newer(path: Path | str, version: int) -> None:
-    if version > len(MIGRATIONS):
+def _require_version(path: Path | str, connection: sqlite3.Connection) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (made,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
+    if version != VERSION and (version or made):
         raise WorkspaceError(
-            f"{path} was written by a newer workbench (run schema {version}; known here: {len(MIGRATIONS)}). "
-            "Upgrade workbench, or open another workspace."
+            f"{path} was written by another version of workbench (tables {version}, here {VERSION}). Open another "
+            "workspace with --workspace DIR, and build its knowledge bases with `workbench kb add NAME PATH`."
         )
 
 
@@ -164,18 +163,11 @@ class RunStore:
             self._db = sqlite_utils.Database(connection)
             try:
                 begin_with_log(connection)
-                self._migrate()
+                _require_version(path, connection)
+                create_tables(connection, _SCHEMA, VERSION)
             except BaseException:
                 connection.close()
                 raise
-
-    def _migrate(self) -> None:
-        connection, newest = self._db.conn, len(MIGRATIONS)
-        connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
-        (version,) = connection.execute(_VERSION).fetchone()
-        _refuse_newer(self._path, version)
-        if version < newest:
-            upgrade(connection, MIGRATIONS, _VERSION, "INSERT INTO run_migrations VALUES ({})")
 
     def close(self) -> None:
         """Close the connection."""

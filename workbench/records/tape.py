@@ -269,13 +269,6 @@ class Tape:
                 self._calls = {effect.key: effect for effect in [*kept, *self._fresh] if effect.kind == "model"}
             return list(self._calls.values())
 
-    def older(self, name: str) -> Any:
-        """What a model said on a tape from before there were roles; None on any other."""
-        if self.mode == "live" or any((e.kind, e.name) == ("begin", "prompts") for e in self.known.values()):
-            return None
-        found = next((e for e in self.known.values() if (e.kind, e.name) == ("model", name)), None)
-        return None if found is None else found.value
-
     def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """The effect's value: from the tape, or computed and recorded."""
         found = self.find(kind, name, version, given)
@@ -369,7 +362,7 @@ def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
     """
     begun = {effect.name for effect in effects if effect.kind == "begin"}
     if not begun:
-        raise RunError(f"Run {run_id} has no tape: it was made before there were tapes, or the tape was pruned.")
+        raise RunError(f"Run {run_id} has no tape: it was pruned.")
     if FULL in begun:
         raise RunError(
             f"The tape of run {run_id} is not whole: it grew over WORKBENCH_TAPE_MB. Raise it and ask again."
@@ -451,7 +444,7 @@ def answered(
     Args:
         plan: the steps.
         known: what is on the tapes.
-        records: of runs from before there were tapes: a step with one counts as answered.
+        records: how steps ended that called no tool: skipped, or refused.
         kb: the knowledge base of steps that name none.
         versions: the fingerprints of knowledge bases as they are now; of others, what they were.
     """

@@ -25,7 +25,6 @@ NODES = {
     "checker": "generate",
 }
 """Role -> the node in which it is asked."""
-_OLDER = {"answer": "writer", "rewrite": "rewriter", "llm": "planner"}
 _COLUMNS = (
     *("n", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
     *("edited", "said"),
@@ -149,7 +148,7 @@ def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
 def _call(n: int, effect: Effect) -> Call:
     told: Mapping[str, Any] = effect.value if isinstance(effect.value, Mapping) else {}
     asked: Mapping[str, Any] = effect.given if isinstance(effect.given, Mapping) else {}
-    usage, role = told.get("usage") or {}, _OLDER.get(effect.name, effect.name)
+    usage, role = told.get("usage") or {}, effect.name
     return Call(
         n=n,
         key=effect.key,

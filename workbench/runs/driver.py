@@ -25,8 +25,8 @@ from workbench.errors import (
 from workbench.graphs.reviewers import Reviewer, written
 from workbench.memory.store import SqlConversations
 from workbench.ports import Context
+from workbench.records.checkpoints import MEND
 from workbench.records.lease import going_on
-from workbench.records.sqlite import REPAIR
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, packed
 from workbench.runs.playback import reviewer_of_run
@@ -299,7 +299,7 @@ def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
         return None
     request = getattr(snapshot.interrupts[0], "value", None)
     if not isinstance(request, dict) or "review_id" not in request:
-        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {REPAIR}")
+        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {MEND}")
     return request
 
 

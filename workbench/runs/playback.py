@@ -37,7 +37,6 @@ from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
 from workbench.settings import ROLES, Settings
-from workbench.settings import RULES as RULES_ONLY
 from workbench.text import language_of
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
@@ -385,21 +384,8 @@ def _prompts_of(context: Context, message: str) -> dict[str, Any]:
     return {prompt.name: prompt.dump() for prompt in of}
 
 
-_ALWAYS_ASKED = ("rewriter", "writer")
-"""The roles that the chat model had before there were roles."""
-
-
-def _of_before_roles(recorded: Mapping[str, Any]) -> dict[str, str]:
-    """The roles that a model had in a run from before each had a setting of its own."""
-    if not recorded or "writer_model" in recorded:
-        return {}
-    asked = (*_ALWAYS_ASKED, *(["planner"] if recorded.get("planner") == "llm" else []))
-    return {f"{role}_model": RULES_ONLY for role in ROLES if role not in asked}
-
-
 def _settings(here: Settings, recorded: Mapping[str, Any], edited: Mapping[str, Any]) -> Settings:
     known = type(here).model_fields
-    recorded = {**recorded, **_of_before_roles(recorded)}
     return here.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in known})
 
 
@@ -424,8 +410,8 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
 
 
 def planned_by(effects: Iterable[Effect]) -> str:
-    """The name of the planner whose plan is on the tape; behind a model that planned stand the rules."""
-    return next((e.name for e in effects if e.kind == "plan" or (e.kind, e.name) == ("model", "llm")), RULES)
+    """Return the name of the planner whose plan is on the tape; behind a model that planned stand the rules."""
+    return next((effect.name for effect in effects if effect.kind == "plan"), RULES)
 
 
 def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any], today: bool) -> dict[str, Tool]:

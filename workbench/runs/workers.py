@@ -318,7 +318,10 @@ class Work:
             if request is None and driver.runs.get(run_id) != row:  # somebody answered in this very moment
                 return self.answer(run_id, given)
             if request is None:
-                raise NotPaused(f"Run {run_id} waits, but its checkpoint is lost. Run `workbench doctor --repair`.")
+                raise NotPaused(
+                    f"Run {run_id} waits, but its checkpoint is lost. `workbench resume {run_id}` goes on from what it "
+                    "has stored, and asks again."
+                )
             wanted = Given(written(given), request["review_id"])
             self._take(driver, row)
             self._start(driver, Live(run_id), wanted)
@@ -345,7 +348,7 @@ class Work:
             if row["status"] != "done":
                 driver.runs.let_go(run_id, "done")
             return
-        if status == "paused":
+        if status == "paused" and self.pending(run_id) is not None:
             raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")

@@ -83,7 +83,7 @@ class Calls(Panel):
         call, run = self._calls.get(key), self._run
         if call is None or run is None:
             return
-        name = call["prompt"].split(" ")[0]  # "" on a tape of before there were roles
+        name = call["prompt"].split(" ")[0]
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
         self._call, self._prompt = call, run.prompts[name] if known else None
         self._head.show(edited(call, self.labels))

@@ -167,7 +167,6 @@ class Addition:
         extractor: Extractor | None = None,
     ):
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
-        schema.tell(index)
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
         self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)

@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -28,7 +28,7 @@ from workbench.knowledge.adding.growing import COLUMNS, of_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
 from workbench.models.embeddings import text_model
-from workbench.records.sqlite import Rows, faults, named, readable
+from workbench.records.sqlite import faults, named
 from workbench.settings import Settings
 
 SOURCES = "sources.json"
@@ -44,13 +44,11 @@ class RebuildReport(AddReport):
         stored: documents whose files are gone; they came from the old index.
         missing: paths that were given once and are not there.
         kept: where the damaged base lies; empty when the old one was whole.
-        lost: documents that could not be read, and whose files are not there either.
     """
 
     stored: int = 0
     missing: list[str] = field(default_factory=list)
     kept: str = ""
-    lost: int = 0
 
 
 @dataclass
@@ -59,35 +57,25 @@ class _Old:
 
     Attributes:
         connection: None where nothing is.
-        lost: documents that could not be read; known after the last one.
     """
 
     connection: sqlite3.Connection | None = None
     model: str = ""
     generation: int = 0
-    lost: int = 0
     extractor: str = ""
 
     def documents(self) -> Iterator[corpus.Document]:
-        """Those that can be read, one by one."""
-        if self.connection is None:
-            return
-        rows = Rows(self.connection, "documents", list(COLUMNS))
-        for row in rows:
-            try:
-                document = of_row(row[1:])
-            except (ValueError, TypeError):
-                self.lost += 1
-            else:
-                yield document
-        self.lost += rows.lost
+        """Yield each document."""
+        if self.connection is not None:
+            rows = self.connection.execute(f"SELECT {', '.join(COLUMNS)} FROM documents ORDER BY rowid")
+            yield from map(of_row, rows)
 
     def hand_on(self, index: Index) -> None:
         """Give the new index what a model said of the texts of this one: nobody pays for that twice."""
         if self.connection is None or not self.extractor:
             return
         with index.transaction() as connection:
-            rows = (row[1:] for row in Rows(self.connection, "said", ["key", "digest", "value"]))
+            rows = self.connection.execute("SELECT key, digest, value FROM said")
             connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", rows)
         index.set_meta("extractor", self.extractor)
 
@@ -107,7 +95,7 @@ def remembered(folder: Path) -> list[str]:
     """Every path that was ever given; none where nobody noted it or the note cannot be read."""
     try:
         return [str(path) for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]]
-    except (OSError, ValueError, KeyError, TypeError):  # a base of an older version has no note
+    except (OSError, ValueError, KeyError, TypeError):
         return []
 
 
@@ -129,7 +117,6 @@ def rebuild(
                 vocabulary.keep(made, folder / vocabulary.FILE)
             did = _make(made, settings, tell, paths, old, report, extractor)
             report.added, report.problems, report.model = did.added, did.problems, did.model
-            report.lost = 0 if not report.missing and paths else old.lost
         if paths:
             remember(made, paths)
         report.kept = _swap(folder, made, whole)
@@ -224,26 +211,13 @@ def settle(folder: Path) -> None:
 
 @contextmanager
 def _old(path: Path, whole: bool, settings: Settings) -> Iterator[_Old]:
-    """The old index, open for reading: itself when it is whole, else a copy that opens."""
-    if not path.exists() or not path.stat().st_size:
+    """Yield the old index, open for reading where it is whole; a damaged one says nothing, and is kept."""
+    if not whole:
         yield _Old()
         return
-    with ExitStack() as stack:
-        with named(path):
-            connection = stack.enter_context(closing(sqlite3.connect(path)) if whole else _opened(path))
-        meta = {row[1]: row[2] for row in Rows(connection, "meta", ["key", "value"])}
+    with closing(sqlite3.connect(path)) as connection:
+        meta = dict(connection.execute("SELECT key, value FROM meta"))
         model = meta.get("embedding_model", "")
         if model and text_model(settings, model).name != model:  # the settings name another one, which is meant
             model = ""
-        noted = meta.get("generation", "0")
-        yield _Old(connection, model, int(noted) if noted.isdigit() else 0, extractor=meta.get("extractor", ""))
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    prefix = f".{path.parent.name}.fresh-"
-    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=prefix) as temporary:
-        fresh = Path(temporary) / "index.db"
-        Index(fresh, create=True).close()
-        with readable(path, fresh) as connection:
-            yield connection
+        yield _Old(connection, model, int(meta.get("generation", 0)), meta.get("extractor", ""))

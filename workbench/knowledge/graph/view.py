@@ -193,7 +193,7 @@ class View:
         return self._part("fingerprint", self._digest)
 
     def _digest(self) -> str:
-        """As the last ``add`` has kept it; made where an older version wrote the index."""
+        """As the last ``add`` has kept it; made where a process was killed before it could."""
         generation, _, kept = self._index.meta("fingerprint").partition(" ")
         return kept if generation == str(self.generation) else fingerprint(self._index)
 

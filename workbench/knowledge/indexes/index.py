@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named, upgrade
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 
-MIGRATIONS = (
-    """
+VERSION = 8
+"""Of the tables: a file of another version is built again."""
+TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
     INSERT INTO meta VALUES ('generation', '0');
     CREATE TABLE documents (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL,
         licence TEXT NOT NULL, type TEXT NOT NULL, fields TEXT NOT NULL, aliases TEXT NOT NULL, names TEXT NOT NULL,
-        source TEXT NOT NULL, year INTEGER
+        source TEXT NOT NULL, year INTEGER, added TEXT NOT NULL DEFAULT '', language TEXT NOT NULL DEFAULT ''
     );
     CREATE INDEX documents_by_source ON documents (source);
+    CREATE INDEX documents_by_day ON documents (added, language);
     CREATE TABLE passages (
         number INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, position INTEGER NOT NULL,
         text TEXT NOT NULL, digest TEXT NOT NULL, vector TEXT NOT NULL
@@ -40,9 +42,12 @@ MIGRATIONS = (
     CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE found_names (key TEXT PRIMARY KEY, names TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE field_values (
-        relation TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, PRIMARY KEY (relation, key, doc_id)
+    -- what typed fields hold, whatever they are called
+    CREATE TABLE facts (
+        field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
+        PRIMARY KEY (field, key, doc_id)
     ) WITHOUT ROWID;
+    CREATE INDEX facts_by_document ON facts (doc_id, field);
     CREATE TABLE entities (
         entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT
     ) WITHOUT ROWID;
@@ -50,6 +55,12 @@ MIGRATIONS = (
         key TEXT NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, rank INTEGER NOT NULL, lead INTEGER NOT NULL,
         entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
     ) WITHOUT ROWID;
+    CREATE TABLE titles (
+        key TEXT NOT NULL, doc_id TEXT NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (key, doc_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX titles_by_document ON titles (doc_id);
+    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
+    CREATE INDEX phrases_by_passage ON phrases (number);
     CREATE TABLE relations (
         relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
         sentence TEXT NOT NULL, chunk_id TEXT NOT NULL
@@ -59,48 +70,19 @@ MIGRATIONS = (
     CREATE TABLE mentions (
         entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)
     ) WITHOUT ROWID;
+    CREATE INDEX mentions_by_passage ON mentions (chunk_id);
     CREATE TABLE communities (
         community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,
         doc_ids TEXT NOT NULL
     ) WITHOUT ROWID;
-    """,
-    """
-    CREATE TABLE titles (
-        key TEXT NOT NULL, doc_id TEXT NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (key, doc_id)
-    ) WITHOUT ROWID;
-    CREATE INDEX titles_by_document ON titles (doc_id);
-    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
-    CREATE INDEX phrases_by_passage ON phrases (number);
-    """,
-    # what Chroma has yet to follow; when a document came; which passages are nearly the same; who is in which community
-    """
-    ALTER TABLE documents ADD COLUMN added TEXT NOT NULL DEFAULT '';
-    ALTER TABLE documents ADD COLUMN language TEXT NOT NULL DEFAULT '';
-    CREATE TABLE unfollowed (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
-    CREATE TABLE sketches (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL);
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
-    CREATE INDEX mentions_by_passage ON mentions (chunk_id);
-    """,
-    """
-    INSERT OR IGNORE INTO homes SELECT value, community_id FROM communities, json_each(members);
-    """,
-    """
-    CREATE INDEX documents_by_day ON documents (added, language);
-    """,
-    # what typed fields hold, whatever they are called: told anew from the documents' own metadata
-    """
-    DROP TABLE field_values;
-    CREATE TABLE facts (
-        field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
-        PRIMARY KEY (field, key, doc_id)
-    ) WITHOUT ROWID;
-    CREATE INDEX facts_by_document ON facts (doc_id, field);
-    """,
-    # what a model said of a passage, or (without a digest) of a community, by what it was asked
-    """
+    -- what the vector store has yet to follow
+    CREATE TABLE unfollowed (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
+    -- which passages are nearly the same
+    CREATE TABLE sketches (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL);
+    -- what a model answered about a passage, or (without a digest) about a community, by what it was asked
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
-    """,
-)
+"""
 
 
 _LOG_PAGES = 16_384
@@ -119,7 +101,7 @@ class Index:
         self._closed = False
         try:
             with self.named():
-                self._migrate(create)
+                self._begin(create)
         except BaseException:
             self.close()
             raise
@@ -209,22 +191,19 @@ class Index:
             self._open.clear()
         self._local = threading.local()
 
-    def _migrate(self, create: bool) -> None:
-        connection = self.connection()
+    def _begin(self, create: bool) -> None:
+        connection, rebuild = self.connection(), f"`workbench kb rebuild {self.path.parent.name}`"
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > len(MIGRATIONS):
-            raise KnowledgeError(
-                f"{self.path} was written by a newer version (schema {version}, known {len(MIGRATIONS)}). "
-                "Upgrade workbench."
-            )
         if version == 0 and not create:
+            raise KnowledgeError(f"{self.path} is no finished index. Run the `workbench kb add` again, or {rebuild}.")
+        if version not in (0, VERSION):
             raise KnowledgeError(
-                f"{self.path} is no finished index. Run the `workbench kb add` again, or "
-                f"`workbench kb rebuild {self.path.parent.name}`."
+                f"{self.path} was written by another version of workbench (tables {version}, here {VERSION}). "
+                f"Run {rebuild}."
             )
-        if version < len(MIGRATIONS):
+        if version == 0:
             begin_with_log(connection)
-            upgrade(connection, MIGRATIONS, "PRAGMA user_version", "PRAGMA user_version = {}")
+            create_tables(connection, TABLES, VERSION)
 
 
 def fingerprint(index: Index) -> str:

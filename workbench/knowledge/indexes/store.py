@@ -104,7 +104,7 @@ class Damaged(KnowledgeError):
         why = " ".join(str(error).split())[:300]
         super().__init__(
             f"The vectors in {place.folder} cannot be used: {why}. The index itself is whole and keeps every vector: "
-            "free some space if the disk is full, and run `workbench doctor --repair`."
+            f"free some space if the disk is full, and run `workbench kb rebuild {place.folder.parent.name}`."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -68,17 +67,6 @@ def insert(connection: Any, doc_id: str, fields: Mapping[str, Any]) -> None:
     connection.executemany(
         "INSERT INTO facts (field, key, value, number, day, doc_id) VALUES (?, ?, ?, ?, ?, ?)", rows.values()
     )
-
-
-def tell(index: Index) -> None:
-    """Keep the facts of documents that were indexed before there were facts; a kill in the middle is made good."""
-    if index.meta("facts") == "told":
-        return
-    with index.transaction() as connection:
-        connection.execute("DELETE FROM facts")
-        for doc_id, fields in index.rows("SELECT doc_id, fields FROM documents"):
-            insert(connection, doc_id, json.loads(fields))
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('facts', 'told')")
 
 
 def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:

@@ -1,0 +1,124 @@
+"""The files of a workspace: what is damaged, with what to do about it, and a copy of the whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypedDict
+
+from workbench.errors import KnowledgeError, WorkspaceError
+from workbench.knowledge.library import Library
+from workbench.records.checkpoints import MEND as MEND_CHECKPOINTS
+from workbench.records.sqlite import REPAIR, faults, named
+from workbench.records.store import runs_are_gone
+from workbench.settings import Settings
+
+_JSON = {
+    *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
+    *("said", "asked"),
+}
+_MENDS = {"workbench.db": REPAIR, "checkpoints.db": MEND_CHECKPOINTS}
+_PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
+"""Files that mean something only while a process has them open."""
+
+
+class Fault(TypedDict):
+    """One thing that is wrong, and what to do."""
+
+    what: str
+    detail: str
+    mend: str
+
+
+def examine(path: Path, settings: Settings) -> Iterator[Fault]:
+    """Yield every fault of the workspace's files."""
+    for name, mend in _MENDS.items():
+        if damage := _damage(path, name):
+            yield Fault(what=name, detail=f"{path / name} is damaged: {damage}", mend=mend)
+    library = Library(path / "knowledge", settings)
+    sources = library.root.glob("[a-z0-9]*/sources.json")
+    try:
+        for name in sorted({*library.names(), *(file.parent.name for file in sources)}):
+            if damage := _index_damage(library, name):
+                yield Fault(what=f"knowledge {name}", detail=damage, mend=f"workbench kb rebuild {name}")
+    finally:
+        library.close()
+
+
+def backup(path: Path, target: Path) -> None:
+    """Copy a workspace, databases with SQLite's backup, so that it may be at work meanwhile; the copy opens as it is.
+
+    Checkpoints come first: a run whose rows are newer than its checkpoint only does again what it knows.
+
+    Raises:
+        WorkspaceError: there is something at ``target``, or it cannot be written.
+    """
+    if target.exists():
+        raise WorkspaceError(f"{target} is there already. Name a new folder.")
+    part = target.with_name(f".{target.name}.part")
+    with named(target):
+        shutil.rmtree(part, ignore_errors=True)  # of a copy that was killed
+        for file in sorted(path.rglob("*")):
+            inside = file.relative_to(path)
+            hidden = any(name.startswith(".") for name in inside.parts)
+            if hidden or not file.is_file() or inside.parts[0] == "leases" or file.name.endswith(_PASSING):
+                continue
+            (part / inside).parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix in (".db", ".sqlite3"):
+                with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(part / inside)) as copy:
+                    source.backup(copy)
+            else:
+                shutil.copy2(file, part / inside)
+        part.rename(target)
+
+
+def _damage(path: Path, name: str) -> str:
+    if name == "workbench.db" and runs_are_gone(path):
+        return "it is empty or not there, though there are checkpoints of runs"
+    file = path / name
+    if not file.exists() or not file.stat().st_size:
+        return ""
+    return "; ".join(faults(file)) or (_torn_rows(file) if name == "workbench.db" else "")
+
+
+def _torn_rows(path: Path) -> str:
+    """Return which rows SQLite finds whole that do not hold what was written."""
+    with named(path), closing(sqlite3.connect(path)) as connection:
+        connection.text_factory = bytes
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            table = name.decode()
+            columns = [row[1].decode() for row in connection.execute(f"PRAGMA table_info({table})")]
+            for column in sorted(_JSON & {*columns}):
+                torn = sum(not _is_json(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}"))
+                if torn:
+                    return f"{torn:,} rows of {table} do not hold what was written"
+    return ""
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return value is None or json.loads(value) is not value
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def _index_damage(library: Library, name: str) -> str:
+    file = library.root / name / "index.db"
+    if not file.exists():
+        return f"{file} is not there"
+    if damage := faults(file):
+        return f"{file} is damaged: {'; '.join(damage)}"
+    try:
+        base = library.inspect(name)
+    except KnowledgeError as error:
+        return str(error)
+    chroma = file.parent / "chroma" / "chroma.sqlite3"
+    if damage := faults(chroma) if chroma.exists() else []:
+        return f"{chroma} is damaged: {'; '.join(damage)}"
+    if not base["chroma"] or not (base["chroma_at"] or chroma.exists()):
+        return f"the vectors of {name} in {base['vector_store']} are behind its index"
+    return library.damage(name)
