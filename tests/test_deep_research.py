@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 
 import pytest
@@ -67,7 +68,7 @@ def test_next_hops_lead_to_the_answer_and_the_chain_begins_at_the_first_passage(
     assert {"film", "woman", "man"} <= set(documents(output)[:5])
     assert output.stopped in ("nothing new", "rounds")
     steps = [r["metadata"]["chain"]["steps"] for r in output.results if "chain" in r["metadata"]]
-    assert steps and all(a["to"] == b["from"] for way in steps for a, b in zip(way, way[1:], strict=False))
+    assert steps and all(a["to"] == b["from"] for way in steps for a, b in itertools.pairwise(way))
     assert any("Mara Velden" in path for path in output.paths)
     assert {name for r in output.results for name in r["metadata"]["tools"]} == {tool}
 

@@ -316,7 +316,7 @@ def test_an_index_that_is_none_or_of_another_version(tmp_path, film):
     connection = sqlite3.connect(tmp_path / "kb" / "film" / "index.db")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(KnowledgeError, match="tables 99, here .*kb rebuild film"):
+    with pytest.raises(KnowledgeError, match=r"tables 99, here .*kb rebuild film"):
         library.get("film")
     assert library.rebuild("film").added and library.get("film").counts()["documents"]
 

@@ -158,7 +158,7 @@ def furnish(
 
 def keep(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Do what the scenario is named for, and tell ``done``."""
-    tell, points = _prepared(pipe, moment)
+    tell, _points = _prepared(pipe, moment)
     from workbench.session import Workbench
 
     tell({"begun": True})
