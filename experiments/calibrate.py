@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.evaluating.calibration import reliability
+from workbench.evaluating.retrieval import reliability
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools.registry import StepLog, ToolRegistry
@@ -38,7 +38,7 @@ from workbench.tools.tool import read_input
 from workbench.views.figures import reliability as diagram
 
 OTHERWISE = ("global_search", "merge", "next_hop", "second_pass")
-"""Whose questions are of another kind, of likeness; what ``merging.py`` and ``second_pass.py`` fit."""
+"""Whose questions are of another kind, of likeness; what ``merging.py`` fits, and of second passes."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
 OURS = tuple(tool for tool in MODELS if tool not in ("merge", "next_hop", "second_pass"))
 RAW = {

@@ -1,17 +1,15 @@
-"""Measure the fusion graph: strategies, weights by the kind of question, what its quality tells, what a retry brings.
+"""Measure the fusion graph: strategies, and weights by the kind of question.
 
     python experiments/fusing.py WORKSPACE DATA [--limit 150]
 
 WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``); a set that is not
-there is skipped. Every question is asked once, with as many retries as there may be; the rest is arithmetic.
+there is skipped. Every question is asked once; the rest is arithmetic.
 
 - *strategies*: R@5 of each source alone and of what each strategy makes of them, before anything is reread; and of one
   pass after it, beside each source reread alone, with the difference and its interval.
 - *weights*: chosen for each kind of question (``named``: it has a name that the base knows; ``across``: most of it is
   in another script than the texts; ``plain``), for all alike, or none. Which of the three is chosen within each of five
   folds, by four folds of the others; every question is ranked with what was chosen without it.
-- *quality*: how well it tells whether every gold document is among the first five.
-- *retries*: before and after, by threshold.
 - *time*: of one pass of the graph beside ``hybrid_search``; read the ratio.
 """
 
@@ -30,14 +28,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from merging import ranking, sets_there
-from second_pass import area
-from thresholds import given
+from merging import given, ranking, sets_there
 
 from workbench.evaluating.rankings import OneBase, asked_of, chosen, listed, order, read_rows
 from workbench.evaluating.statistics import Bootstrap
 from workbench.graphs.fusion import build_fusion
-from workbench.graphs.needs import quality_of
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
@@ -54,11 +49,10 @@ WEIGHTS = tuple(
     dict(zip(SOURCES, w, strict=True)) for w in product((1.0,), (0.3, 0.6, 1.0, 1.6), (0.25, 0.5, 1.0, 2.0))
 )
 EVEN = WEIGHTS[0] | dict.fromkeys(SOURCES, 1.0)
-FOLDS, FIRST, RETRIES = 5, 5, 3
+FOLDS, FIRST = 5, 5
 ASKS = {"session_id": "", "canvas_path": "", "operation": "explanation", "messages": []}
 SPEED = 40
 """Questions whose time is taken."""
-THRESHOLDS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Asked(NamedTuple):
@@ -67,7 +61,7 @@ class Asked(NamedTuple):
     Attributes:
         hits: source -> its ranking of passages; ``kind``: of the question.
         alone: ``graph`` or ``texts`` -> the documents of one source, reread.
-        passes: of each pass, the documents, the quality, and how many questions it asked.
+        once: the documents of one pass.
     """
 
     id: str
@@ -75,7 +69,7 @@ class Asked(NamedTuple):
     kind: str
     hits: Mapping[str, Ranking]
     alone: Mapping[str, list[str]]
-    passes: list[tuple[list[str], float, int]]
+    once: list[str]
 
 
 def main() -> None:
@@ -86,7 +80,7 @@ def main() -> None:
         for name, rows, gold in all_there(wb, options.workspace, options.data, options.limit):
             asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
             asked_ms[name] = times(wb.ports(), wb.knowledge.get(name), rows[:SPEED])
-    for chapter in (strategies, weights, quality, retries):
+    for chapter in (strategies, weights):
         sys.stdout.write("\n".join([*chapter(asked), "", ""]))
     sys.stdout.write("p50 ms       hybrid_search   one pass   ratio   cascade   one source was enough\n")
     for name, (tool, once, cascade, spared) in asked_ms.items():
@@ -103,9 +97,10 @@ def all_there(wb: Workbench, workspace: Path, data: Path, limit: int) -> Iterato
 
 
 def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]], gold: str) -> Iterator[Asked]:
-    """Every question with its sources, and all passes over it."""
+    """Every question with its sources, and one pass over it."""
     base.warm()
-    graph = build_fusion().compile()
+    graph, alone_there = build_fusion().compile(), replace(context, knowledge=OneBase(base))
+    config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0}}
     for row in rows:
         asked = asked_of(dict(row))
         with base.reading():
@@ -118,13 +113,15 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
                 )
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
             }
+        asking = {**ASKS, "query": asked.question}
+        found = asyncio.run(graph.ainvoke(asking, config, context=alone_there))
         yield Asked(
             asked.id,
             frozenset(listed(dict(row), gold)),
             hybrid.kind(question, of_texts["dense"]),
             of_texts | of_graph,
             alone,
-            asyncio.run(passes(graph, asked.question, base, context)),
+            ranking(found["reranked_results"]),
         )
 
 
@@ -155,22 +152,6 @@ def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any
     return (*(1000 * float(m) for m in np.median(taken[:, :3], axis=0)), float(taken[:, 3].mean()))
 
 
-async def passes(graph: Any, query: str, base: KnowledgeBase, context: Context) -> list[Any]:
-    """Of each pass the documents, the signals, and how many questions it asked; all retries are made."""
-    config: Any = {"configurable": {"kb_prefix": base.name, "quality_threshold": 1.0, "max_retries": RETRIES}}
-    found, asks = [], 1
-    async for update in graph.astream(
-        {**ASKS, "query": query}, config, context=replace(context, knowledge=OneBase(base)), stream_mode="updates"
-    ):
-        if "rerank_results" in update:
-            results = update["rerank_results"]["reranked_results"]
-            found.append((ranking(results), quality_of(query, results, base), asks))
-        if "check_quality" in update:
-            asked = update["check_quality"]["asked"]
-            asks = sum(one["pass"] == asked[-1]["pass"] for one in asked)
-    return found
-
-
 # --- Strategies, and weights for them ---
 
 
@@ -187,7 +168,7 @@ def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     yield ""
     yield f"R@{FIRST}, reread{'':7}one pass   texts alone [difference]       graph alone [difference]"
     for name, group in asked.items():
-        once = {one.id: recall(one.passes[0][0], one.gold) for one in group}
+        once = {one.id: recall(one.once, one.gold) for one in group}
         told = ""
         for source in ("texts", "graph"):
             other = {one.id: recall(one.alone[source], one.gold) for one in group}
@@ -278,50 +259,6 @@ def recall(found: Sequence[str], gold: frozenset[str], first: int = FIRST) -> fl
     0.5
     """
     return len(gold & set(found[:first])) / len(gold)
-
-
-# --- Quality, and what a retry brings ---
-
-
-def quality(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
-    """How well the quality tells that every gold document is among the first five."""
-    yield f"{'':20}complete  AUC"
-    for name, rows in {**asked, "all": [one for group in asked.values() for one in group]}.items():
-        said = np.array([one.passes[0][1] for one in rows])
-        held = np.array([complete(one, 0) for one in rows])
-        yield f"{name:12}{len(rows):>6}{held.sum():>8}    {area(said, held)}"
-
-
-def complete(one: Asked, n: int) -> bool:
-    """Whether every gold document is among the first five after this pass."""
-    return one.gold <= set(one.passes[n][0][:FIRST])
-
-
-def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
-    """Recall before and after, by threshold."""
-    yield (
-        f"{'':12}asked  threshold  retries  R@{FIRST} before, after [difference]"
-        f"     all@{FIRST} before, after  questions asked"
-    )
-    for name, group in asked.items():
-        for threshold in THRESHOLDS:
-            stands = [(one, *standing(one, threshold)) for one in group]
-            before = {one.id: recall(one.passes[0][0], one.gold) for one in group}
-            after = {one.id: recall(one.passes[n][0], one.gold) for one, n, _ in stands}
-            whole = [[complete(one, 0), complete(one, n)] for one, n, _ in stands]
-            cost = np.mean([sum(asks for _, _, asks in one.passes[: made + 1]) for one, _, made in stands])
-            yield (
-                f"{name:12}{len(group):>5}{threshold:>11.1f}{np.mean([made for _, _, made in stands]):>9.2f}"
-                f"  {percent(before.values())} {percent(after.values())} {apart(after, before):22}"
-                f"  {percent(w for w, _ in whole)} {percent(w for _, w in whole)}{cost:>15.2f}"
-            )
-
-
-def standing(one: Asked, threshold: float) -> tuple[int, int]:
-    """Which pass stands, and how many retries were made."""
-    said = [quality for _, quality, _ in one.passes]
-    made = next((n for n in range(len(said)) if max(said[: n + 1]) >= threshold), len(said) - 1)
-    return int(np.argmax(said[: made + 1])), made
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ are of the other half. MuSiQue is not in the grid.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece, fit
-from thresholds import SETS, given
 
 from workbench.evaluating.rankings import Asked, OneBase, asked_of, chosen, listed, order, read_rows, results_of
 from workbench.graphs.merge import CHAIN, MODEL, SEARCH, signals_of
@@ -45,6 +45,16 @@ GRID: Mapping[str, Sequence[float]] = {
     "first": (0.15, 0.3, 0.45),
 }
 ALONE = ("keyword_search", SEARCH, CHAIN)
+SETS: Mapping[str, tuple[str, Mapping[str, str], str]] = {
+    "2wiki": ("2wiki", {}, "gold"),
+    "hotpot": ("hotpot", {}, "gold"),
+    "cmrc": ("cmrc", {}, "gold"),
+    "drcd": ("drcd", {}, "gold"),
+    "lihua": ("lihua", {}, "gold"),
+    "xquad_en": ("xquad", {"lang": "zh"}, "gold_en"),
+    "xquad_zh": ("xquad", {"lang": "en"}, "gold_zh"),
+}
+"""Base -> folder, which of its questions, and the field with the gold documents. MuSiQue is not among them."""
 
 
 class Question(NamedTuple):
@@ -63,6 +73,15 @@ class Question(NamedTuple):
     documents: list[str]
     gold: frozenset[str]
     alone: Mapping[str, list[str]]
+
+
+def given(what: str | None, limit: int) -> argparse.Namespace:
+    """The workspace, the folder of the question sets, and how many questions of each are asked, as they were given."""
+    parser = argparse.ArgumentParser(description=what, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--limit", type=int, default=limit, help="questions of each set, at most")
+    return parser.parse_args()
 
 
 def main() -> None:

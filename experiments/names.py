@@ -27,7 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.evaluating.bench import eval_retrieval
+from workbench.evaluating.retrieval import eval_retrieval
 from workbench.knowledge.names.linking import Matcher
 from workbench.knowledge.names.surfaces import LONGEST, units
 from workbench.session import Workbench

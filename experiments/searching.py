@@ -21,8 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from merging import in_percent, ranking, sets_there
-from thresholds import given
+from merging import given, in_percent, ranking, sets_there
 
 from workbench.evaluating.rankings import asked_of, listed, order, results_of
 from workbench.ports import Context, KnowledgeBase

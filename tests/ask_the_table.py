@@ -10,21 +10,20 @@ import sys
 from pathlib import Path
 
 from workbench import Workbench
-from workbench.evaluating.questions import read_questions, score_questions
+from workbench.evaluating.answers import ask_all
+from workbench.evaluating.rankings import read_rows
 from workbench.records.tape import canonical
 
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 def main(folder: str, every: str = "1") -> None:
-    def show(row, run) -> None:
-        document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
-        print(json.dumps([row["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
-
     with Workbench.open(folder) as wb:
         wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])
-        rows = read_questions(PROJECT / "experiments" / "film_questions.jsonl")[:: int(every)]
-        score_questions(wb, rows, kb="film", baseline=False, each=show)
+        rows = read_rows(PROJECT / "experiments" / "film_questions.jsonl", "id", "question")[:: int(every)]
+        for row, run in zip(rows, ask_all(wb, rows, kb="film"), strict=True):
+            document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
+            print(json.dumps([row["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ from typing import Any
 
 from tests import bench, bench_tape
 from tests import scale as growth
-from workbench.evaluating.bench import eval_together
+from workbench.evaluating.rankings import WITHOUT
+from workbench.evaluating.retrieval import eval_retrieval
 from workbench.session import Workbench
 
 OUT = bench.ROOT / "experiments" / "benchmarks.md"
@@ -38,7 +39,6 @@ TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "cha
 """Beside the fusion agent: the tools of one call. One that is not there is left out."""
 BASELINES = ("bm25", "dense", "rrf")
 AGENT = "fusion_agent"
-PARTS = ("plan", "reflect", "merge")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Bench:
 
     @cached_property
     def measured(self) -> dict[str, dict[str, Any]]:
-        """Set -> the tables of ``evaluating.together`` and how long indexing took."""
+        """Set -> the table of ``eval_retrieval`` and how long indexing took."""
         return {one.name: self._measure(one) for one in self.there()}
 
     def there(self) -> list[Questions]:
@@ -105,10 +105,17 @@ class Bench:
             seconds = indexed(wb, one.base, folder / one.corpus, one.only, self.work)
             tools = [tool for tool in TOOLS if tool in wb.ports().tools]
             questions = folder / "questions.jsonl"
-            tables = eval_together(
-                wb, one.base, questions, tools=tools, where=one.where, gold=one.gold, limit=self.limit
+            table = eval_retrieval(
+                wb,
+                one.base,
+                questions,
+                tools=[AGENT, *tools],
+                parts=list(WITHOUT),
+                where=one.where,
+                gold=one.gold,
+                limit=self.limit,
             )
-            return {**tables, "index": {"seconds": seconds, **wb.knowledge.get(one.base).counts()}}
+            return {"retrieval": table, "index": {"seconds": seconds, **wb.knowledge.get(one.base).counts()}}
 
     def _folder(self, one: Questions) -> Path:
         """Where a set is; one of what is shipped is made."""
@@ -183,32 +190,33 @@ def table_of(table: Mapping[str, Any]) -> str:
 
 def ablation(run: Bench) -> str:
     """What plan, reflect and merge each add: each row differs from the agent in one setting."""
-    lines = ["| set, R@1 / R@5 / all@5 | whole | " + " | ".join(f"without {part}" for part in PARTS) + " |"]
-    lines.append("|---|" + "--:|" * (1 + len(PARTS)))
+    lines = ["| set, R@1 / R@5 / all@5 | whole | " + " | ".join(f"without {part}" for part in WITHOUT) + " |"]
+    lines.append("|---|" + "--:|" * (1 + len(WITHOUT)))
     for name, found in run.measured.items():
         tools = found["retrieval"]["tools"]
-        lines.append(row(name, ranks(tools[AGENT]), *(ranks(tools[f"{AGENT} without {part}"]) for part in PARTS)))
+        lines.append(row(name, ranks(tools[AGENT]), *(ranks(tools[f"{AGENT} without {part}"]) for part in WITHOUT)))
     return "\n".join(lines)
 
 
 def reflection(run: Bench) -> str:
-    """Recall and cost by iteration."""
-    lines = ["| set | passes at most | R@5 | all@5 | steps | p50 ms | went on | better / worse |", "|---|" + "--:|" * 7]
+    """Recall and cost with reflection and without, and how well its quality tells incomplete evidence."""
+    lines = ["| set | | R@5 | all@5 | steps | passes | p50 ms | incomplete | AUC |", "|---|---|" + "--:|" * 7]
     for name, found in run.measured.items():
-        for line in found["reflection"]["rounds"]:
-            moved = f"{line['gained']} / {line['lost']}" if "gained" in line else ""
+        for tool in (f"{AGENT} without reflect", AGENT):
+            line = found["retrieval"]["tools"][tool]
             cells = [f"{line[measure]:.1f}" for measure in ("R@5", "all@5")]
-            cells += [f"{line['steps']:.2f}", f"{line['ms']['p50']:.0f}", str(line["went_on"]), moved]
-            lines.append(row(name, line["passes"], *cells))
+            cells += [f"{line['steps']:.2f}", f"{line['passes']:.2f}", f"{line['ms']['p50']:.0f}"]
+            auc = line["judged"]["auc"]
+            lines.append(row(name, tool, *cells, line["judged"]["incomplete"], "" if auc is None else auc))
     return "\n".join(lines)
 
 
 def calibration(run: Bench) -> str:
     """Expected calibration errors by tool: of every finding, and of the best one of each question."""
-    tools = list(dict.fromkeys(tool for found in run.measured.values() for tool in found["calibration"]["tools"]))
+    tools = [AGENT, *TOOLS]
     lines = ["| ECE of all / of the first | " + " | ".join(tools) + " |", "|---|" + "--:|" * len(tools)]
     for name, found in run.measured.items():
-        known = found["calibration"]["tools"]
+        known = {t: line["calibration"] for t, line in found["retrieval"]["tools"].items() if "calibration" in line}
         errors = [f"{known[t]['ECE']:.3f} / {known[t]['first']['ECE']:.3f}" if t in known else "" for t in tools]
         lines.append(row(name, *errors))
     return "\n".join(lines)
@@ -255,8 +263,7 @@ baselines; every line is asked the same questions, of which `--limit` draws so m
 
 What was read off which set: the links, bonuses and reach of `chain_exploration` come from a prototype that was tuned
 on all public questions of 2wiki, musique and hotpot; thresholds and the merge's ratios were chosen on all sets but
-musique, the tools' probabilities on one half of each. What decides on a second pass, and what ranks it, saw one half of
-every set (`experiments/second_pass.py`); each look at the other half stands in `experiments/looks.jsonl`. Public
+musique, the tools' probabilities, and what ranks a second pass, on one half of each. Public
 figures flatter: the same questions in other words ([data/reworded](../data/reworded/README.md)) are the fairer ones.
 Differences of one table hold together with 95 % (Bonferroni over its lines); those dated before 2026-11-24, each alone.
 """

@@ -66,7 +66,7 @@ def test_the_measures() -> None:
 
 def test_ways_floor_and_ceiling_stand_beside_one_another(wb, questions, server) -> None:
     table = eval_answers(wb, "notes", questions)
-    assert list(table["ways"]) == ["as set", "rules", "closed book", "gold evidence"]
+    assert list(table["ways"]) == ["as set", "rules", "best passage", "closed book", "gold evidence"]
     by = table["ways"]
     assert by["as set"]["holds"] == 25.0 and by["rules"]["holds"] == 75.0, "the model always says 1993"
     assert by["rules"]["refused"] == 25.0 and by["rules"]["wrongly refused"] == 0
@@ -238,13 +238,13 @@ def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path, monkeypa
     done = CliRunner().invoke(main, ["eval", "labels", str(rest), "--user", "bo", "--json"])
     assert json.loads(done.stdout)["taken"] == len(mine) - 9, done.output
     kept = labelled(tmp_path / "table.json", [table])
-    shown = CliRunner().invoke(main, ["eval", "corrected", str(kept), "--json"])
+    shown = CliRunner().invoke(main, ["eval", "labels", "--table", str(kept), "--json"])
     of = json.loads(shown.stdout)["judged"]["rules"]["corrected"]["correct"]
     assert (of["raw"], of["labelled"], of["skipped"]) == (100.0, 11, 1) and of["low"] < 50 < of["high"] < 100
     assert of["agree"] == pytest.approx(100 * sum(row["correct"] for row in mine[:-1]) / 11, abs=0.01)
     assert of["alpha"] <= 0 and of["weight"] == 0, "a judge that always says yes tells nothing"
     assert {row["labelled_by"] for row in wb.labels()} == {"ann", "bo", None}
-    assert "corrected" in CliRunner().invoke(main, ["eval", "corrected", str(kept)]).stdout
+    assert "corrected" in CliRunner().invoke(main, ["eval", "labels", "--table", str(kept)]).stdout
 
 
 def test_a_label_applies_to_no_other_answer(wb, server, tmp_path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from workbench.errors import CorpusError
-from workbench.evaluating.questions import counted, read_questions, score, score_questions, split, table_text
+from workbench.evaluating.answers import USER, ask_all, faults
+from workbench.evaluating.rankings import read_rows
 from workbench.records.tape import canonical
 
 from . import handmade
@@ -21,65 +20,71 @@ ROW = {
     "question": "对比《喜宴》和《饮食男女》的风格",
     "must": [{"say": ["1993"], "cite": ["film-1"]}],
 }
-PIECE = {**handmade.evidence(1, "喜宴", 0.8), "evidence": "《喜宴》于1993年上映。它是喜剧。"}
+PIECE, OTHER = handmade.evidence(1, "喜宴", 0.8), handmade.evidence(2, "饮食男女", 0.7)
 
 
-def answered(answer: str = "《喜宴》于1993年上映 [1]。", **changes: Any) -> SimpleNamespace:
-    return SimpleNamespace(status="done", answer=answer, evidence=[PIECE], **changes)
+def answered(answer: str = "《喜宴》于1993年上映 [1]。", status: str = "done") -> SimpleNamespace:
+    return SimpleNamespace(status=status, answer=answer, evidence=[PIECE, OTHER], support=[])
+
+
+def wrong(said: str, **gold: Any) -> list[str]:
+    """The kinds of what is wrong."""
+    return [fault.partition(":")[0] for fault in faults({"id": "1", "question": "?", **gold}, answered(said))]
 
 
 def test_a_run_is_held_against_its_row() -> None:
-    found = score(ROW, answered(), plain=answered())
-    assert found["right"] and found["wrong"] == [] and found["baseline"]
-    refused = score(ROW, answered("资料库没有提到。"))
-    assert refused["over_evidence"] and not refused["right"] and not refused["baseline"]
-    anywhere = {**ROW, "must": [{"say": ["1993"], "cite": []}]}
-    assert score(anywhere, answered())["right"] and not score(anywhere, answered("它是喜剧 [1]。"))["right"]
-    nothing = {"id": "1", "question": ROW["question"], "refuse": True}
-    assert score(nothing, answered("资料库没有提到。"))["refusal_is_right"] and not score(nothing, answered())["right"]
-    failed = answered()
-    failed.status = "failed"
-    assert score(ROW, failed)["wrong"][0] == "missing: there is no answer"
+    assert list(faults(ROW, answered())) == []
+    assert next(iter(faults(ROW, answered(status="failed")))) == "missing: there is no answer"
+    must = ROW["must"]
+    assert wrong("《喜宴》于1993年上映 [2]。", must=must) == ["missing"], "another document is cited"
+    assert wrong("《喜宴》于1993年上映。", must=must) == ["missing"], "none is cited"
+    assert wrong("《喜宴》于1993年上映。", must=[{"say": ["1993"], "cite": []}]) == []
+    assert wrong("资料库没有提到。", must=must) == ["refused", "missing"]
+    assert wrong("资料库没有提到。", refuse=True) == [] and wrong("1993 [1].", refuse=True) == ["answered"]
+    assert wrong("In 1993 [1], not 1999.", must=must, must_not=["1999"]) == ["false"]
+    assert wrong("It was 1993 [1].", answer="1993", gold=["film-1"]) == [] == wrong("It was 1993.", answers=["1993"])
+
+
+def test_lists_and_counts_are_whole_and_of_no_other_document() -> None:
+    exact = [{"say": ["喜宴"], "cite": ["film-1"]}]
+    assert wrong("喜宴 [1]", list={"exact": exact}) == []
+    assert wrong("喜宴 [1]\n饮食男女 [2]", list={"exact": exact}) == ["foreign"]
+    assert wrong("喜宴 [1]\n饮食男女 [2]", list={"exact": exact, "may": [{"say": [], "cite": ["film-2"]}]}) == []
+    count = {"is": 2, "cite": ["film-1", "film-2"]}
+    assert wrong("2 部 [1][2]。", number=count) == [] and wrong("3 部 [1]。", number=count) == ["count"]
+    assert wrong("喜宴 [1]。", some={"least": 2, "of": [*exact, {"say": ["断背山"], "cite": []}]}) == ["missing"]
 
 
 class Bench:
     """Answers everything in the same way, and notes what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, str]] = []
+        self.asked: list[tuple[str, str]] = []
 
-    def ask(self, message: str, *, kb: str, session: str, user: str, worker: str, incognito: bool) -> SimpleNamespace:
-        assert incognito
-        self.asked.append((message, session, worker))
+    def ask(self, message: str, *, kb: str, session: str, user: str) -> SimpleNamespace:
+        assert user == USER
+        self.asked.append((message, session))
         return answered()
 
+    def map(self, messages: list[str], *, progress: Any, **options: Any) -> list[SimpleNamespace]:
+        return [answered() for _ in messages]
 
-def test_conversations_keep_to_themselves_and_the_best_passage_stands_beside() -> None:
-    bench = Bench()
+
+def test_conversations_keep_to_themselves() -> None:
+    bench: Any = Bench()
     rows = [
         {"id": "0", "question": "喜宴？", "session": "a"},
         {**ROW, "session": "a"},
         {**ROW, "id": "2", "earlier": ["?"]},
     ]
-    scores = score_questions(bench, rows, kb="film")
-    assert [s["id"] for s in scores] == ["1", "2"], "a row without gold is asked and not judged"
-    groups = split(scores)
-    assert groups.keys() == {"dev", "all"} and counted(groups["all"])["right"] == counted(scores)["baseline"] == 2
-    sessions = [session for _, session, worker in bench.asked if not worker]
+    assert len(ask_all(bench, rows, kb="film")) == 3
+    sessions = [session for _, session in bench.asked]
     assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
-    assert {worker for *_, worker in bench.asked} == {"", "film:naive_rag_agent:retrieve_only"}
-    assert "2/2" in table_text(groups)
-
-
-def test_rows_that_are_none_are_named(tmp_path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(ROW) + '\n\n{"id": "2", "kind": "qa"}\n', encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"rows\.jsonl:3"):
-        read_questions(path)
+    assert len(ask_all(bench, [ROW], kb="film")) == 1 and len(bench.asked) == 4, "what stands alone is asked at once"
 
 
 def test_the_rows_that_ship(project) -> None:
-    rows = read_questions(project / "experiments" / "film_questions.jsonl")
+    rows = read_rows(project / "experiments" / "film_questions.jsonl", "id", "question")
     assert len(rows) >= 60 and len({row["id"] for row in rows}) == len(rows)
     assert {row["kind"] for row in rows} == {
         "qa", "recommend", "compare", "list", "person", "follow-up", "greeting", "off-corpus",

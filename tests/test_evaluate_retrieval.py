@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import CorpusError, MissingExtra, UnknownTool
-from workbench.evaluating.bench import eval_retrieval
 from workbench.evaluating.rankings import Narrowed, asked_of, chosen, documents_by, read_rows
+from workbench.evaluating.retrieval import eval_retrieval
 from workbench.evaluating.statistics import Bootstrap, means, scores_of
 from workbench.testing import MemoryKnowledge
 
@@ -275,7 +275,7 @@ def test_the_command(folder) -> None:
     )
     shown = runner.invoke(main, words).stdout.splitlines()
     assert shown[0] == "talk: 3 questions, in percent"
-    assert [line.split()[0] for line in shown[2:]] == ["keyword_search", "bm25", "dense", "rrf"]
-    assert shown[2].endswith("first") and "[" in shown[3]
+    assert [line.split()[0] for line in shown[2:6]] == ["keyword_search", "bm25", "dense", "rrf"]
+    assert "[" in shown[2] and shown[6].startswith("bm25 against keyword_search: ")
     for wrong in (["--where", "hops"], ["--k", "0"], ["--k", "a"]):
         assert runner.invoke(main, [*words, *wrong]).exit_code == 2

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.language.numbers import convert, read_limit, read_numbers
-from workbench.numerals import amount
+from workbench.text import amount
 
 CLEAR = """
 at least 5 | at least 5 | ge 5

@@ -163,7 +163,7 @@ def test_the_instrument_counts_turns_and_sessions_by_type_and_without_wrong_keys
     assert set(turns) == {"window", "summary", "bm25", "vectors", "fused", "ours"}
     assert table["clustered"] == "conversation" and table["questions"] == 4
     # the window has the last six turns: all of both conversations, the newest first
-    assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["zh"]["R@5"] == 100.0
+    assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["type"]["zh"]["R@5"] == 100.0
     assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
     assert table["without_errata"]["left_out"] == 1 and table["without_errata"]["unknown"] == 1
     assert table["without_errata"]["turn"]["questions"] == 3

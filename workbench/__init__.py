@@ -33,7 +33,6 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     state.py         every type that a graph carries
     errors.py        everything that is raised on purpose
     text.py          written language: terms, sentences, which one it is, days
-    numerals.py      numbers as people write them, in English and Chinese
 """
 
 from __future__ import annotations

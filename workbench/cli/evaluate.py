@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, reduce
@@ -16,6 +15,7 @@ from workbench.cli.page import Page, Pair, Text, paged
 from workbench.text import visible_json
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
 class Cuts(Text):
@@ -39,36 +39,12 @@ def evaluate() -> None:
     """Measure: a table of questions, with a baseline beside it."""
 
 
-@evaluate.command()
-@click.argument("file", type=FILE)
-@click.option("--kb", type=Text(), required=True, help="The knowledge base to ask.")
-@click.option("--vocabulary", type=FILE, help="What the corpus calls its fields and values, in TOML.")
-@click.option("--no-baseline", is_flag=True, help="Do not search for the best passage too.")
-@click.option("--keep", is_flag=True, help="Write the runs down, to look at them with `workbench runs`.")
-@paged
-def questions(page: Page, file: Path, kb: str, vocabulary: Path | None, no_baseline: bool, keep: bool) -> int:
-    """Ask every question of FILE (JSON Lines) and print how many answers are right. Ends with 1 if any is not."""
-    from workbench.evaluating.judging import Words
-    from workbench.evaluating.questions import counted, read_questions, score_questions, split, table_text
-
-    rows = read_questions(file)
-    with page.open() as wb:
-        wb.knowledge.get(kb)  # an unknown one is an error before the first question
-        asked = 0
-
-        def tell(row: object, run: object) -> None:
-            nonlocal asked
-            asked += 1
-            if page.watched and asked % 10 == 0:
-                page.say(f"{asked} of {len(rows)} asked", "dim")
-
-        words = Words.read(tomllib.loads(vocabulary.read_text(encoding="utf-8")) if vocabulary else {})
-        scores = score_questions(wb, rows, kb=kb, words=words, baseline=not no_baseline, keep=keep, each=tell)
+def printed(page: Page, table: dict[str, Any], text: str) -> None:
+    """Print a table, as JSON or as it is."""
     if page.as_json:
-        page.result({"counts": {name: counted(some) for name, some in split(scores).items()}, "questions": scores})
+        page.result(table)
     else:
-        click.echo(table_text(split(scores)))
-    return 0 if all(score["right"] for score in scores) else 1
+        click.echo(text)
 
 
 def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,19 +61,11 @@ _set = _options(
     click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
     _some,
 )
-_ranked = _options(
-    click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents."),
-    click.option(
-        "--docs", type=Pair(), multiple=True, help="Only documents that hold this value; conv=conv: the question's."
-    ),
-)
-_tools = click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads.")
-_cuts = click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
 
 
 @evaluate.command()
 @_set
-@_tools
+@click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads.")
 @click.option(
     "--without",
     "parts",
@@ -105,58 +73,28 @@ _cuts = click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_defaul
     multiple=True,
     help="Each agent once more without this part: plan, reflect or merge.",
 )
-@_cuts
-@_ranked
+@click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
+@click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents.")
+@click.option(
+    "--docs", type=Pair(), multiple=True, help="Only documents that hold this value; conv=conv: the question's."
+)
+@click.option("--plot", type=OUT, help="Draw how far the scores can be believed, into this HTML file.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the diagram.")
 @paged
-def retrieval(page: Page, kb: str, file: Path, **options: Any) -> None:
+def retrieval(page: Page, kb: str, file: Path, plot: Path | None, lang: str, **options: Any) -> None:
     """How well tools rank documents: recall, all-found, MRR and nDCG in percent, beside BM25, dense and their fusion.
 
     A tool is any of `workbench`'s or your own, or an agent (fusion_agent: the whole retrieval graph). It gets the words
-    of a question; a question with `conv` is asked within the documents of that `conv`.
+    of a question; a question with `conv` is asked within the documents of that `conv`. Where its scores are
+    probabilities, their calibration error is printed too.
     """
-    from workbench.evaluating.bench import eval_retrieval
-    from workbench.evaluating.retrieval import table_text
+    from workbench.evaluating.retrieval import bins_of, eval_retrieval, table_text
 
-    _measured(page, eval_retrieval, kb, file, options, partial(table_text, cuts=options["cuts"]))
-
-
-@evaluate.command()
-@_set
-@click.option("--agent", type=Text(), default="fusion_agent", show_default=True, help="Who reflects.")
-@click.option("--passes", type=click.IntRange(min=1), default=3, show_default=True, help="How far to go.")
-@click.option("--decided", is_flag=True, help="Count people's decisions at reflect in too.")
-@_cuts
-@_ranked
-@paged
-def reflection(page: Page, kb: str, file: Path, **options: Any) -> None:
-    """Whether a round of reflection pays: recall, steps and time with one pass at most, with two, and so on."""
-    from workbench.evaluating.bench import eval_reflection
-    from workbench.evaluating.reflection import table_text
-
-    _measured(page, eval_reflection, kb, file, options, table_text)
-
-
-@evaluate.command()
-@_set
-@_tools
-@_ranked
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write the reliability diagram to this HTML file.",
-)
-@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the diagram.")
-@paged
-def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, **options: Any) -> None:
-    """How far scores can be believed: the calibration error of every tool, and a diagram of what was said and was."""
-    from workbench.evaluating.bench import eval_calibration
-    from workbench.evaluating.calibration import rows_of, table_text
-
-    table = _measured(page, eval_calibration, kb, file, options, table_text)
+    table = _measured(page, eval_retrieval, kb, file, options, partial(table_text, cuts=options["cuts"]))
     if plot:
         from workbench.views.figures import reliability
 
-        reliability(rows_of(table), language=lang).write_html(plot)
+        reliability(bins_of(table), language=lang).write_html(plot)
 
 
 @evaluate.command()
@@ -168,9 +106,10 @@ def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, *
 def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
     """How good answers are: against the gold ones, against what they cite, and by judges; with and without models.
 
-    A question is a row with `answer` (or `answers`) and `gold`. Beside them stand the writer's model without evidence,
-    where there is one, and the writer over the gold documents. Up to five judges grade, up to five compare, each a
-    model, or a model with a prompt of its own. What people say of a sample (--label, `wb.inbox()`) corrects them.
+    A question has an `answer` and `gold` documents, or what it must say and cite (`must`, `list`, `number`), or
+    `refuse`. Beside them stand the best passage, the writer's model without evidence, where there is one, and the
+    writer over the gold documents. Up to five judges grade, up to five compare, each a model, or a model with a prompt
+    of its own. What people say of a sample (--label, `wb.inbox()`) corrects them.
     """
     from workbench.evaluating.answers import eval_answers, table_text
 
@@ -181,35 +120,26 @@ def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
 @click.argument("file", type=FILE, required=False)
 @click.option("--all", "every", is_flag=True, help="Print those that have a label too.")
 @click.option("--user", type=Text(), default="default", show_default=True, help="Who says so.")
+@click.option("--table", type=FILE, help="Print this table of `eval answers --json`, corrected by the labels.")
 @paged
-def labels(page: Page, file: Path | None, every: bool, user: str) -> None:
+def labels(page: Page, file: Path | None, every: bool, user: str, table: Path | None) -> None:
     """Print the answers that wait for a person's label, as JSON Lines; or take such a FILE, filled in."""
+    from workbench.evaluating.answers import read_table, relabelled, table_text
     from workbench.evaluating.labels import listed, take
 
     with page.open() as wb:
-        if file:
-            taken, waiting = take(wb, file, user), len(wb.labels(waiting=True))
+        taken = take(wb, file, user) if file else 0
+        if table:
+            corrected = relabelled(read_table(table), wb.labels())
+            printed(page, corrected, table_text(corrected))
+        elif file:
+            waiting = len(wb.labels(waiting=True))
             page.give({"taken": taken, "waiting": waiting}, f"{taken} labels taken; {waiting} answers wait for one")
         elif page.as_json:
             page.result({"labels": wb.labels(not every)})
         else:
             for row in listed(wb, not every):
                 click.echo(visible_json(json.dumps(row, ensure_ascii=False)))
-
-
-@evaluate.command()
-@click.argument("table", type=FILE)
-@paged
-def corrected(page: Page, table: Path) -> None:
-    """The TABLE of `eval answers --json`, corrected by the labels that there are now. No model is asked."""
-    from workbench.evaluating.answers import read_table, relabelled, table_text
-
-    with page.open() as wb:
-        found = relabelled(read_table(table), wb.labels())
-    if page.as_json:
-        page.result(found)
-    else:
-        click.echo(table_text(found))
 
 
 @evaluate.command()
@@ -229,12 +159,9 @@ def memory(page: Page, conversations: Path, file: Path, where: Any, **options: A
     from workbench.evaluating.memory import eval_memory, table_text
     from workbench.settings import Settings
 
-    with _progress(page) as told:
-        table = eval_memory(Settings.load(), conversations, file, where=dict(where), told=told, **options)
-    if page.as_json:
-        page.result(table)
-    else:
-        click.echo(table_text(table, options["cuts"]))
+    with _progress(page) as progress:
+        table = eval_memory(Settings.load(), conversations, file, where=dict(where), progress=progress, **options)
+    printed(page, table, table_text(table, options["cuts"]))
 
 
 def _measured(
@@ -245,23 +172,20 @@ def _measured(
     options: dict[str, Any],
     text: Callable[[Any], str],
 ) -> Any:
-    """Measure, and print what came out."""
+    """Measure, and print the table."""
     pairs: dict[str, dict[str, str]] = {name: dict(options[name]) for name in ("where", "docs") if name in options}
-    with page.open() as wb, _progress(page) as told:
-        table = measure(wb, kb, file, **{**options, **pairs, "told": told})
-    if page.as_json:
-        page.result(table)
-    else:
-        click.echo(text(table))
+    with page.open() as wb, _progress(page) as progress:
+        table = measure(wb, kb, file, **{**options, **pairs, "progress": progress})
+    printed(page, table, text(table))
     return table
 
 
 @contextmanager
 def _progress(page: Page, every: int = 50) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A line for every fiftieth question, or so, where somebody watches."""
+    """Print a line for every fiftieth question, where a person watches."""
 
-    def told(tool: str, done: int, total: int) -> None:
+    def tell(tool: str, done: int, total: int) -> None:
         if done == total or done % every == 0:
             page.say(f"{tool}: {done} of {total}", "dim")
 
-    yield told if page.watched else None
+    yield tell if page.watched else None

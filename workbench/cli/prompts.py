@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from workbench.cli.evaluate import FILE
+from workbench.cli.evaluate import FILE, printed
 from workbench.cli.page import Page, Pair, Text, paged
 
 
@@ -73,7 +73,4 @@ def test(page: Page, name: str, file: Path, kb: str, other: Path, where: Any, li
             raise WorkbenchError(f"No model is the {role} here. Set WORKBENCH_{role.upper()}_MODEL.")
         ways = {"as it is": {}, other.name: {"prompts": {name: other}}}
         table = eval_answers(wb, kb, file, ways=ways, where=dict(where), limit=limit)
-    if page.as_json:
-        page.result(table)
-    else:
-        click.echo(table_text(table))
+    printed(page, table, table_text(table))

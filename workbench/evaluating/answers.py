@@ -1,11 +1,24 @@
-"""How good answers are: against the gold ones, against what they cite, and by a panel of judges; way beside way.
+"""How good answers are: against their gold, against what they cite, and by a panel of judges; way beside way.
 
-A way is how questions are answered: models by role, prompts. Beside them stand a floor, the writer's model without any
-evidence, and a ceiling, the writer over the gold documents. A row is ``{"id", "question", "answer" or "answers",
-"gold"}``; ``refuse`` says that there is none. All in percent:
+A way is how questions are answered: models by role, prompts. Beside them stand the first two sentences of the best
+passage of one vector search, a floor, the writer's model without any evidence, and a ceiling, the writer over the gold
+documents. A question is a row of JSON Lines with ``id``, ``question``, and its gold:
 
+    answer, answers   one of these is said, in a sentence that cites one of ``gold``, where these documents are named
+    must              [{"say": [one of these], "cite": [in a sentence that cites one of these; any, if empty]}]
+    some              {"least": n, "of": [{say, cite}]}: at least so many of these
+    list              {"exact": [{say, cite}], "may": [{say, cite}]}: all of these, and no other document is cited
+    number            {"is": n, "cite": [documents]}: a count that cites these documents only
+    must_not          what would be false
+    refuse            true: the answer is that the corpus does not say
+    earlier, session  questions asked before it; rows that are one conversation, in their order
+
+A row without gold is asked and not scored: those that follow may build on it. All in percent:
+
+    right         the answer says and cites all that it must, and nothing else
     EM, F1        the answer is a gold one, and how far their words agree (characters in Chinese), as SQuAD has them
     holds         a gold answer stands in it
+    R@5           gold documents among the first five of the evidence
     precision     citations that support their statement (``figures``); ``recall``: statements that are supported
     refused       answers that say that the corpus does not say; ``wrongly``: over a question that has an answer
     correct, faithful   by the judges, where all of them agree; ``agreed`` on so many, ``alpha`` is Krippendorff's;
@@ -18,30 +31,35 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
-from workbench.errors import WorkbenchError
-from workbench.evaluating.asking import Told
-from workbench.evaluating.judging import judge
+from workbench.errors import CorpusError, WorkbenchError
 from workbench.evaluating.labels import FEWEST, Labelling, corrected, put
 from workbench.evaluating.panel import GRADES, MARKS, Asked, Judging, asked_of, compared, graded, panel_of, told_grades
 from workbench.evaluating.rankings import Row, chosen, read_rows
-from workbench.evaluating.statistics import Bootstrap, Scores, means
+from workbench.evaluating.statistics import Bootstrap, Progress, Scores, compare
+from workbench.evaluating.statistics import table_text as measures_text
 from workbench.graphs.generate import generate
 from workbench.graphs.route import decide
+from workbench.language.citing import marked_sentences
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
 from workbench.records.store import digest_of
-from workbench.text import CJK, fold
+from workbench.text import CJK, fold, sentences
 from workbench.tools.evidence import chunk
 
-AS_SET, RULES, CLOSED, GOLD = "as set", "rules", "closed book", "gold evidence"
-MEASURES = ("EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrongly refused")
+AS_SET, RULES, PASSAGE, CLOSED, GOLD = "as set", "rules", "best passage", "closed book", "gold evidence"
+MEASURES = ("right", "EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrongly refused")
+USER = "evaluation"
+_GOLD = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_REFUSAL = re.compile(r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE)
+"""How the writer without a model refuses, and how the prompts ask a model to."""
 
 
 class Bench(Judging, Labelling, Protocol):
@@ -51,6 +69,10 @@ class Bench(Judging, Labelling, Protocol):
 
     def ports(self) -> Context:
         """The ports that nodes see."""
+
+    @property
+    def ask(self) -> Callable[..., Any]:
+        """Asks a question."""
 
     @property
     def map(self) -> Callable[..., Any]:
@@ -68,9 +90,9 @@ def eval_answers(
     judges: Sequence[str] = (),
     pair_judges: Sequence[str] = (),
     label: int = 0,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The table of these ways, floor and ceiling beside them.
+    """Return the table of these ways, with the baselines beside them, and the rows of the first way.
 
     Args:
         bench: an open workspace.
@@ -82,40 +104,51 @@ def eval_answers(
         judges: one to five that grade each answer, as ``MODEL`` or ``MODEL@FILE.toml``; none for no grading.
         pair_judges: one to five that compare the answers of each way with those of the first; none for no comparing.
         label: to how many questions the answers are put before a person, in the inbox.
-        told: hears of progress.
+        progress: called after each question.
 
     Raises:
+        CorpusError: no question has gold.
         WorkbenchError: more than five judges, or only one way to compare.
     """
     panel, comparing = panel_of(bench, judges), panel_of(bench, pair_judges, pairs=True)
-    rows = chosen(read_rows(questions, "id", "question"), where or {}, limit)
+    every = chosen(read_rows(questions, "id", "question"), where or {}, limit)
+    rows = [row for row in every if any(name in row for name in _GOLD)]
+    if not rows:
+        raise CorpusError(f"No question of {questions} says what is right. Fields for that: {', '.join(_GOLD)}.")
     bench.knowledge.get(kb)
-    writes = "writer" in bench.ports().models
-    asked = dict(ways or ({AS_SET: {}, RULES: {"models": {"all": "rules"}}} if bench.ports().models else {RULES: {}}))
+    ids, ports = [row["id"] for row in rows], bench.ports()
+    asked = dict(ways or ({AS_SET: {}, RULES: {"models": {"all": "rules"}}} if ports.models else {RULES: {}}))
     if pair_judges and len(asked) < 2:
         raise WorkbenchError("There is only one way to answer, so nothing to compare. Set WORKBENCH_CHAT_MODEL.")
-    runs = {name: _asked(bench, rows, {"kb": kb, **options}, told, name) for name, options in asked.items()}
-    if writes:
-        runs[CLOSED] = _asked(bench, rows, {"kb": "general"}, told, CLOSED)
-    runs[GOLD] = _over_gold(bench, rows, kb)
-    scores = {name: _scores(rows, found) for name, found in runs.items()}
-    ids = [row["id"] for row in rows]
+
+    def answers_of(name: str, **options: Any) -> list[Any]:
+        runs = zip(every, ask_all(bench, every, progress, name, **options), strict=True)
+        return [run for row, run in runs if row["id"] in ids]
+
+    runs = {name: answers_of(name, kb=kb, **options) for name, options in asked.items()}
+    found = answers_of(PASSAGE, kb=kb, worker=f"{kb}:naive_rag_agent:retrieve_only")
+    runs[PASSAGE] = [_best_passage(run) for run in found]
+    if "writer" in ports.models:
+        runs[CLOSED] = answers_of(CLOSED, kb="general")
+    runs[GOLD] = [bench.call(_written(ports, row, kb)) for row in rows]
+    scores = {name: _scores(rows, of) for name, of in runs.items()}
     first, *others = asked
-    bootstrap = Bootstrap(ids, max(1, len(others)))
-    table: dict[str, Any] = {
-        "set": kb,
-        "questions": len(rows),
-        "ways": {name: {**means(scores[name], ids), "ci": bootstrap.interval(scores[name])} for name in runs},
-        "paired": [{"way": n, "against": first, **bootstrap.compare(scores[n], scores[first])} for n in others],
-    }
-    most = bench.ports().settings.merge_max_characters
+    table = {"set": kb, "questions": len(rows), **compare("way", rows, scores, others=others)}
+    table["rows"] = [
+        {"id": row["id"], "question": row["question"], "answer": run.answer or "", "wrong": list(faults(row, run))}
+        for row, run in zip(rows, runs[first], strict=True)
+        if row.get("split") != "test"  # which nobody may look at while building
+    ]
+    most = ports.settings.merge_max_characters
     answers = {
         name: {row["id"]: asked_of(row, run, most) for row, run in zip(rows, of, strict=True)}
         for name, of in runs.items()
+        if name != PASSAGE
     }
     if judges:
-        table["judged"] = {name: _judged(bench, judges, panel, answers[name]) for name in runs}
+        table["judged"] = {name: _judged(bench, judges, panel, of) for name, of in answers.items()}
     if pair_judges:
+        bootstrap = Bootstrap(ids, len(others))
         table["pairs"] = [
             {
                 "way": n,
@@ -138,7 +171,7 @@ def _judged(
 
 
 def relabelled(table: Mapping[str, Any], given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The table with the judges' figures corrected by the labels that there are now; no model is asked."""
+    """Return the table with the judges' figures corrected by the labels that there are now; no model is asked."""
     judged = {
         name: {**of, "corrected": corrected(of["verdicts"], given)} for name, of in table.get("judged", {}).items()
     }
@@ -146,7 +179,7 @@ def relabelled(table: Mapping[str, Any], given: Sequence[Mapping[str, Any]]) -> 
 
 
 def read_table(file: Path) -> dict[str, Any]:
-    """A table that ``workbench eval answers --json`` has printed.
+    """Read a table that ``workbench eval answers --json`` has printed.
 
     Raises:
         WorkbenchError: it is none, or nobody has judged.
@@ -163,20 +196,40 @@ def read_table(file: Path) -> dict[str, Any]:
     return dict(table)
 
 
-def _asked(bench: Bench, rows: Sequence[Row], options: Mapping[str, Any], told: Told | None, name: str) -> list[Any]:
-    tell: Callable[[str, int, int], None] = (lambda _, done, of: told(name, done, of)) if told else lambda *_: None
-    return list(bench.map([row["question"] for row in rows], progress=tell, **options))
+def ask_all(
+    bench: Bench, rows: Sequence[Row], progress: Progress | None = None, name: str = "", **options: Any
+) -> list[Any]:
+    """Ask every question, each conversation in a session of its own; at once where there is none."""
+
+    def tell(_: str, done: int, total: int) -> None:
+        if progress:
+            progress(name, done, total)
+
+    options["user"] = USER
+    if not any("session" in row or "earlier" in row for row in rows):
+        return list(bench.map([row["question"] for row in rows], progress=tell, **options))
+    runs, fresh = [], uuid.uuid4().hex[:8]  # a conversation of the last evaluation is no part of this one
+    for number, row in enumerate(rows, start=1):
+        session = f"{USER}-{fresh}-{row.get('session') or row['id']}"
+        for message in row.get("earlier", ()):
+            bench.ask(message, session=session, **options)
+        runs.append(bench.ask(row["question"], session=session, **options))
+        tell(name, number, len(rows))
+    return runs
 
 
-def _over_gold(bench: Bench, rows: Sequence[Row], kb: str) -> list[Any]:
-    """The writer over the gold documents alone, and nothing searched."""
-    return [bench.call(_written(bench.ports(), row, kb)) for row in rows]
+def _best_passage(run: Any) -> Any:
+    """Answer with the first two sentences of the best passage, cited."""
+    text = run.evidence[0]["evidence"] if run.evidence else ""
+    answer = " ".join(f"{sentence} [1]" for sentence in sentences(text)[:2])
+    return SimpleNamespace(status=run.status, answer=answer, support=None, evidence=run.evidence)
 
 
 async def _written(context: Context, row: Row, kb: str) -> Any:
+    """Let the writer answer from the gold documents alone, with nothing searched."""
     base = context.knowledge.get(kb)
     route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
-    found = [chunk(passage, 1.0, "gold", kb) for passage in base.passages_of(row.get("gold") or [])]
+    found = [chunk(passage, 1.0, "gold", kb) for passage in base.passages_of(gold_documents(row))]
     state = {
         "message": row["question"],
         "query": row["question"],
@@ -191,41 +244,126 @@ async def _written(context: Context, row: Row, kb: str) -> Any:
     return SimpleNamespace(status="done", answer=given["answer"], support=given["support"], evidence=found)
 
 
+def gold_answers(row: Row) -> list[str]:
+    """Return the answers of which one is right."""
+    return [row["answer"]] if "answer" in row else list(row.get("answers", []))
+
+
+def gold_documents(row: Row) -> list[str]:
+    """Return the documents that answer."""
+    points = [*_points(row), *row.get("some", {}).get("of", ()), *([row["number"]] if "number" in row else [])]
+    return list(row.get("gold") or dict.fromkeys(name for point in points for name in point["cite"]))
+
+
+def _points(row: Row) -> list[Mapping[str, Any]]:
+    """Return all that has to be said, and cited."""
+    points = [*row.get("must", ()), *row.get("list", {}).get("exact", ())]
+    answers = gold_answers(row)
+    return [*points, {"say": answers, "cite": row.get("gold") or []}] if answers else points
+
+
+def faults(row: Row, run: Any) -> Iterable[str]:
+    """Yield what is wrong with the answer of a run, the kind before a colon."""
+    answer = _answer_of(run)
+    if not answer.strip():
+        yield "missing: there is no answer"
+    if row.get("refuse"):
+        if not _REFUSAL.search(answer):
+            yield "answered: the corpus does not say it"
+        return
+    if _REFUSAL.search(answer):
+        yield "refused: the corpus says it"
+    said = [(sentence, _cited(sentence, run.evidence)) for sentence in marked_sentences(answer)]
+
+    def has(point: Mapping[str, Any]) -> bool:
+        documents = set(point["cite"])
+        return any(says(sentence, point["say"]) and (not documents or documents & names) for sentence, names in said)
+
+    yield from (f"missing: {point['say'][0]} {point['cite'][:1]}" for point in _points(row) if not has(point))
+    yield from (f"false: {name}" for name in row.get("must_not", ()) if says(answer, [name]))
+    some, number, listed = row.get("some"), row.get("number"), row.get("list", {})
+    if some and (count := sum(map(has, some["of"]))) < some["least"]:
+        yield f"missing: {count} of the {some['least']} that it should say"
+    if number and not has({"say": [str(number["is"])], "cite": number["cite"]}):
+        yield f"count: not {number['is']}"
+    if number or listed:
+        points = [*listed.get("exact", ()), *listed.get("may", ()), *([number] if number else [])]
+        known = {name for point in points for name in point["cite"]}
+        foreign = [n for n in _marks(answer, run.evidence) if not _names(run.evidence[n - 1]) & known]
+        yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
+
+
+def _answer_of(run: Any) -> str:
+    return (run.answer or "") if run.status == "done" else ""
+
+
+def says(text: str, names: Iterable[str]) -> bool:
+    """Check whether a text has one of these names as whole words.
+
+    >>> says("In 1993, 21,000 of them", ["21000"]), says("In 1993", ["99"])
+    (True, False)
+    """
+    flat = normal(text)
+    return any(re.search(rf"(?<![a-z0-9]){re.escape(normal(name))}(?![a-z0-9])", flat) for name in names)
+
+
+def _marks(text: str, evidence: Sequence[Any]) -> list[int]:
+    numbers = dict.fromkeys(int(n) for n in re.findall(r"\[(\d{1,4})\]", text))
+    return [n for n in numbers if 1 <= n <= len(evidence)]
+
+
+def _cited(sentence: str, evidence: Sequence[Any]) -> set[str]:
+    return {name for n in _marks(sentence, evidence) for name in _names(evidence[n - 1])}
+
+
+def _names(result: Mapping[str, Any]) -> set[str]:
+    """Return the names of a result's document: its id, and the fields that may hold one."""
+    metadata = result["metadata"]
+    fields = [value for value in metadata.get("fields", {}).values() if isinstance(value, str)]
+    return {str(metadata.get("doc_id") or ""), *fields}
+
+
 def _scores(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
+    """Score each answer; what no row or run can be scored by is left out."""
     scores: Scores = {name: {} for name in MEASURES}
     for row, run in zip(rows, runs, strict=True):
-        answer = MARKS.sub("", run.answer or "") if run.status == "done" else ""
-        gold = [row["answer"]] if "answer" in row else list(row.get("answers", []))
-        refused = judge({"id": row["id"], "question": row["question"], "refuse": True}, answer, [])["refused"]
-        ids = row.get("gold") or []
-        first = list(dict.fromkeys(str(r["metadata"].get("doc_id")) for r in run.evidence))[:5]
+        answer = MARKS.sub("", _answer_of(run))
+        gold, documents = gold_answers(row), gold_documents(row)
+        refused = bool(_REFUSAL.search(answer))
+        ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
+        first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in _names(r)}
         cited = precision_and_recall(run.support or [])
-        told = {
-            "EM": max((float(normal(answer) == normal(one)) for one in gold), default=0.0),
+        values = {
+            "right": not any(faults(row, run)),
+            "EM": any(normal(answer) == normal(one) for one in gold),
             "F1": max((f1(answer, one) for one in gold), default=0.0),
-            "holds": float(any(normal(one) and normal(one) in normal(answer) for one in gold)),
-            "R@5": sum(i in first for i in ids) / len(ids) if ids else 0.0,
+            "holds": any(normal(one) and normal(one) in normal(answer) for one in gold),
+            "R@5": sum(i in first for i in documents) / max(1, len(documents)),
             "precision": cited["citation_precision"] or 0.0,
             "recall": cited["citation_recall"] or 0.0,
-            "refused": float(refused),
-            "wrongly refused": float(refused and bool(gold) and not row.get("refuse")),
+            "refused": refused,
+            "wrongly refused": refused and not row.get("refuse"),
         }
-        for name, value in told.items():
+        for name, value in values.items():
             scores[name][row["id"]] = float(value)
-    return scores
+    empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
+    empty += [] if any(map(gold_documents, rows)) else ["R@5"]
+    empty += [] if any(run.support is not None for run in runs) else ["precision", "recall"]
+    return {name: values for name, values in scores.items() if name not in empty}
 
 
 def normal(text: str) -> str:
-    """A text as answers are compared: folded, without articles and punctuation.
+    """Return a text as answers are compared: folded, without articles and punctuation.
 
     >>> normal("The  East Kiln."), normal("《茶馆》")
     ('east kiln', '茶馆')
     """
-    return " ".join(re.sub(r"[^\w\s]", " ", _ARTICLES.sub(" ", fold(text))).split())
+    plain = re.sub(r"(?<=\d),(?=\d{3}\b)", "", _ARTICLES.sub(" ", fold(text)))
+    return " ".join(re.sub(r"[^\w\s]", " ", plain).split())
 
 
 def f1(answer: str, gold: str) -> float:
-    """How far the words of two texts agree; Chinese by characters.
+    """Return how far the words of two texts agree; Chinese by characters.
 
     >>> round(f1("It was Lao She", "Lao She"), 2), f1("老舍", "老舍")
     (0.67, 1.0)
@@ -240,26 +378,16 @@ def _tokens(text: str) -> list[str]:
 
 
 def table_text(table: Mapping[str, Any]) -> str:
-    """The table for people."""
-    lines = [f"{table['set']}: {table['questions']} questions", f"{'':<16}" + "".join(f"{n:>18}" for n in MEASURES)]
-    for name, way in table["ways"].items():
-        cells = [f"{way[m]:.1f} [{way['ci'][m][0]:.0f}, {way['ci'][m][1]:.0f}]" for m in MEASURES]
-        lines.append(f"{name:<16}" + "".join(f"{cell:>18}" for cell in cells))
-    for one in table["paired"]:
-        told = [
-            f"{m} {d['difference']:+.1f} [{d['low']:+.1f}, {d['high']:+.1f}]"
-            for m in MEASURES
-            if (d := one[m])["low"] > 0 or d["high"] < 0
-        ]
-        lines.append(f"{one['way']} against {one['against']}: {'; '.join(told) or 'no measure differs for sure'}")
+    """Return the table for people, and what is wrong with the first way's answers."""
+    lines = [f"{table['set']}: {table['questions']} questions", measures_text(table, "way", MEASURES)]
     for name, of in table.get("judged", {}).items():
-        told = [f"{n} {of[n]} % of {of[f'{n} agreed']} agreed on (alpha {of[f'{n} alpha']})" for n in GRADES]
-        lines.append(
-            f"{name}, judged by {', '.join(of['judges'])}: {'; '.join(told)}; {of['refused']} unusable replies"
-        )
+        grades = [f"{n} {of[n]} % of {of[f'{n} agreed']} agreed on (alpha {of[f'{n} alpha']})" for n in GRADES]
+        judges = ", ".join(of["judges"])
+        lines.append(f"{name}, judged by {judges}: {'; '.join(grades)}; {of['refused']} unusable replies")
         lines += [f"  {n}: {_corrected_text(of['corrected'][n])}" for n in GRADES if of["corrected"][n]["labelled"]]
     lines += [_pair_text(one) for one in table.get("pairs", [])]
-    return "\n".join(lines)
+    wrong = [row for row in table["rows"] if row["wrong"]]
+    return "\n".join([*lines, *(f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}" for row in wrong)])
 
 
 def _corrected_text(of: Mapping[str, Any]) -> str:

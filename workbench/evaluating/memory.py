@@ -4,6 +4,8 @@
      "without_errata": {"left_out", "unknown", "turn": TABLE, "session": TABLE}}
     TABLE = {"questions", "methods": {name: {"R@5", "all@5", "MRR", "nDCG@10", "by", "ci", "ms"}}, "paired"}
 
+``ours`` leads, and the others are compared with it.
+
 Of a question only its words and its conversation are read when it is asked. A session ranks by its best turn.
 """
 
@@ -17,9 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.errors import CorpusError, shown
-from workbench.evaluating.asking import Told
 from workbench.evaluating.rankings import Row, chosen, listed, order, read_rows
-from workbench.evaluating.statistics import Bootstrap, Scores, means, scores_of, spread
+from workbench.evaluating.statistics import Progress, compare, frame_text, scores_of, spread
+from workbench.evaluating.statistics import table_text as level_text
 from workbench.memory.ranking import Conversation, Turn
 from workbench.models.embeddings import TextModel, text_model
 from workbench.settings import Settings
@@ -32,7 +34,6 @@ WINDOW = 6
 SUMMARY = 25
 """Sentences of a summary."""
 _BATCH = 500
-OURS, FUSED = "ours", "fused"
 
 
 class Talk(NamedTuple):
@@ -107,7 +108,7 @@ def eval_memory(
     errata: Path | None = None,
     where: Mapping[str, str] | None = None,
     limit: int | None = None,
-    told: Told | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Ask every question of its conversation by every method, and give the table of the module's docstring.
 
@@ -119,7 +120,7 @@ def eval_memory(
         errata: as ``read_errata`` takes them: everything is counted without these questions too.
         where: only questions that hold these values.
         limit: only so many of them, evenly drawn.
-        told: hears of progress.
+        progress: called after each question.
 
     Raises:
         CorpusError: a file is no such file, or a question is about a conversation or a turn that is not there.
@@ -129,9 +130,9 @@ def eval_memory(
     rows = chosen(read_rows(questions, "id", "question"), where or {}, limit)
     model = text_model(settings)
     wanted = {_conversation(row, turns) for row in rows}
-    talks = index({name: turns[name] for name in turns if name in wanted}, model, told)
+    talks = index({name: turns[name] for name in turns if name in wanted}, model, progress)
     gold = {row["id"]: _gold(row, talks[_conversation(row, turns)], by_turn) for row in rows}
-    rankings, seconds = _ask(rows, turns, talks, model, told)
+    rankings, seconds = _ask(rows, turns, talks, model, progress)
 
     def tables(some: Sequence[Row]) -> dict[str, Any]:
         return {
@@ -157,7 +158,7 @@ def eval_memory(
     return table
 
 
-def index(turns: Mapping[str, Sequence[Turn]], model: TextModel, told: Told | None = None) -> dict[str, Talk]:
+def index(turns: Mapping[str, Sequence[Turn]], model: TextModel, progress: Progress | None = None) -> dict[str, Talk]:
     """Each conversation, indexed with the vectors of this model."""
     made, total, done = {}, sum(map(len, turns.values())), 0
     for name, some in turns.items():
@@ -167,8 +168,8 @@ def index(turns: Mapping[str, Sequence[Turn]], model: TextModel, told: Told | No
             for turn, vector in zip(batch, model.array([turn.text for turn in batch]), strict=True):
                 talk.add(turn, vector)
             done += len(batch)
-            if told:
-                told("embedding", done, total)
+            if progress:
+                progress("embedding", done, total)
         made[name] = Talk(talk, summary(some), {turn.id: turn.session for turn in some})
     return made
 
@@ -225,12 +226,12 @@ def _methods(talk: Talk, question: str, vector: Any) -> dict[str, Callable[[], l
         return rrf({"bm25": scored(talk.turns.keywords(question)), "dense": scored(talk.turns.cosines(vector))})
 
     return {
+        "ours": lambda: [found.id for found in talk.turns.rank(question, vector)],
         "window": lambda: ids[: -WINDOW - 1 : -1],
         "summary": lambda: talk.summary,
         "bm25": lambda: by(talk.turns.keywords(question)),
         "vectors": lambda: by(talk.turns.cosines(vector)),
-        FUSED: lambda: [i for i, _ in both()],
-        OURS: lambda: [found.id for found in talk.turns.rank(question, vector)],
+        "fused": lambda: [i for i, _ in both()],
     }
 
 
@@ -239,7 +240,7 @@ def _ask(
     turns: Mapping[str, Sequence[Turn]],
     talks: Mapping[str, Talk],
     model: TextModel,
-    told: Told | None,
+    progress: Progress | None,
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[float]]]:
     """Method -> question -> ids of turns, best first; and the seconds of each."""
     vectors = model.array([row["question"] for row in rows])
@@ -250,8 +251,8 @@ def _ask(
             begun = time.perf_counter()
             rankings.setdefault(name, {})[row["id"]] = rank()
             seconds.setdefault(name, []).append(time.perf_counter() - begun)
-        if told:
-            told("asking", number, len(rows))
+        if progress:
+            progress("asking", number, len(rows))
     return rankings, seconds
 
 
@@ -264,48 +265,26 @@ def _table(
     cuts: Sequence[int],
     level: str,
 ) -> dict[str, Any]:
-    """One level's table; ours against each other method."""
-    ids = [row["id"] for row in rows]
+    """Return the table of one level."""
     session_of = {turn: session for talk in talks.values() for turn, session in talk.session_of.items()}
 
     def at_level(found: Iterable[str]) -> list[str]:
         return list(found) if level == "turn" else order(session_of.get(one, one) for one in found)
 
-    wanted = {i: at_level(gold[i]) for i in ids}
-    scores: dict[str, Scores] = {
-        name: scores_of(wanted, {i: at_level(ranked[i]) for i in ids}, cuts) for name, ranked in rankings.items()
+    wanted = {row["id"]: at_level(gold[row["id"]]) for row in rows}
+    scores = {
+        name: scores_of(wanted, {i: at_level(ranked[i]) for i in wanted}, cuts) for name, ranked in rankings.items()
     }
-    others = [name for name in scores if name != OURS]
-    bootstrap = Bootstrap(ids, len(others), {row["id"]: str(row.get("conv") or "") for row in rows})
-    kinds = _kinds(rows)
-    return {
-        "questions": len(ids),
-        "methods": {
-            name: {
-                **means(worth, ids),
-                "by": {kind: {"questions": len(some), **means(worth, some)} for kind, some in kinds.items()},
-                "ci": bootstrap.interval(worth),
-                "ms": spread(seconds[name]),
-            }
-            for name, worth in scores.items()
-        },
-        "paired": [{"method": OURS, "against": n, **bootstrap.compare(scores[OURS], scores[n])} for n in others],
-    }
-
-
-def _kinds(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Ids of the questions by their type, or by their category where they have no type."""
-    field = next((name for name in ("type", "category") if any(name in row for row in rows)), "")
-    found: dict[str, list[str]] = {}
-    for row in rows if field else []:
-        found.setdefault(str(row.get(field, "")), []).append(row["id"])
-    return dict(sorted(found.items()))
+    table = compare("method", rows, scores, clusters={row["id"]: str(row.get("conv") or "") for row in rows})
+    for name, line in table["methods"].items():
+        line["ms"] = spread(seconds[name])
+    return {"questions": len(rows), **table}
 
 
 def table_text(table: Mapping[str, Any], cuts: Sequence[int]) -> str:
-    """The tables for people: a line a method, ours against the fusion under it, and ours by type."""
-    few = f"{table['conversations']} conversations, intervals over them"
-    how = few if table["clustered"] == "conversation" else "one conversation, intervals over its questions"
+    """Return the tables for people, and ours by type."""
+    many = f"{table['conversations']} conversations, intervals over them"
+    how = many if table["clustered"] == "conversation" else "one conversation, intervals over its questions"
     parts = [f"{table['set']}: {table['questions']} questions, {how}; embeddings: {table['models']['embedding_model']}"]
     parts += _levels(table, cuts)
     if without := table.get("without_errata"):
@@ -314,24 +293,11 @@ def table_text(table: Mapping[str, Any], cuts: Sequence[int]) -> str:
     return "\n".join(parts)
 
 
-def _levels(tables: Mapping[str, Any], cuts: Sequence[int]) -> list[str]:
-    return [line for level in ("turn", "session") if level in tables for line in _level(level, tables[level], cuts)]
-
-
-def _level(level: str, table: Mapping[str, Any], cuts: Sequence[int]) -> list[str]:
+def _levels(tables: Mapping[str, Any], cuts: Sequence[int]) -> Iterable[str]:
     names = [name for k in cuts for name in (f"R@{k}", f"all@{k}")]
-    wide = max(16, *(len(f"  {kind}") for kind in table["methods"][OURS]["by"])) if table["methods"][OURS]["by"] else 16
-    head = [f"\n{f'by {level}':<{wide}}" + "".join(f"{name:>22}" for name in names) + f"{'p50 ms':>9}"]
-    for name, line in table["methods"].items():
-        cells = "".join(f"{line[n]:>8.1f} [{line['ci'][n][0]:>4.1f}, {line['ci'][n][1]:>5.1f}]" for n in names)
-        head.append(f"{name:<{wide}}{cells}{line['ms']['p50']:>9.1f}")
-    apart = next(row for row in table["paired"] if row["against"] == FUSED)
-    cells = "".join(
-        f"{apart[n]['difference']:>+8.1f} [{apart[n]['low']:>+4.1f}, {apart[n]['high']:>+5.1f}]" for n in names
-    )
-    head.append(f"{'ours - fused':<{wide}}{cells}")
-    for kind, line in table["methods"][OURS]["by"].items():
-        head.append(
-            f"{'  ' + kind:<{wide}}" + "".join(f"{line[n]:>8.1f}{'':<14}" for n in names) + f"{line['questions']:>7} q"
-        )
-    return head
+    for level in ("turn", "session"):
+        if level in tables:
+            yield f"\nby {level}\n{level_text(tables[level], 'method', names)}"
+            for kinds in tables[level]["methods"]["ours"]["by"].values():
+                cells = {kind: {n: line[n] for n in ("questions", *names)} for kind, line in kinds.items()}
+                yield f"\nours\n{frame_text(cells)}"

@@ -37,7 +37,7 @@ from workbench.tools.tool import StepLog, read_input
 
 T = TypeVar("T")
 Row = dict[str, Any]
-BY = ("type", "hops")
+BY = ("type", "category", "hops", "kind", "split")
 """Fields of a row by which a table is split."""
 
 

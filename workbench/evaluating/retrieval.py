@@ -1,20 +1,25 @@
 """How well documents are ranked: a table of tools over a set of questions with gold documents.
 
-    {"set", "questions", "tools": {name: {"R@5", "all@5", "MRR", "nDCG@10", "by", "ms", "ci"}}, "paired"}
+    {"set", "questions", "tools": {name: {"R@5", "all@5", "MRR", "nDCG@10", "by", "ms", "ci", "calibration"}}, "paired"}
 
 BM25, dense and their fusion are always in it. A tool gets the words of a question, and its conversation as a narrower
-base, and nothing else of the row. An agent's line tells its ``steps`` and ``passes`` too, and may be followed by lines
-that differ from it in one thing: "fusion_agent without plan".
+base, and nothing else of the row. An agent's line has its ``steps`` and ``passes`` too, and ``judged``: how many
+questions lack a gold document among the first so many, and the AUC with which the first reflection's quality tells
+them apart. It may be followed by lines that differ from it in one thing: "fusion_agent without plan". ``calibration``
+says how far the scores of a tool can be believed (``reliability``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
 
 from workbench.errors import CorpusError
-from workbench.evaluating.asking import Measured, Told, ask_every, compared
 from workbench.evaluating.rankings import (
     BASELINES,
     Asked,
@@ -23,18 +28,58 @@ from workbench.evaluating.rankings import (
     Ranker,
     Row,
     asked_of,
+    chosen,
     documents_by,
     listed,
     ranker,
+    read_rows,
     without,
 )
-from workbench.evaluating.statistics import Scores, scores_of
+from workbench.evaluating.statistics import (
+    Progress,
+    Scores,
+    compare,
+    frame_text,
+    measures,
+    scipy_stats,
+    scores_of,
+    spread,
+)
+from workbench.evaluating.statistics import table_text as ranking_text
 from workbench.graphs.route import AGENT_TYPES
+from workbench.knowledge.library import Library
 from workbench.ports import Context, KnowledgeBase
 
 CUTS = (1, 2, 5, 10)
+FIRST = 5
+"""Documents in which a gold one must be, for the evidence to be complete."""
 OWN = "conv"
 """The one field of a question, besides its words, that may say where to look."""
+BINS = 10
+
+Claim = tuple[float, bool]
+"""The probability that a tool gives a finding, and whether its document is a gold one."""
+
+
+@dataclass
+class Measured:
+    """The findings of one tool for each question, by its id, with the seconds they took; and its failures."""
+
+    found: dict[str, Found]
+    seconds: dict[str, float]
+    failures: list[str]
+
+
+class Bench(Protocol):
+    """Whose knowledge bases and tools are measured: a ``Workbench``."""
+
+    knowledge: Library
+
+    def ports(self) -> Context:
+        """The ports that nodes see."""
+
+    def call(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Wait for what is measured."""
 
 
 @dataclass
@@ -46,7 +91,7 @@ class Measure:
         rows: as they were chosen.
         gold: question -> ids of documents.
         lost: how many of these the base does not have.
-        told: hears of progress.
+        progress: called after each question.
     """
 
     name: str
@@ -55,7 +100,7 @@ class Measure:
     lost: int
     asked: Sequence[Asked]
     base_of: Callable[[Asked], KnowledgeBase]
-    told: Told | None
+    progress: Progress | None
 
     @classmethod
     def of(
@@ -64,7 +109,7 @@ class Measure:
         knowledge: KnowledgeBase,
         gold: str = "gold",
         docs: Mapping[str, str] | None = None,
-        told: Told | None = None,
+        progress: Progress | None = None,
     ) -> Measure:
         """Read what a question is asked of and what is right.
 
@@ -74,49 +119,88 @@ class Measure:
         wanted = {row["id"]: listed(row, gold) for row in rows}
         lost, asked = _lost(wanted, knowledge), [asked_of(row) for row in rows]
         knowledge.warm()
-        return cls(knowledge.name, rows, wanted, lost, asked, _bases(asked, knowledge, docs or {}), told)
+        return cls(knowledge.name, rows, wanted, lost, asked, _bases(asked, knowledge, docs or {}), progress)
 
-    async def ask(self, name: str, rank: Ranker) -> Measured[Found]:
-        """Ask every question, each of its base."""
+    async def ask(self, name: str, rank: Ranker) -> Measured:
+        """Ask every question, each of its base; a tool that fails has found nothing, and its failure is kept."""
         bases = {one.id: self.base_of(one) for one in self.asked}  # where one has none, that is an error before any
+        measured = Measured({}, {}, [])
+        for number, one in enumerate(self.asked, start=1):
+            begun, base = time.perf_counter(), bases[one.id]
+            try:
+                found = await rank(one, base)
+            except Exception as error:  # a tool may raise anything, and the table says so
+                found = Found([])
+                measured.failures.append(f"{one.id}: {type(error).__name__}: {error}")
+            within = base.within(found.documents) if isinstance(base, Narrowed) else found.documents
+            measured.found[one.id] = found._replace(documents=within)
+            measured.seconds[one.id] = time.perf_counter() - begun
+            if self.progress:
+                self.progress(name, number, len(self.asked))
+        return measured
 
-        async def within(one: Asked) -> Found:
-            base = bases[one.id]
-            found = await rank(one, base)
-            kept = base.within(found.documents) if isinstance(base, Narrowed) else found.documents
-            return found._replace(documents=kept)
-
-        return await ask_every(name, self.asked, within, Found([]), self.told)
-
-    def scores(self, measured: Measured[Found], cuts: Sequence[int]) -> Scores:
-        """What each ranking is worth."""
+    def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
+        """Score each ranking."""
         return scores_of(self.gold, {i: found.documents for i, found in measured.found.items()}, cuts)
 
+    def line(self, name: str, measured: Measured) -> dict[str, Any]:
+        """Return what a tool's line has beside its scores."""
+        found = measured.found
+        line: dict[str, Any] = {"ms": spread(list(measured.seconds.values()))}
+        claims = [[(p, doc in self.gold[i]) for doc, p in one.said] for i, one in found.items()]
+        if any(claims):
+            best = [max(part, key=lambda claim: claim[0]) for part in claims if part]
+            every = [claim for part in claims for claim in part]
+            line["calibration"] = {**reliability(every), "first": reliability(best)}
+        if name.split()[0] in AGENT_TYPES:
+            line |= {key: round(np.mean([getattr(f, key) for f in found.values()]), 2) for key in ("steps", "passes")}
+            line["judged"] = self._judged(found)
+        if measured.failures:
+            line |= {"failed": len(measured.failures), "failures": measured.failures[:3]}
+        return line
 
-async def measure(
-    rows: Sequence[Row],
-    knowledge: KnowledgeBase,
-    context: Context,
+    def _judged(self, found: Mapping[str, Found]) -> dict[str, Any]:
+        """Return how many questions lack a document, and how well the first reflection tells these from the others."""
+        judged = [
+            (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))
+            for i, f in found.items()
+            if f.quality is not None
+        ]
+        whole = [quality for quality, complete in judged if complete]
+        poor = [quality for quality, complete in judged if not complete]
+        both = len(whole) * len(poor)
+        auc = scipy_stats().mannwhitneyu(whole, poor).statistic / both if both else None
+        return {"questions": len(judged), "incomplete": len(poor), "auc": None if auc is None else round(auc, 3)}
+
+
+def eval_retrieval(
+    bench: Bench,
+    kb: str,
+    questions: Path,
     *,
     tools: Sequence[str] = (),
     parts: Sequence[str] = (),
     cuts: Sequence[int] = CUTS,
     gold: str = "gold",
     docs: Mapping[str, str] | None = None,
-    told: Told | None = None,
+    where: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Ask every question of every tool, and give the table of the module's docstring.
+    """Ask every question of every tool, and return the table of the module's docstring, with the models' names.
 
     Args:
-        rows: of ``rankings.read_rows``, chosen.
-        knowledge: the base to search.
-        context: the ports; its tools are the ones that can be named.
+        bench: an open workspace.
+        kb: the knowledge base to search.
+        questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
         tools: the first one is what all others are compared with; the baselines follow.
         parts: of ``rankings.WITHOUT``: each agent is asked once more without each of them.
         cuts: the k of ``R@k`` and ``all@k``.
         gold: the field with the ids of the gold documents.
         docs: only documents that hold these values; the value ``conv`` is that of the question.
-        told: hears of progress.
+        where: only questions that hold these values.
+        limit: only so many of them.
+        progress: called after each question.
 
     Raises:
         CorpusError: a question has no gold documents, or the base holds none of them.
@@ -124,22 +208,28 @@ async def measure(
         UnknownTool: lists the known ones.
         MissingExtra: ir-measures is not installed.
     """
+    base, context = bench.knowledge.get(kb), bench.ports()
+    rows = chosen(read_rows(questions, "id", "question"), where or {}, limit)
     rankers = rankers_of(tools, parts, context)  # an unknown one is an error before the first question
-    of = Measure.of(rows, knowledge, gold, docs, told)
-    return table(of, {name: await of.ask(name, rank) for name, rank in rankers.items()}, cuts)
+    of = Measure.of(rows, base, gold, docs, progress)
 
+    async def measure() -> dict[str, Any]:
+        return {name: await of.ask(name, rank) for name, rank in rankers.items()}
 
-def table(of: Measure, done: Mapping[str, Measured[Found]], cuts: Sequence[int] = CUTS) -> dict[str, Any]:
-    """The table of the module's docstring, of what each tool did; the others are compared with the first one."""
-    made = compared(of.rows, done, {name: of.scores(measured, cuts) for name, measured in done.items()})
-    for name, line in made["tools"].items():
-        line |= _work(done[name].found.values()) if name.split()[0] in AGENT_TYPES else {}
+    measured = bench.call(measure())
+    table = compare("tool", rows, {name: of.scores(one, cuts) for name, one in measured.items()})
+    for name, line in table["tools"].items():
+        line |= of.line(name, measured[name])
+    about = base.describe()
+    models = {name: about[name] for name in ("embedding_model", "reranker")}
+    names = sorted({context.settings.model_of(role) for role in context.models})
+    models["language_model"] = ", ".join(names) or "none"
     lost = {"gold_not_in_base": of.lost} if of.lost else {}
-    return {"set": of.name, "questions": len(of.asked), **lost, **made}
+    return {"set": of.name, "questions": len(rows), **lost, **table, "models": models}
 
 
 def rankers_of(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
-    """What ranks by each name: the tools, each agent without each part, and the baselines."""
+    """Return what ranks by each name: the tools, each agent without each part, and the baselines."""
     found: dict[str, Ranker] = {}
     for tool in tools:
         found[tool] = ranker(tool, context)
@@ -148,16 +238,48 @@ def rankers_of(tools: Sequence[str], parts: Sequence[str], context: Context) -> 
     return {**found, **{name: ranker(name, context) for name in BASELINES if name not in found}}
 
 
-def _work(found: Iterable[Found]) -> dict[str, float]:
-    """Steps and passes of a question, on average."""
-    every = list(found)
-    return {name: round(sum(getattr(one, name) for one in every) / len(every), 2) for name in ("steps", "passes")}
+def reliability(claims: Sequence[Claim]) -> dict[str, Any]:
+    """Hold the probabilities of findings against what share of them is right.
+
+    ``ECE`` is the distance of the two, averaged over ten equally wide bins by the findings in them (Guo et al. 2017).
+
+    >>> found = reliability([(0.9, True), (0.9, True), (0.2, False), (0.2, True)])
+    >>> found["ECE"], found["Brier"], [(b["said"], b["right"]) for b in found["bins"]]
+    (0.2, 0.175, [(0.2, 0.5), (0.9, 1.0)])
+    """
+    if not claims:
+        return {"findings": 0, "said": 0.0, "right": 0.0, "ECE": 0.0, "Brier": 0.0, "bins": []}
+    said, right = np.array(claims, float).T
+    places = np.minimum((said * BINS).astype(int), BINS - 1)
+    bins = []
+    for place in np.unique(places).tolist():
+        here = places == place
+        bins.append({"low": place / BINS, "findings": int(here.sum()), **_averages(said[here], right[here])})
+    apart = sum(abs(part["said"] - part["right"]) * part["findings"] for part in bins) / len(said)
+    brier = ((said - right) ** 2).mean()
+    return {
+        "findings": len(said),
+        **_averages(said, right),
+        "ECE": round(apart, 4),
+        "Brier": round(float(brier), 4),
+        "bins": bins,
+    }
+
+
+def _averages(said: np.ndarray, right: np.ndarray) -> dict[str, float]:
+    return {"said": round(float(said.mean()), 4), "right": round(float(right.mean()), 4)}
+
+
+def bins_of(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the bins of every tool as rows, for the reliability diagram."""
+    lines = {tool: line["calibration"] for tool, line in table["tools"].items() if "calibration" in line}
+    return [{"tool": tool, **part} for tool, line in lines.items() for part in line["bins"]]
 
 
 def _bases(
     asked: Iterable[Asked], knowledge: KnowledgeBase, docs: Mapping[str, str]
 ) -> Callable[[Asked], KnowledgeBase]:
-    """The base for each question: the whole one, or one narrowed to the documents that it is about."""
+    """Return what gives the base for each question: the whole one, or the documents that it is about."""
     own = [field for field, value in docs.items() if value == OWN]
     if not own and any(one.conv for one in asked) and OWN not in docs:
         own = [OWN]
@@ -171,8 +293,8 @@ def _bases(
             values = {**docs, **dict.fromkeys(own, one.conv)}
             kept = set.intersection(*(holding[field].get(value, set()) for field, value in values.items()))
             if not kept:
-                told = ", ".join(f"{field}={value}" for field, value in values.items())
-                raise CorpusError(f"No document of {knowledge.name!r} has {told}. Look at a line of its file.")
+                wanted = ", ".join(f"{field}={value}" for field, value in values.items())
+                raise CorpusError(f"No document of {knowledge.name!r} has {wanted}. Look at a line of its file.")
             made[one.conv] = Narrowed(knowledge, kept)
         return made[one.conv]
 
@@ -180,7 +302,7 @@ def _bases(
 
 
 def _lost(wanted: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> int:
-    """How many gold documents the base does not have."""
+    """Count the gold documents that the base does not have."""
     every = sorted({doc_id for ids in wanted.values() for doc_id in ids})
     held = {passage["doc_id"] for passage in knowledge.passages_of(every)}
     if not held:
@@ -191,19 +313,23 @@ def _lost(wanted: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> int:
     return len(every) - len(held)
 
 
-def table_text(measured: Mapping[str, Any], cuts: Sequence[int]) -> str:
-    """The table for people: a line a tool, the difference to the first one with its interval behind it."""
-    names = [name for k in cuts for name in (f"R@{k}", f"all@{k}")] + ["MRR", "nDCG@10"]
-    shown = f"R@{5 if 5 in cuts else cuts[-1]}"
-    paired = {row["tool"]: row[shown] for row in measured["paired"]}
-    lines = [f"{measured['set']}: {measured['questions']} questions, in percent"]
-    wide = max(18, *(len(tool) + 2 for tool in measured["tools"]))
-    lines.append(f"{'':<{wide}}" + "".join(f"{name:>8}" for name in names) + f"{'p50 ms':>9}{'p95 ms':>9}  {shown} +-")
-    for tool, line in measured["tools"].items():
-        apart = paired.get(tool)
-        behind = f"  {apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]" if apart else "  first"
-        cells = "".join(f"{line[name]:>8.1f}" for name in names)
-        lines.append(f"{tool:<{wide}}{cells}{line['ms']['p50']:>9.1f}{line['ms']['p95']:>9.1f}{behind}")
-        if "failed" in line:
-            lines.append(f"  {line['failed']} failed: {line['failures'][0]}")
-    return "\n".join(lines)
+def table_text(table: Mapping[str, Any], cuts: Sequence[int]) -> str:
+    """Return the table for people: the rankings, how far the scores can be believed, and the agents' judgement."""
+    parts = [f"{table['set']}: {table['questions']} questions, in percent"]
+    parts.append(ranking_text(table, "tool", measures(cuts)))
+    lines = table["tools"]
+    scores = {tool: _believed(line["calibration"]) for tool, line in lines.items() if "calibration" in line}
+    if scores:
+        parts.append(f"\nscores as probabilities, of all findings and of the best:\n{frame_text(scores)}")
+    for name, line in lines.items():
+        if judged := line.get("judged"):
+            work = f"{line['steps']} steps and {line['passes']} passes a question"
+            lack = f"a document is missing among the first {FIRST} in {judged['incomplete']} of {judged['questions']}"
+            parts.append(f"{name}: {work}; {lack}; AUC of the quality: {judged['auc']}")
+    return "\n".join(parts)
+
+
+def _believed(line: Mapping[str, Any]) -> dict[str, str]:
+    names = ("said", "right", "ECE", "Brier")
+    cells = {name: f"{line[name]:.3f}" for name in names}
+    return cells | {f"best: {name}": f"{line['first'][name]:.3f}" for name in names}

@@ -9,8 +9,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from workbench.language.phrases import Draft, Phrase, comparison
-from workbench.numerals import WORDS, whole
-from workbench.text import MONTH_NAMES, YEAR, dates, days, month_number
+from workbench.text import MONTH_NAMES, WORDS, YEAR, dates, days, month_number, whole
 
 _UNKNOWN = "∼?"
 """Values are written ∼date or ∼first∼last, with a ? where they are a guess; ∼-05 is a month without a year."""

@@ -11,10 +11,9 @@ from typing import Any
 from workbench.language.citing import marked
 from workbench.language.question import in_words, shown
 from workbench.language.quoting import Sentence
-from workbench.numerals import amount
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition, Question
-from workbench.text import CJK, fold, stem, terms
+from workbench.text import CJK, amount, fold, stem, terms
 
 MOST_LISTED = 30
 RECOMMENDED = 8

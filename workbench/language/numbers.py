@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from workbench.language.dates import read_dates
 from workbench.language.phrases import Draft, Phrase, comparison
-from workbench.numerals import DIGITS, SCALE, SIZES, UNIT, WORDS, decimal, scaled, whole, written
+from workbench.text import DIGITS, SCALE, SIZES, UNIT, WORDS, decimal, scaled, whole, written
 
 _COUNTER = "[个部篇本条项份家册集首名位次场件种只台]"
 _WORD = rf"\b(?:{WORDS})\b"

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from workbench.numerals import written
-from workbench.text import simplified
+from workbench.text import simplified, written
 
 VALUE = "∼"
 """A text that begins with it is a value, and no longer read."""

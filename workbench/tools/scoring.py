@@ -52,7 +52,7 @@ MODELS: Mapping[str, Logistic] = {
     "second_pass": Logistic(0.52, {"first": 0.65, "hop": 0.33, "front": 0.75}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
-"""Fitted by ``experiments/calibrate.py``, ``next_hop`` and ``second_pass`` by ``experiments/second_pass.py``; every
+"""Fitted by ``experiments/calibrate.py``, ``next_hop`` and ``second_pass`` on MuSiQue, HotpotQA and 2Wiki; every
 signal speaks for a result, so no weight is below 0."""
 ORDER: Mapping[str, float] = {
     "covered": 7.2,

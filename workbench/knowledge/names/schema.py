@@ -12,10 +12,9 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.names import SURNAMES
 from workbench.knowledge.names.surfaces import key_of
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
-from workbench.numerals import amount
 from workbench.ports import Field
 from workbench.state import Condition, Op, Sort
-from workbench.text import CJK, fold, iso
+from workbench.text import CJK, amount, fold, iso
 
 # --- Fields: their types are inferred from the values; a condition on them becomes SQL ---
 

@@ -25,7 +25,7 @@ def rankings(table: Mapping[str, Any], measures: Sequence[str] = ("R@5", "all@5"
     """The figures of each tool in percent, with their intervals of 95 %, in the table's own order.
 
     Args:
-        table: of ``evaluating.bench.eval_retrieval``.
+        table: of ``evaluating.retrieval.eval_retrieval``.
         measures: which of its figures, at most four.
         language: of the words.
     """
@@ -73,7 +73,7 @@ def reliability(rows: Rows, title: str = "", language: str = "en") -> Picture:
     findings.
 
     Args:
-        rows: ``{"tool", "low", "said", "right", "findings"}`` of each bin (``evaluating.calibration.rows_of``).
+        rows: ``{"tool", "low", "said", "right", "findings"}`` of each bin (``evaluating.retrieval.bins_of``).
         title: above it.
         language: of the words.
     """
