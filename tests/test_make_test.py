@@ -64,7 +64,7 @@ CHANGES = {
         "route 'decision': input.query_intent",
     ),
     "planner": (
-        "import workbench.graphs.plan as p\np._drafts = lambda ask, *_: p._otherwise(ask)",
+        "import workbench.graphs.plan as p\np.drafts_for = lambda ask, *_: [ask.search()]",
         "plan 'versions'",
     ),
     "reflector": (
@@ -139,7 +139,7 @@ def test_a_decision_on_another_proposal_is_told(made, shelf, tmp_path, monkeypat
     from workbench.graphs import plan
 
     with opened(folder) as wb:
-        monkeypatch.setattr(plan, "_drafts", lambda ask, *_: plan._otherwise(ask))
+        monkeypatch.setattr(plan, "drafts_for", lambda ask, *_: [ask.search()])
         with pytest.raises(Divergence) as raised:
             wb.replay(first(wb, FIVE).run_id, "check")
         assert raised.value.kind in ("plan", "decision")

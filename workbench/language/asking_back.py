@@ -1,6 +1,6 @@
 """Asking back: the readings of a question that leaves open what decides its answer.
 
-Three things leave it open: two documents of one name; a comparison of one side; "the loan", 那个演员, that nothing in
+Three things leave it open: two documents of one name; a comparison of one side; "the loan", 那份合同, that nothing in
 the question or the conversation explains and that several of the passages hold. How new to the conversation
 the question must be for that, and how many passages, stands in ``asking_back.json``
 (``experiments/followups.py DATA --fit`` makes it).
@@ -99,7 +99,7 @@ def _missing(
     """Return the documents that "the loan" may be of, where nothing says which loan."""
     names = names_in(question, bases)
     if names and not history:
-        return []  # a name explains "the director"; after a conversation it may be a mere "in California"
+        return []  # a name explains "the author"; after a conversation it may be a mere "in California"
     asked = [entry["content"] for entry in history if entry["role"] == "user"][-1:]
     named = {name["doc_id"] for text in asked for name in names_in(text, bases)}
     before = _words(" ".join(entry["content"] for entry in history))

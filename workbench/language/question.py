@@ -29,7 +29,9 @@ NEAR = 24
 """Characters between a field's word and the value that it belongs to, at most."""
 _LONGEST_TALK = 300
 _OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
-_JOINED = re.compile(r"\s*(?:,|and|or|nor|、|和|与|或者?|及)+\s*(?:an? |the |any |by )?")
+_JOINED = re.compile(
+    r"\s*[片类型]?(?:,|and|or|nor|、|和|与|或者?|及)+\s*(?:(?:an?|the|any|by|is|are|was|were|still|yet) )*"
+)
 _CLAUSE = re.compile(r"[,;.!?，；。！？](?!\d)")
 _TOPIC = re.compile(r"(?:\b(?:about|on|regarding|concerning|mention\w*)\s+(?:the |an? )?|关于|有关|讲述?|提到)\Z")
 _TRUTHS = frozenset(("yes", "no", "true", "false", "是", "否", "有", "无"))
@@ -133,8 +135,12 @@ class _Reader:
         sort, superlative = (None, False) if group or total else self._sort([(n.start, n.end) for n in numbers])
         wishes = pattern("intent", "recommend").search(self.plain)
         wanting = bool(wishes or count or sort or total or pattern("intent", "list").search(self.plain))
-        selecting = wanting or self.certain or (bool(self.heads) and not has_document)
-        negated = self._negated([*self.values, *dates, *numbers, *self.names]) if selecting else {}
+        used = list(self.used)
+        negated = self._negated([*self.values, *dates, *numbers, *self.names])
+        refuses = any(negated.get((value.start, value.end)) for value in self.values)
+        selecting = wanting or self.certain or ((bool(self.heads) or refuses) and not has_document)
+        if not selecting:
+            negated, self.used = {}, used
         if selecting:
             self._apply_values(negated)
             self._apply_names(negated)
@@ -362,7 +368,7 @@ class _Reader:
         return sum(len(base.select([condition])) for base in self.bases)
 
     def _role(self, span: tuple[int, int]) -> Span | None:
-        """Return the field's word that stands with a name ("directed by X", X导演的), unless it asks for its value."""
+        """Return the field's word that stands with a name ("edited by X", X编辑的), unless it asks for its value."""
         others = [(n["start"], n["end"]) for n in self.names if (n["start"], n["end"]) != span]
         best: list[tuple[int, int, Span]] = []
         for called in self.called:
@@ -620,13 +626,19 @@ def words_of(field: Field) -> list[str]:
 
 
 def word_spans(word: str, text: str) -> list[tuple[int, int]]:
-    """Return where a folded word stands in a folded text, its plural and verb endings included."""
+    """Return where a folded word stands in a folded text, its plural and verb endings included.
+
+    >>> word_spans("editors", "who edited it?")
+    [(4, 10)]
+    """
     if CJK.search(word):
         return [match.span() for match in re.finditer(re.escape(word), text)]
     if not re.fullmatch(r"[a-z ]{4,}", word):
         return [match.span() for match in re.finditer(rf"(?<![a-z0-9]){re.escape(word)}s?(?![a-z0-9])", text)]
     bare = re.sub(r"ies$", "y", re.sub(r"(?<=[a-rt-z])s$", "", word))
     stem = bare[:-1] + r"(?:y|ies|ied|e|es|ed|ing)" if bare[-1] in "ey" else re.escape(bare) + r"(?:s|es|ed|ing)?"
+    if re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
+        stem = rf"(?:{stem}|{bare[:-2]}ed)"
     return [match.span() for match in re.finditer(rf"(?<![a-z0-9]){stem}(?![a-z0-9])", text)]
 
 
