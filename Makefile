@@ -11,7 +11,7 @@ ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
 # Tests of one part each that end within seconds.
-FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture chat corpus document draw_beside figures judging \
+FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture chat corpus document draw_beside figures \
     labels linking merge plans properties readme registry runs scratch store))
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
 NODES := workbench/graphs/conversation.py,workbench/graphs/route.py,workbench/graphs/retrieval.py,workbench/graphs/planner.py,workbench/graphs/plan.py,workbench/graphs/multi_hop_plan.py,workbench/graphs/model_plan.py,workbench/graphs/model_reflect.py,workbench/graphs/model_route.py,workbench/graphs/roles.py,workbench/graphs/check.py,workbench/graphs/review.py,workbench/graphs/execute.py,workbench/graphs/reflect.py,workbench/graphs/needs.py,workbench/graphs/merge.py,workbench/graphs/enrich.py,workbench/graphs/generate.py,workbench/graphs/fusion.py
@@ -72,10 +72,9 @@ format: $(ENV_READY) ## mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-NAME ?=
 .PHONY: score
-score: $(ENV_READY) ## ask the blind questions over films and three other corpora: how many answers are right (NAME=)
-	@$(BIN)/python -W ignore -m tests.score $(NAME)
+score: $(ENV_READY) ## ask the blind questions over films and three other corpora: how many answers are right
+	@$(BIN)/python -W ignore -m tests.score
 
 DATA ?=
 LIMIT ?=

@@ -10,7 +10,7 @@ documents. A question is a row of JSON Lines with ``id``, ``question``, and its 
     list              {"exact": [{say, cite}], "may": [{say, cite}]}: all of these, and no other document is cited
     number            {"is": n, "cite": [documents]}: a count that cites these documents only
     must_not          what would be false
-    refuse            true: the answer is that the corpus does not say
+    refuse            true: the answer is that the corpus does not say, or that nothing clearly answers
     earlier, session  questions asked before it; rows that are one conversation, in their order
 
 A row without gold is asked and not scored: those that follow may build on it. All in percent:
@@ -60,6 +60,8 @@ _GOLD = ("answer", "answers", "must", "some", "list", "number", "must_not", "ref
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _REFUSAL = re.compile(r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE)
 """How the writer without a model refuses, and how the prompts ask a model to."""
+_UNCLEAR = re.compile(r"nothing here clearly answers|没有找到明确的答案", re.IGNORECASE)
+"""How the writer without a model says that what follows is only close."""
 
 
 class Bench(Judging, Labelling, Protocol):
@@ -268,7 +270,7 @@ def faults(row: Row, run: Any) -> Iterable[str]:
     if not answer.strip():
         yield "missing: there is no answer"
     if row.get("refuse"):
-        if not _REFUSAL.search(answer):
+        if not (_REFUSAL.search(answer) or _UNCLEAR.search(answer)):
             yield "answered: the corpus does not say it"
         return
     if _REFUSAL.search(answer):
