@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from workbench.records.timeline import work_ticks
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, who_told
+from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.views.outline import Block, Column, Lines, clipped
 from workbench.views.page import Data, Markup, button, code, cut, el, family, glyph, joined, read, table
 
@@ -463,7 +463,13 @@ def beside(document: Data, labels: Labels) -> list[Block]:
         notes = [labels("and_more", n=made.left)] if made.left else []
         blocks += [_read_table(f"{made.title} · {made.counts}", made.heads, made.rows, notes)] if made.rows else []
     heads, rows = summary(document, labels)
-    return [*blocks, _read_table(labels("cost"), heads, rows, [labels("not_waiting")])]
+    times = [f"{LETTERS[n]} {_time(cost, labels)}" for n, cost in enumerate(document["cost"])]
+    return [*blocks, _read_table(labels("cost"), heads, rows, [*times, labels("not_waiting")])]
+
+
+def _time(cost: Data, labels: Labels) -> str:
+    saved = f" · {saved_told(cost, labels)}" if cost["saved_calls"] else ""
+    return took_told(cost, labels) + saved
 
 
 def _read_table(title: str, heads: Iterable[Any], rows: Iterable[Iterable[Any]], notes: Sequence[str]) -> Block:
