@@ -76,12 +76,12 @@ def typed(tmp_path_factory):
         ("Where was the director of Lanterns at Dusk born?", True),
         ("Lanterns at Dusk 的 director 的妻子毕业于哪所学院？", True),
         ("Who is the director of Lanterns at Dusk?", False),
-        ("When did Salt Road premiere in Oslo?", False),
+        ("When did Salt Road premiere in Oslo?", True),
         ("Which documents have the director Mara Velden?", False),
         ("Compare Salt Road and The Pier", False),
     ],
 )
-def test_typed_documents_are_chained_when_words_are_left_that_nothing_of_theirs_takes(question, chained, typed):
+def test_typed_documents_are_chained_when_words_are_left_that_no_field_takes(question, chained, typed):
     tools = [step.tool for step in plan_for(question, typed).steps]
     assert ("chain_exploration" in tools) is chained, tools
 
@@ -119,5 +119,5 @@ def test_each_side_of_a_comparison_is_followed_by_itself(question, sides, base):
 
 
 def test_a_list_is_no_chain(base):
-    tools = [step.tool for step in plan_for("List some dramas about lanterns", base).steps]
+    tools = [step.tool for step in plan_for("List some documents about lanterns", base).steps]
     assert "chain_exploration" not in tools

@@ -44,7 +44,7 @@ async def enriched(
     if not decision or "question" not in decision:
         return None
     question = decision["question"]
-    # "Who directed Parasite (1982)?" selects by a year, but asks for a field of what it names.
+    # "Who edited Salt Road (1982)?" selects by a year, but asks for a field of what it names.
     if question["intent"] in ("list", "recommend") and not (question["names"] and question["fields"]):
         return None
     kb = _base_to_ask(state, context)
