@@ -303,9 +303,10 @@ class Reader:
         return np.column_stack([columns[name] for name in SIGNALS]) if pool else np.zeros((0, len(SIGNALS)))
 
     def _with_title(self, row: int) -> str:
-        """Return a sentence behind its title, where it does not say it: a reranker must know what it is about."""
-        title, text = self.pool[row].title, self.texts[row]
-        return text if plain_title(title) in spelled(text) else f"{title}: {text}"
+        """Return a sentence behind its heading or title, so that a reranker knows what it is about."""
+        sentence = self.pool[row]
+        above = sentence.heading or sentence.title
+        return sentence.text if plain_title(above) in spelled(sentence.text) else f"{above} {sentence.text}"
 
     def _around(self) -> np.ndarray:
         """Return the share of the words that only the neighbours of a sentence say."""
