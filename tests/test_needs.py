@@ -58,7 +58,7 @@ def entries(run: Any) -> dict[str, Any]:
         (ASKED, "texts", {"Salt Mill": "name", "builder": "words", "die": "words", "an answer: a place": "answer"}),
         ("盐仓的建造者在哪里去世？", "texts", {"盐仓": "name", "答案：地点": "answer"}),
         ("Who is the owner of kiln-4?", "notes", {"kiln-4": "name", "owner of kiln-4": "field"}),
-        ("List the kilns since 2020", "notes", {"year >= 2020": "condition", "every item that fits": "all"}),
+        ("List the kilns since 2020", "notes", {"year since 2020": "condition", "every item that fits": "all"}),
     ],
 )
 def test_needs_are_read_from_what_the_corpus_knows(wb, question, base, expected) -> None:

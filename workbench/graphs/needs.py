@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from workbench.language.answer import Judgement
 from workbench.language.names import together
-from workbench.plans import last_records, written
+from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
 from workbench.state import ExecutionRecord, QueryIntent, Question, RetrievalResult, RouteDecision
@@ -233,7 +233,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     for field in question["fields"]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         found += owned or [Need(field, "field", field)]
-    found += [Need(written(condition), "condition") for condition in decision["filters"]]
+    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
     found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
     return [*list(dict.fromkeys(found))[: MOST - 1], _last(decision, question, label)]
 
