@@ -411,7 +411,7 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
 def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[tuple[int, str]], float]:
     """Return the chosen sentences and how good they are."""
     chosen = seen.reader.choose(model, 60, 4)
-    text = printed([seen.reader.quote(row, part) for row, part in chosen])
+    text = printed([quoting.Quote(seen.reader.pool[row], part) for row, part in chosen])
     return chosen, quality(seen.case, text, seen.whole)
 
 

@@ -105,7 +105,7 @@ def main() -> None:
 def said_and_was(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The bins of one tool, as the diagram draws them."""
     measured = [row for row in rows if row["tool"] == tool and not row["fits"]]
-    return [{"tool": tool, **one} for one in reliability((model(r["signals"]), r["right"]) for r in measured)["bins"]]
+    return [{"tool": tool, **one} for one in reliability([(model(r["signals"]), r["right"]) for r in measured])["bins"]]
 
 
 def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> Logistic:

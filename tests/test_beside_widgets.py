@@ -207,7 +207,7 @@ def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) 
     for one, said in (
         (asked.workspace.compare(asked, stopped), "They first differ in"),
         (asked.tree(), "stopped here"),
-        (asked.checkpoints(), "retrieval 3"),
+        (asked.checkpoints(), "after persist"),
     ):
         bundle = one._repr_mimebundle_()
         assert said in bundle["text/plain"] and said in bundle["text/html"]

@@ -49,17 +49,6 @@ def test_probabilities_have_six_digits_and_no_overflow():
     )
 
 
-def test_the_best_threshold_is_the_one_that_tells_enough_from_too_little(capsys):
-    thresholds = loaded("thresholds")
-    passes = [thresholds.Pass(base, "qa", top, top > 0.5) for base in "ab" for top in (0.1, 0.3, 0.6, 0.9)]
-    assert thresholds.best(passes) == 0.35
-    boast = [thresholds.Pass("c", "qa", 0.9, n % 2 == 0) for n in range(40)]  # many, and they tell nothing
-    assert thresholds.best([*passes, *boast]) == 0.35
-    said = thresholds.table("qa", passes)
-    assert "8 passes over 2 bases, 50% enough, now 0.4" in said and "best: 0.35 [0.35 to 0.35" in said
-    assert "nothing to derive from (1 passes)" in thresholds.table("list", [thresholds.Pass("a", "list", 0.9, True)])
-
-
 def test_an_order_without_scores_stays_an_order():
     assert ordered(0) == [] and ordered(1) == [1.0]
     assert ordered(50) == sorted(ordered(50), reverse=True) and min(ordered(50)) == 0.95

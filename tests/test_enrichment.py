@@ -122,7 +122,8 @@ def test_a_thing_of_the_corpus_is_the_same_thing_outside(place, server):
     with bench(place, server.url) as wb:
         run = wb.ask("Who wrote The Wedding Banquet?", kb="film")
         (found,) = outside(run)
-        assert "James Schamus" in run.answer
+        place = next(n for n, piece in enumerate(run.evidence, 1) if piece == found)
+        assert f"James Schamus [{place}]" in run.answer, "the source outside is cited, not the corpus"
         assert found["metadata"]["doc_id"] == "m1" and found["source_id"] == "tmdb:movie/9261"
         relations = {r["relation_id"] for r in run.merged["enrichment"]["relations"]}
         assert "tmdb:movie/9261|directed_by|person:ang lee" in relations  # the Ang Lee that the base knows

@@ -189,3 +189,11 @@ def test_quality_falls_where_the_first_documents_leave_words_unsaid(wb) -> None:
     run, base = wb.ask(ASKED, kb="texts"), wb.knowledge.get("texts")
     whole, part = quality_of(ASKED, run.evidence, base), quality_of(f"{ASKED} zeppelin", run.evidence, base)
     assert 0 < part < whole <= 1 and quality_of(ASKED, [], base) == 0
+
+
+def test_a_list_that_a_word_did_not_filter_says_so_and_does_not_answer(wb) -> None:
+    run = wb.ask("List the notes since 2020 with turquoise glaze", kb="notes")
+    assert "kiln-7" in run.answer and "“turquoise”" in run.answer.splitlines()[-1]
+    assert run.reflections[-1]["signals"]["answered"] is False
+    cold = wb.ask("List the notes since 2020 that are cold", kb="notes")
+    assert "Kiln 7 is cold" in cold.answer and cold.reflections[-1]["signals"]["answered"] is True

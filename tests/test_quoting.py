@@ -100,3 +100,16 @@ def test_quotes_of_one_document_stand_in_its_order():
     ordered = [quote.sentence for quote in in_reading_order(quotes)]
     assert [s for s in ordered if s.doc_id == "Mill"] == [s for s in (first, second) if s in ordered]
     assert third.doc_id == "Lee"
+
+
+@pytest.mark.parametrize("question", ["What is a weir?", "Weir", "什么是“树”？", "树是什么？"])
+def test_a_question_for_nothing_but_a_title_quotes_how_its_document_begins(question: str) -> None:
+    passages = (
+        ("The Aire", "The Aire is a river with a weir, a weir and a weir. A weir is named after the weir."),
+        ("Weir (dam)", "It is a low dam across a river. Boats are lifted over it. Fish are not."),
+        ("图", "图、树、连通图。树用于定义树。"),
+        ("树", "没有回路的连通图。有n个顶点的恰有n-1条边。"),
+    )
+    quotes = best_quotes(question, evidence(*passages)).quotes
+    begins = ["It is a low dam across a river.", "Boats are lifted over it."]
+    assert [quote.text for quote in quotes] in (begins, ["没有回路的连通图。", "有n个顶点的恰有n-1条边。"])

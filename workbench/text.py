@@ -271,6 +271,24 @@ def stem(term: str) -> str:
         return _stemmer().stemWord(term.removesuffix("'s").replace("'", "")) or term.strip("'")
 
 
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of all words of a text.
+
+    >>> sorted(stems("The boats of 茶馆"))
+    ['boat', 'of', 'the', '茶馆']
+    """
+    return frozenset(map(stem, terms(text)))
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words of a text that are not stop words.
+
+    >>> sorted(content_stems("The boats of 茶馆"))
+    ['boat', '茶馆']
+    """
+    return stems(text) - STOP_WORDS
+
+
 @cache
 def _stemmer() -> Any:
     import snowballstemmer

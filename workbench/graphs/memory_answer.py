@@ -11,7 +11,7 @@ from workbench.language.preferences import NOT_KEPT
 from workbench.language.question import is_small_talk
 from workbench.memory.remembered import Memory
 from workbench.state import Asked, Noted
-from workbench.text import CJK, STOP_WORDS, fold, sentences, stem, terms
+from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 
 TAKEN_BACK = "taken back"
 """The section of a note that ends others and says nothing of its own."""
@@ -95,7 +95,7 @@ def _about(message: str) -> str:
 
 def _words(text: str, characters: bool = False) -> set[str]:
     spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
-    found = {stem(term) for term in terms(_EMPTY.sub(" ", spaced))} - STOP_WORDS
+    found = content_stems(_EMPTY.sub(" ", spaced))
     return {word[:_ROOT] for word in found}
 
 

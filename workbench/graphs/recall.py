@@ -25,7 +25,7 @@ from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import Asked, ConversationState, Message, Noted, Remembered
-from workbench.text import STOP_WORDS, clean, language_of, sentences, stem, terms
+from workbench.text import STOP_WORDS, clean, content_stems, language_of, sentences, stems, terms
 
 _HEADINGS = {
     "persona": ("The assistant", "助手"),
@@ -126,7 +126,7 @@ def assembled(
 
 
 def _only_archived(memory: Memory, message: str) -> bool:
-    asked, kept = ({stem(term) for term in terms(text)} - STOP_WORDS for text in (message, memory["content"]))
+    asked, kept = (content_stems(text) for text in (message, memory["content"]))
     return memory["section"] == "archival" and not memory["pinned"] and not asked & kept
 
 
@@ -258,14 +258,14 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
     if match is None or message.rstrip().endswith(("?", "？")):
         return None
     what = next(filter(None, (match["en"], match["ba"], match["zh"])), "")
-    wanted = {stem(term) for term in terms(what)} - STOP_WORDS - {"not", "dont", "我"}
+    wanted = content_stems(what) - {"not", "dont", "我"}
     statement = read_note(what)
     gone = [
         m
         for m in memories
         if not m["pinned"]
         and (
-            (wanted and wanted <= {stem(term) for term in terms(f"{m['content']} {m['about']} {m['attribute']}")})
+            (wanted and wanted <= stems(f"{m['content']} {m['about']} {m['attribute']}"))
             or (statement and same_thing(statement, as_statement(m)))
         )
     ]

@@ -23,7 +23,8 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-_CLOSED = '.!?。！？；…"”’』」)）'
+CLOSED = '.!?。！？；…"”’』」)）'
+"""A text that ends in one of these needs no full stop."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Judgement:
         holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
         missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
         missing_names: names of the question that the evidence neither is about nor speaks of.
+        not_applied: what the question asks for and the answer was not filtered by.
     """
 
     kind: Kind = "nothing"
@@ -49,6 +51,7 @@ class Judgement:
     holding: tuple[str, ...] = ()
     missing_fields: tuple[tuple[str, str], ...] = ()
     missing_names: tuple[str, ...] = ()
+    not_applied: tuple[str, ...] = ()
 
     @property
     def enough(self) -> bool:
@@ -111,18 +114,30 @@ def _of_fields(
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
         text = "\n".join([text, quoted(quotes, fields)])
-    kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
-    return Judgement(kind, text, 1.0, tuple(quotes), fields.documents, holding, tuple(fields.missing), missing)
+    if fields.not_applied:
+        kind: Kind = "closest"
+    else:
+        kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
+    return Judgement(
+        kind=kind,
+        text=text,
+        probability=0.0 if fields.not_applied else 1.0,
+        quotes=tuple(quotes),
+        documents=fields.documents,
+        holding=holding,
+        missing_fields=tuple(fields.missing),
+        missing_names=missing,
+        not_applied=tuple(fields.not_applied),
+    )
 
 
 def write(judgement: Judgement, question: Question, results: Sequence[RetrievalResult]) -> tuple[str, list[Citation]]:
     """Write the answer of a judgement with its citations, and what of the question was not applied."""
     zh = question["language"] == "zh"
-    parts = [judgement.text]
-    if question["not_applied"]:
-        phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in question["not_applied"])
-        parts.append(f"未应用的条件：{phrases}。" if zh else f"Not applied: {phrases}.")
-    text = "\n".join(parts)
+    text = judgement.text
+    if ignored := list(dict.fromkeys([*question["not_applied"], *judgement.not_applied])):
+        phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in ignored)
+        text += f"\n未应用的条件：{phrases}。" if zh else f"\nNot applied: {phrases}."
     text, citations, _ = cite(text, results)
     return text, citations
 
@@ -140,10 +155,14 @@ def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
     for doc_id, own in pieces.items():
         # A passage of the document itself is cited for its fields before a relation or an entity.
         n, first = min(own, key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
-        fields: Mapping[str, Any] = next((r["metadata"]["fields"] for _, r in own if r["metadata"].get("fields")), {})
+        fields, stated_by = dict[str, Any](), dict[str, int]()
+        for place, result in sorted(own, key=lambda piece: piece[0] != n):
+            for name, value in (result["metadata"].get("fields") or {}).items():
+                fields.setdefault(name, value)
+                stated_by.setdefault(name, place)
         title = str(first["metadata"].get("title") or doc_id)
         score = max(result["score"] for _, result in own)
-        documents[doc_id] = Document(doc_id, title, n, score, fields, tuple(by_document.get(doc_id, ())))
+        documents[doc_id] = Document(doc_id, title, n, score, fields, stated_by, tuple(by_document.get(doc_id, ())))
     return documents
 
 
@@ -183,19 +202,18 @@ def _chosen(
     question: Question, results: Sequence[RetrievalResult], fields: FieldsWriter, bases: Sequence[KnowledgeBase]
 ) -> Quotes:
     """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
+    # Words are compared, and sentences reranked, by the first base: one question has one scale.
     similar, rerank = (bases[0].matches, bases[0].rerank) if bases else (None, None)
     if question["conditions"] and fields.holding:
         holding = {document.doc_id for document in fields.holding}
         # The pieces of other documents are emptied, not taken out: the numbers of those that stay are their places.
-        inside = [r if str(r["metadata"].get("doc_id")) in holding else _emptied(r) for r in results]
+        inside: list[RetrievalResult] = [
+            r if str(r["metadata"].get("doc_id")) in holding else {**r, "evidence": ""} for r in results
+        ]
         chosen = best_quotes(question["text"], inside, similar=similar, rerank=rerank)
         if chosen.sure or (chosen.quotes and question["intent"] in ("list", "recommend")):
             return chosen
     return best_quotes(question["text"], results, similar=similar, rerank=rerank)
-
-
-def _emptied(result: RetrievalResult) -> RetrievalResult:
-    return {**result, "evidence": ""}
 
 
 def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
@@ -206,7 +224,7 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
     lines, quotes = [], in_reading_order(quotes)
     for place, quote in enumerate(quotes):
         sentence = quote.sentence
-        text = quote.text if quote.text[-1:] in _CLOSED else quote.text + fields.say(".", "。")
+        text = quote.text if quote.text[-1:] in CLOSED else quote.text + fields.say(".", "。")
         follows = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
         if sentence.title and not follows and fold(sentence.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.language.names import names_in
 from workbench.ports import KnowledgeBase
-from workbench.text import STOP_WORDS, stem, terms
+from workbench.text import content_stems
 
 FITTED: dict[str, float] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 """``shared``: of the question's weight, at most this share is of words that the conversation has; ``holding``: of the
@@ -72,7 +72,7 @@ def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[str]:
         ids = titles[0]["doc_ids"] if len(titles) == 1 else []
         passages = [passage for i in ids for passage in base.passages_of([i])[:1]]
         kinds = {match[1] for passage in passages if (match := _KIND.search(passage["title"]))}
-        if len(kinds) == len(passages) > 1 and not any(_words(kind) & _words(question) for kind in kinds):
+        if len(kinds) == len(passages) > 1 and not any(content_stems(kind) & content_stems(question) for kind in kinds):
             return [passage["title"] for passage in passages][:READINGS]
     return []
 
@@ -102,16 +102,16 @@ def _missing(
         return []  # a name explains "the author"; after a conversation it may be a mere "in California"
     asked = [entry["content"] for entry in history if entry["role"] == "user"][-1:]
     named = {name["doc_id"] for text in asked for name in names_in(text, bases)}
-    before = _words(" ".join(entry["content"] for entry in history))
-    own = _words(question)
+    before = content_stems(" ".join(entry["content"] for entry in history))
+    own = content_stems(question)
     weights = {word: max([base.term_weight(word) for base in bases], default=1.0) for word in own}
     shared = sum(weights[word] for word in own & before) / (sum(weights.values()) or 1.0)
     if shared > FITTED["shared"]:
         return []
     first = [result for result in results if result["source_type"] == "chunk"][:FIRST]
     for noun in _nouns(question):
-        words = _words(noun)
-        holding = [result for result in first if words and words <= _words(result["evidence"])]
+        words = content_stems(noun)
+        holding = [result for result in first if words and words <= content_stems(result["evidence"])]
         explained = any(result["metadata"]["doc_id"] in named for result in first) or words <= before
         titles = dict.fromkeys(result["metadata"]["title"] for result in holding)
         if len(titles) >= FITTED["holding"] and not explained:
@@ -124,7 +124,3 @@ def _nouns(question: str) -> list[str]:
     found = [match for match in _NOUN.finditer(question) if match["of"] in (None, "'s", "’s")]
     nouns = [(match["en"] or match["zh"]).strip() for match in found]
     return [noun for noun in nouns if not _UNIQUE.search(noun)]
-
-
-def _words(text: str) -> set[str]:
-    return {stem(term) for term in terms(text)} - STOP_WORDS

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import Any
 
 from workbench.language.citing import marked
-from workbench.language.question import in_words, shown
+from workbench.language.question import TOTALS_ZH, in_words, shown
 from workbench.language.quoting import Sentence
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition, Question
-from workbench.text import CJK, amount, fold, stem, terms
+from workbench.text import CJK, amount, fold, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
@@ -22,20 +22,21 @@ _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that stand behind a title in a list, in this order."""
 
 
-def stems(text: str) -> set[str]:
-    """Return the stems of a text."""
-    return {stem(term) for term in terms(text)}
-
-
 @dataclass(frozen=True)
 class Document:
-    """What the evidence has of one document; ``n`` is the number of the piece that its fields are cited by."""
+    """What the evidence has of one document.
+
+    Attributes:
+        n: the number of the piece that it is cited by.
+        stated_by: field -> the number of the first piece that has it: of several sources each has its own.
+    """
 
     doc_id: str
     title: str
     n: int
     score: float
     fields: Mapping[str, Any]
+    stated_by: Mapping[str, int]
     sentences: tuple[Sentence, ...] = ()
 
     def values(self, name: str) -> list[str]:
@@ -47,12 +48,18 @@ class Document:
 
 @dataclass(frozen=True)
 class FieldsWriter:
-    """Write answers from fields in the language of the question, each statement with its ``[n]``."""
+    """Write answers from fields in the language of the question, each statement with its ``[n]``.
+
+    Attributes:
+        missing: ``(title, field)`` pairs that the answer lacks.
+        not_applied: words of the question that the listed documents were not filtered by.
+    """
 
     question: Question
     documents: Mapping[str, Document]
     bases: Sequence[KnowledgeBase]
     missing: list[tuple[str, str]] = field(default_factory=list)
+    not_applied: list[str] = field(default_factory=list)
 
     @cached_property
     def schema(self) -> dict[str, Field]:
@@ -101,11 +108,11 @@ class FieldsWriter:
         return ""
 
     def _words_left(self) -> str:
-        """List what holds for the conditions and has the words that no field accounts for; "" where nothing has."""
+        """List what holds for the conditions and has the words that no field accounts for, else say that none has."""
         question = self.question
         if not question["conditions"] or question["names"] or question["total"]:
             return ""
-        wanted = {stem(term) for word in question["words"] for term in terms(word)}
+        wanted = stems(" ".join(question["words"]))
         notes = {}
         for document in self.holding:
             best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None)
@@ -114,7 +121,7 @@ class FieldsWriter:
         having = [document for document in self.holding if document.doc_id in notes]
         if having:
             return self.listing(having, len(having), notes)
-        self.question["not_applied"].extend(w for w in question["words"] if w not in question["not_applied"])
+        self.not_applied.extend(question["words"])
         return self.listing(self.holding, len(self.selected))
 
     def about(self) -> list[Document]:
@@ -161,6 +168,11 @@ class FieldsWriter:
         known = [c for c in self.question["conditions"] if c["field"] in self.schema]
         return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], language) for c in known)
 
+    def inside(self) -> str:
+        """Return the conditions in brackets; "" for none."""
+        what = self.conditions()
+        return self.say(f" ({what})", f"（{what}）") if what else ""
+
     def _value(self, field: Field, value: str) -> str:
         words = field["values_called"].get(value, {}).get(self.question["language"], [])
         if self.question["language"] == "zh" and words:
@@ -174,15 +186,18 @@ class FieldsWriter:
         values = self.joined([self._value(self.schema[name], value) for value in document.values(name)])
         return f"{shown(self.schema[name], self.question['language'])}{self.say(' ', '：')}{values}" if values else ""
 
+    def _statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
+        """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
+        names = [name for name in names if document.values(name)]
+        facts = self.say("; ", "，").join(self._fact(document, name) for name in names)
+        text = f"{self.title(document)}{self.say(': ', '：')}{facts}{inside}{self.say('.', '。')}"
+        return marked(text, *(document.stated_by[name] for name in names)) if names else ""
+
     def _facts(self, about: Sequence[Document]) -> str:
         """Write what is asked of the documents that the question names."""
-        lines = []
-        for document in about:
-            facts = [fact for name in self.question["fields"] if (fact := self._fact(document, name))]
-            self.missing.extend((document.title, n) for n in self.question["fields"] if not document.values(n))
-            if facts:
-                stated = f"{self.title(document)}{self.say(': ', '：')}{self.say('; ', '，').join(facts)}"
-                lines.append(marked(stated + self.say(".", "。"), document.n))
+        names = self.question["fields"]
+        lines = [line for document in about if (line := self._statement(document, names))]
+        self.missing.extend((d.title, name) for d in about for name in names if not d.values(name))
         if lines and self.missing:
             lacking = [self.say(f"{name} of {title}", f"《{title}》的{name}") for title, name in self.missing]
             lines.append(self.say(f"No field has the {self.joined(lacking)}.", f"没有{self.joined(lacking)}的记载。"))
@@ -193,12 +208,7 @@ class FieldsWriter:
         typed = [name for name, field in self.schema.items() if field["type"] != "text"]
         shared = [name for name in typed if sum(bool(d.values(name)) for d in about) > 1]
         names = self.question["fields"] or shared
-        lines = []
-        for document in about:
-            facts = [fact for name in names if (fact := self._fact(document, name))]
-            if facts:
-                line = f"{self.title(document)}{self.say(': ', '：')}{self.say('; ', '，').join(facts)}"
-                lines.append("- " + marked(line + self.say(".", "。"), document.n))
+        lines = [f"- {line}" for document in about if (line := self._statement(document, names))]
         return "\n".join(lines) if len(lines) > 1 else ""
 
     def _roles(self) -> str:
@@ -238,21 +248,18 @@ class FieldsWriter:
         result = sum(value * count for value, count in counted)
         result = result if total["function"] == "sum" else result / having
         unit, name = field["unit"], shown(field, self.question["language"])
-        what = self.conditions()
+        inside = self.inside()
         figure = f"{round(result, 2):,.10g}{' ' if unit else ''}{unit}"
-        inside = self.say(f" ({what})", f"（{what}）") if what else ""
         function = self.say({"sum": "Total", "mean": "Average"}[total["function"]], "")
-        zh_function = {"sum": "合计", "mean": "平均"}[total["function"]]
         marks = "".join(f"[{d.n}]" for d in self.holding[:MOST_LISTED] if d.values(field["name"]))
         head = self.say(
             f"{function} {name} of {having} {self.noun(having)}{inside}: {figure}",
-            f"{having} {self.measure()}{self.noun(having)}{inside}的{name}{zh_function}：{figure}",
+            f"{having} {self.measure()}{self.noun(having)}{inside}的{name}{TOTALS_ZH[total['function']]}：{figure}",
         )
         return f"{head} {marks}".rstrip() + self.say(".", "。")
 
     def _count(self) -> str:
-        what, group = self.conditions(), self.question["group"]
-        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        inside, group = self.inside(), self.question["group"]
         if group:
             counts: dict[str, int] = {}
             for base in self.bases:
@@ -263,7 +270,7 @@ class FieldsWriter:
             head = self.say(f"{self.noun(2).capitalize()} by {name}{inside}:", f"按{name}统计{inside}：")
             lines = [f"- {self._value(self.schema[group], v)}{self.say(': ', '：')}{count}" for v, count in rows]
             return "\n".join([head, *lines])
-        if not what:
+        if not inside:
             total = sum(base.counts()["documents"] for base in self.bases)
             return self.say(
                 f"There are {total:,} {self.noun(total)}.", f"共有 {total:,} {self.measure()}{self.noun(total)}。"
@@ -278,15 +285,8 @@ class FieldsWriter:
         if not having or having[0].doc_id != self.selected[0]:
             return ""
         first = [d for d in having if d.values(sort["field"]) == having[0].values(sort["field"])]
-        what = self.conditions()
-        inside = self.say(f" ({what})", f"（{what}）") if what else ""
         names = dict.fromkeys([sort["field"], *self.question["fields"]])
-        lines = []
-        for document in first:
-            facts = self.say("; ", "，").join(fact for name in names if (fact := self._fact(document, name)))
-            line = f"{self.title(document)}{self.say(': ', '：')}{facts}{inside}{self.say('.', '。')}"
-            lines.append(marked(line, document.n))
-        return "\n".join(lines)
+        return "\n".join(self._statement(document, names, self.inside()) for document in first)
 
     def listing(self, documents: Sequence[Document], total: int, notes: Mapping[str, str] | None = None) -> str:
         """Write documents as a list below a heading that counts them; "" for none.
@@ -301,9 +301,7 @@ class FieldsWriter:
         shown_here = documents[: self.question["limit"] or MOST_LISTED]
         if not shown_here:
             return ""
-        what = self.conditions()
-        inside = self.say(f" ({what})", f"（{what}）") if what else ""
-        count = len(shown_here)
+        inside, count = self.inside(), len(shown_here)
         cut = self.say(f"; {count} of them", f"，列出其中 {count} {self.measure()}") if count < total else ""
         head = self.say(
             f"{total:,} {self.noun(total)}{inside}{cut}:",
@@ -326,7 +324,7 @@ class FieldsWriter:
         inside = self.say(", ", "，").join(facts)
         return f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"
 
-    def recommendation(self, liked: Iterable[str] = ()) -> str:
+    def recommendation(self) -> str:
         """Write what to try: documents that share most with those that are named, else the best of what was found."""
         named = {document.doc_id for document in self.about()}
         documents = [document for document in self.holding if document.doc_id not in named]
@@ -345,8 +343,7 @@ class FieldsWriter:
         if not chosen:
             return ""
         lines = [f"- {self.brief(d)}{notes.get(d.doc_id, '')} [{d.n}]" for d in chosen]
-        what = self.conditions()
-        inside = self.say(f" ({what})", f"（{what}）") if what else ""
+        inside = self.inside()
         head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
         return "\n".join([head, *lines])
 

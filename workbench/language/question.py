@@ -123,7 +123,7 @@ class _Reader:
         """Read everything, what the rest depends on first."""
         dates, date_asked = self._dates()
         rest = blotted(self.plain, [(d.start, d.end) for d in dates] + [(v.start, v.end) for v in self.values])
-        numbers = [n for n in read_numbers(rest) if not rest[n.start : n.end].isspace()]
+        numbers = read_numbers(rest)
         has_document = any(name["doc_id"] for name in self.names)
         number_fits = any(n.op != "eq" and self._field_of(n) for n in numbers)
         date_fits = any(self._nearest(d.start, d.end, "date", 8) or self._only("date") for d in dates)
@@ -228,7 +228,7 @@ class _Reader:
         """Return the nearest word of a field of this type in the same clause, at most ``most`` characters away."""
         low, high = self._clause(start, end)
         inside = [c for c in self.called if c.field["type"] == kind and low <= c.start and c.end <= high]
-        by_distance = sorted((max(c.start - end, start - c.end, 0), c.start, c) for c in inside if c)
+        by_distance = sorted((max(c.start - end, start - c.end, 0), c.start, c) for c in inside)
         return by_distance[0][2] if by_distance and by_distance[0][0] <= most else None
 
     def _only(self, kind: str) -> Field | None:

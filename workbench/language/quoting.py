@@ -65,7 +65,7 @@ class Quotes(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        """Whether they are called an answer."""
+        """True where they are called an answer."""
         return self.probability >= weights()["sure"]
 
 
@@ -95,11 +95,11 @@ def best_quotes(
         most: sentences at most.
     """
     reader = Reader(question, sentences_of(results[:PASSAGES]), similar, rerank)
-    chosen = reader.choose({**weights()["signals"], **weights()["steps"]}, budget, most)
+    chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, most)
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
     probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
-    return Quotes([reader.quote(row, text) for row, text in chosen], probability)
+    return Quotes([Quote(reader.pool[row], text) for row, text in chosen], probability)
 
 
 def in_reading_order(quotes: Sequence[Quote]) -> list[Quote]:
@@ -330,6 +330,17 @@ class Reader:
             led[own] = covered[leads].max(initial=0.0)
         return led
 
+    def beginning(self) -> list[tuple[int, str]]:
+        """Return how the first document begins whose title is all that is asked for, as in 树是什么？"""
+        titles = {plain_title(sentence.title): sentence.doc_id for sentence in reversed(self.pool)}
+        question = spelled(self.question)
+        only = [
+            title for title in titles if title and title in question and not word_stems(question.replace(title, " "))
+        ]
+        document = titles[max(only, key=len)] if only else None
+        rows = [(row, sentence.text) for row, sentence in enumerate(self.pool) if sentence.doc_id == document]
+        return rows[:_DEFINING]
+
     def choose(self, model: Mapping[str, float], budget: float, most: int) -> list[tuple[int, str]]:
         """Return rows and texts of the sentences that answer best together: what one says is worth less in the next.
 
@@ -386,10 +397,6 @@ class Reader:
             "few": 1 / (1 + len(self.place)),
         }
 
-    def quote(self, row: int, text: str) -> Quote:
-        """Return a sentence as it is quoted."""
-        return Quote(self.pool[row], text)
-
     def shortened(self, row: int, limit: float) -> str:
         """Return a sentence; of a longer one the clauses that say most of the question, side by side."""
         text = self.pool[row].text
@@ -414,7 +421,7 @@ class Reader:
         return lead + (part if window[1] == len(clauses) else part.rstrip(" ,;，；：:、") + " …")
 
 
-_SHORTEST, _TITLE = 6, 8
+_SHORTEST, _TITLE, _DEFINING = 6, 8, 2
 _CLAUSE = re.compile(r"(?<=[，；：])|(?<=[,;:] )|(?<= [–—-] )")
 
 
@@ -448,7 +455,7 @@ LONGEST = 600
 
 
 def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
-    r"""``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
+    r"""Yield ``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
 
     >>> list(parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven"))
     [('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C')]
@@ -464,7 +471,7 @@ def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
 
 
 def _whole(block: Block) -> str:
-    """A list item, a row or code in words."""
+    """Return a list item, a row or code in words."""
     if block.kind == "item":
         return bare(ITEM.sub("", block.text))
     if block.kind == "row":
@@ -474,7 +481,7 @@ def _whole(block: Block) -> str:
 
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:
-    """A row of a table in words: its first cell, and the others by their heads."""
+    """Return a row of a table in words: its first cell, and the others by their heads."""
     named = header if len(header) == len(cells) else [""] * len(cells)
     first, *rest = [(head, cell) for head, cell in zip(named, cells, strict=True) if cell] or [("", "")]
     return ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
@@ -488,7 +495,7 @@ def _sentences(text: str, title: str) -> Iterator[str]:
 
 
 def bare(text: str) -> str:
-    """A text without markup, control characters and marks of its own, which would point at other evidence.
+    """Return a text without markup, control characters and marks of its own, which would point at other evidence.
 
     >>> bare("**Run** `tarn save` [2] as in [the guide](http://x)\\x1b!")
     'Run tarn save as in the guide!'
@@ -504,7 +511,7 @@ def bare(text: str) -> str:
 
 
 def in_words(text: str, title: str) -> str:
-    """A sentence; a relation of the document's own, in the notation of triples, as words.
+    """Return a sentence; a relation of the document's own, in the notation of triples, as words.
 
     >>> in_words("Tampopo — has_tags: food, ramen.", "Tampopo"), in_words("Ann — she said: no.", "Tampopo")
     ('Tampopo: tags food, ramen.', 'Ann — she said: no.')
@@ -514,14 +521,14 @@ def in_words(text: str, title: str) -> str:
 
 
 def cut(text: str) -> str:
-    """A text that is not too long to be quoted."""
+    """Return a text that is not too long to be quoted."""
     if len(text) <= LONGEST:
         return text
     return re.sub(r"\s+\S*$", "", text[:LONGEST]) + " …"
 
 
 def without_heading(text: str, title: str) -> str:
-    """A sentence without the heading that a passage begins with, when the two ran together.
+    """Return a sentence without the heading that a passage begins with, when the two ran together.
 
     >>> without_heading("Cache design We decided on 512 MB.", "Cache design")
     'We decided on 512 MB.'

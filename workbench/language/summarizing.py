@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from math import log1p, sqrt
 from typing import Any
 
 from workbench.language.preferences import read_preferences
 from workbench.language.question import is_small_talk
-from workbench.text import STOP_WORDS, language_of, sentences, stem, terms
+from workbench.text import content_stems, language_of, sentences
 
 LONGEST = 180
 """Characters of a sentence that is chosen, and of what is told of the person."""
@@ -35,7 +34,7 @@ def summarize(messages: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) 
     Asked: Who wrote Emma?
     Found: Jane Austen wrote Emma in 1815.
     """
-    words = Counter(word for message in messages for word in _words(str(message["content"])))
+    words = Counter(word for message in messages for word in content_stems(str(message["content"])))
     asked = list(_asked(messages))
     lines = [_newest(notes)]
     if asked:
@@ -81,7 +80,7 @@ def _asked(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         following = messages[number + 1] if number + 1 < len(messages) else {"role": "", "content": ""}
         answer = str(following["content"]) if following["role"] == "assistant" else ""
         for sentence in sentences(read_preferences(str(message["content"]))[1]):
-            if len(sentence) <= LONGEST and _words(sentence) and not _FORGETS.search(sentence):
+            if len(sentence) <= LONGEST and content_stems(sentence) and not _FORGETS.search(sentence):
                 yield sentence, answer
 
 
@@ -89,15 +88,10 @@ def _best(answer: str, question: str) -> str:
     """Return the sentence of an answer that has most of the question's words; "" where it only refuses."""
     told = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
     told = [sentence for sentence in told if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)]
-    return max(told, key=lambda sentence: len(_words(sentence) & _words(question)), default="")
+    return max(told, key=lambda sentence: len(content_stems(sentence) & content_stems(question)), default="")
 
 
 def _weight(sentence: str, counts: Counter[str]) -> float:
     """Return how much a sentence is about what the conversation speaks of again and again."""
-    words = _words(sentence)
+    words = content_stems(sentence)
     return sum(log1p(counts[word]) for word in words) / sqrt(len(words))
-
-
-@lru_cache(maxsize=8192)
-def _words(text: str) -> frozenset[str]:
-    return frozenset({stem(term) for term in terms(text)} - STOP_WORDS)

@@ -23,7 +23,7 @@ from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import text_model
 from workbench.records.tape import estimated_tokens
 from workbench.runs.run import Run
-from workbench.text import STOP_WORDS, clean, stem, terms
+from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
 from workbench.views.memory import Rows, changes_blocks, found_blocks, known_blocks
 from workbench.views.render import Shown
@@ -404,8 +404,8 @@ class Memories:
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""
         held = self._store.memories(user)
-        asked = _terms(query)
-        near = [len(asked & _terms(m["content"])) / len(asked) if asked else 0.0 for m in held]
+        asked = content_stems(query)
+        near = [len(asked & content_stems(m["content"])) / len(asked) if asked else 0.0 for m in held]
         if held:
             try:
                 vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in held)])
@@ -444,10 +444,6 @@ class Memories:
         of = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
         of = {"about": content, **of}
         self._store.remember(user, section, content, **of, author=author, replaces=same, why=content)
-
-
-def _terms(text: str) -> set[str]:
-    return {stem(term) for term in terms(text)} - STOP_WORDS
 
 
 def _written(at: str | date | datetime | None) -> str | None:

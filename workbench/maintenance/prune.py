@@ -73,8 +73,7 @@ def half_done(library: Library, *, delete: bool) -> dict[Path, int]:
     found = {}
     inside = (
         path
-        for name in (".*", "ranks.bin")
-        for path in library.root.glob(f"[a-z0-9]*/{name}")
+        for path in library.root.glob("[a-z0-9]*/.*")
         if not path.parent.is_symlink() and _FILE.fullmatch(path.name)
     )
     for path in sorted([*library.root.glob(".*"), *inside]):

@@ -21,7 +21,7 @@ from workbench.memory.store import SqlConversations
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.settings import Settings
-from workbench.text import STOP_WORDS, stem, terms
+from workbench.text import content_stems, stems
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,8 +206,8 @@ class _Held:
 
     def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
         """How near the nearer message of an exchange is to the question."""
-        asked = {stem(term) for term in terms(message)} - STOP_WORDS
-        said = {stem(term) for part in _PARTS for term in terms(self.episodes[episode_id][part])}  # type: ignore[literal-required]
+        asked = content_stems(message)
+        said = stems(" ".join(self.episodes[episode_id][part] for part in _PARTS))  # type: ignore[literal-required]
         share = len(asked & said) / len(asked) if asked else 0.0
         rows = self._vectors.get(episode_id)
         return share if rows is None or vector is None else max(share, *map(float, rows @ vector))

@@ -55,8 +55,8 @@ def explained(
 ) -> WorkbenchError:
     """An error of SQLite as one of ours.
 
-    >>> explained(sqlite3.DatabaseError("file is not a database"), "a.db").args[0][:31]
-    'a.db: file is not a database. R'
+    >>> explained(sqlite3.DatabaseError("file is not a database"), "a.db").args[0][:28]
+    'a.db: file is not a database'
     """
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from workbench.language.answer import CLOSED
 from workbench.language.citing import marked, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, sentences_of
@@ -19,7 +20,6 @@ from workbench.text import sentences as split_sentences
 LEADS = 2
 """Sentences of a piece from which nothing was chosen."""
 MOST_DEFINED = 10
-CLOSED = '.!?。！？；…"”’』」)）'
 
 
 def section_text(

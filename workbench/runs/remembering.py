@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from workbench.language.citing import marked_sentences
 from workbench.records.tape import estimated_tokens
 from workbench.settings import Settings
-from workbench.text import STOP_WORDS, fold, language_of, simplified, stem, terms
+from workbench.text import content_stems, fold, language_of, simplified
 from workbench.views.memory import Rows, blame_blocks, prompt_blocks
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def blame(run: Recording) -> Rows:
     return Rows(rows, run.message, blame_blocks)
 
 
-def _behind(sentence: str, parts: Sequence[Part], texts: Mapping[int, str], asked: set[str]) -> list[Blamed]:
+def _behind(sentence: str, parts: Sequence[Part], texts: Mapping[int, str], asked: frozenset[str]) -> list[Blamed]:
     """The memories that a sentence quotes, or with which it shares words that nothing else has."""
     bare = _MARKS.sub("", sentence).strip()
     cited = [texts[int(n)] for n in re.findall(r"\[(\d+)\]", sentence) if int(n) in texts]
@@ -138,8 +138,8 @@ def _blamed(sentence: str, how: str, share: float, part: Part) -> Blamed:
     return cast(Blamed, {"sentence": sentence, "how": how, "share": round(share, 3), **told})
 
 
-def _words(text: str) -> set[str]:
-    return {stem(term) for term in terms(simplified(text))} - STOP_WORDS
+def _words(text: str) -> frozenset[str]:
+    return content_stems(simplified(text))
 
 
 def _own(name: str, text: str) -> Part:

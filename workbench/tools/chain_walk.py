@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from workbench.language.names import together
 from workbench.ports import KnowledgeBase, Link, Shared, Titled, ToolLog
-from workbench.text import terms
+from workbench.text import stems, terms
 from workbench.tools.evidence import document_of
-from workbench.tools.query_terms import AskedWords, stems
+from workbench.tools.query_terms import AskedWords
 from workbench.tools.scoring import dated
 
 TITLE = 0.6

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from workbench.ports import KnowledgeBase
-from workbench.text import CJK, stem, terms
+from workbench.text import CJK, stem, stems
 from workbench.tools.scoring import content_terms
 
 RELATED = 0.8
@@ -125,8 +125,3 @@ def forms(word: str) -> frozenset[str]:
 def roots_of(said: Iterable[str]) -> frozenset[str]:
     """The stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
     return frozenset().union(*(forms(root(one)) for one in stems(" ".join(said))))
-
-
-def stems(text: str) -> frozenset[str]:
-    """The stems of the words in a text."""
-    return frozenset(map(stem, terms(text)))
