@@ -87,7 +87,8 @@ def _body(
         status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
         name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
-        option: dict[str, Any] = {"role": "option", "aria_selected": "false", "tabindex": "-1"}
+        spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
+        option: dict[str, Any] = {"role": "option", "aria_label": spoken, "aria_selected": "false", "tabindex": "-1"}
         lanes.add(key, name, _step_bar(bar, status, scale, labels), **option)
         for number, sub in enumerate(inside if shown else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, fill=paint("done-fill"))
