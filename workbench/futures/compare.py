@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import ne
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
@@ -19,7 +20,7 @@ from workbench.plans import ENDED_WELL, last_records
 from workbench.records.figures import Identity, figures, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
+from workbench.records.tape import begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.settings import MODELS
@@ -79,7 +80,6 @@ class Side:
                 "rank": rank,
                 "score": round(piece["score"], 6),
                 "found_by": found.get(identity(piece), []),
-                "tools": list(piece["metadata"].get("tools", [])),
                 "piece": piece,
             }
             for rank, piece in enumerate(self.run.evidence, 1)
@@ -201,8 +201,10 @@ def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
 
 
 Key = TypeVar("Key", bound=Hashable)
-_DECIDED = ("proposal", "action", "edits", "message")
 _MODELS = (*MODELS, "rerank_model")
+_STEPS = ("added", "removed", "same", "changed")
+_PIECES = ("gained", "lost", "same", "moved")
+_CLAIMS = ("gained", "lost", "shared", "recited")
 
 
 @dataclass(frozen=True)
@@ -212,8 +214,8 @@ class Comparison(Shown):
     Attributes:
         runs: ``{"run_id", "status", "message", "query", "kb", "origin"}`` each; the first is what the others are
             compared with.
-        parts: the first point at which they part, ``{"where", "name", "pass", "values", "differs"}``; None when they do
-            not. ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
+        parts: the first point at which they part, ``{"where", "name", "pass", "values"}``; None when they do not.
+            ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
             ``reflection``, ``evidence`` or ``answer``.
         caveats: why a difference need not come from an edit: ``{"what", "name", "values"}``, of ``model``,
             ``settings``, ``knowledge``, ``question``, ``handlers``, ``tools``, ``versions``, ``unfinished``,
@@ -225,7 +227,7 @@ class Comparison(Shown):
         evidence: ``{"source_id", "granularity", "kb", "title", "text_differs", "changes", "sides"}``; ``changes`` has
             ``gained``, ``lost``, ``moved``, ``same`` or ``""`` for each other run, and a side ``rank`` and ``score``
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
-        decisions: ``{"number", "same", "differs", "sides"}``, a side with what was proposed, what was answered, and by
+        decisions: ``{"number", "same", "sides"}``, a side with what was proposed, what was answered, and by
             whom.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
@@ -251,7 +253,9 @@ class Comparison(Shown):
         return json.loads(json.dumps({"document": "workbench.comparison/1", **told}))
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a piece of evidence: ``change_B`` beside ``rank_A``, ``score_A``, ``steps_A`` of each run."""
+        """Return one row per piece of evidence: ``change_B`` beside ``rank_A``, ``score_A``, ``steps_A`` of each run."""
+        import pandas
+
         rows = []
         for piece in self.evidence:
             row = {name: piece[name] for name in ("source_id", "granularity", "kb", "title", "text_differs")}
@@ -260,18 +264,7 @@ class Comparison(Shown):
                 row |= {f"{name}_{letter}": side[name] if side else None for name in ("rank", "score")}
                 row[f"steps_{letter}"] = ", ".join(f["step_id"] for f in side["found_by"]) if side else ""
             rows.append(row)
-        return _frame(rows)
-
-    def claims_frame(self) -> pandas.DataFrame:
-        """One row a claim: ``change_B`` beside ``sources_A``, the results behind it in each run."""
-        rows = []
-        for claim in self.claims:
-            row = {"claim": claim["text"]}
-            row |= {f"change_{LETTERS[n]}": change for n, change in enumerate(claim["changes"], 1)}
-            for letter, side in zip(LETTERS, claim["sides"], strict=False):
-                row[f"sources_{letter}"] = ", ".join(c["result_id"] for c in side["citations"]) if side else ""
-            rows.append(row)
-        return _frame(rows)
+        return pandas.DataFrame(rows)
 
     def blocks(self) -> list[Block]:
         """As blocks of text, in the language of the first question."""
@@ -321,13 +314,11 @@ def _parts(sides: Sequence[Side]) -> dict[str, Any] | None:
         values = [point.value if point else None for point in points]
         if any(value != values[0] for value in values):
             number = place[0] if known.where in ("decision", "step", "reflection") else None
-            other = next(value for value in values if value != values[0])
             return {
                 "where": known.where,
                 "name": known.name,
                 "pass": number,
                 "values": [point.brief if point else None for point in points],
-                "differs": [path for path in differences(values[0], other) if path][:10],
             }
     return None
 
@@ -378,17 +369,11 @@ def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
         {
             "step_id": step_id,
             "same": all(course.get(step_id) == courses[0].get(step_id) for course in courses),
-            "changes": [_step_change(courses[0].get(step_id), course.get(step_id)) for course in courses[1:]],
+            "changes": _changes([course.get(step_id) for course in courses], _STEPS, ne),
             "sides": [_step(of[step_id]) if step_id in of else None for of in attempts],
         }
         for step_id in _in_order(attempts)
     ]
-
-
-def _step_change(one: Any, other: Any) -> str:
-    if one is None or other is None:
-        return "added" if other else "removed" if one else ""
-    return "same" if one == other else "changed"
 
 
 def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
@@ -416,7 +401,7 @@ def _evidence(sides: Sequence[Side]) -> list[dict[str, Any]]:
                 "kb": key[2],
                 "title": str(first["metadata"].get("title") or key[0]),
                 "text_differs": len(texts) > 1,
-                "changes": [_change(having[0], one, "same", "moved", _moved) for one in having[1:]],
+                "changes": _changes(having, _PIECES, _moved),
                 "sides": [{k: v for k, v in one.items() if k != "piece"} if one else None for one in having],
             }
         )
@@ -434,7 +419,7 @@ def _claims(sides: Sequence[Side]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "text": next(one["text"] for one in having if one),
-                "changes": [_change(having[0], one, "shared", "recited", _recited) for one in having[1:]],
+                "changes": _changes(having, _CLAIMS, _recited),
                 "sides": [{"citations": one["citations"]} if one else None for one in having],
             }
         )
@@ -446,10 +431,19 @@ def _recited(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return behind[0] != behind[1]
 
 
-def _change(one: Any, other: Any, same: str, moved: str, differ: Callable[[Any, Any], bool]) -> str:
-    if one is None or other is None:
-        return "gained" if other else "lost" if one else ""
-    return moved if differ(one, other) else same
+def _changes(sides: Sequence[Any], words: Sequence[str], differ: Callable[[Any, Any], bool]) -> list[str]:
+    """The change of each run beside the first one, in these words: more, less, the same, other."""
+    more, less, same, other = words
+    first, *rest = sides
+    changes = []
+    for side in rest:
+        if side is None:
+            changes.append("" if first is None else less)
+        elif first is None:
+            changes.append(more)
+        else:
+            changes.append(other if differ(first, side) else same)
+    return changes
 
 
 def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
@@ -458,17 +452,9 @@ def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
     for number in range(max(len(side.decisions) for side in sides)):
         having = [side.decisions[number] if number < len(side.decisions) else None for side in sides]
         values = [of[number] if number < len(of) else None for of in made]
-        other = next((value for value in values if value != values[0]), values[0])
-        rows.append(
-            {
-                "number": number,
-                "same": all(value == values[0] for value in values),
-                "differs": [
-                    name for name, one, two in zip(_DECIDED, values[0] or (), other or (), strict=False) if one != two
-                ],
-                "sides": [decision_brief(one) if one else None for one in having],
-            }
-        )
+        same = all(value == values[0] for value in values)
+        brief = [decision_brief(one) if one else None for one in having]
+        rows.append({"number": number, "same": same, "sides": brief})
     return rows
 
 
@@ -482,9 +468,3 @@ def _cost(side: Side) -> dict[str, Any]:
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:
     """Every key once: those of the first in its order, then what the others have beside it."""
     return list(dict.fromkeys(key for one in keyed for key in one))
-
-
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pandas.DataFrame:
-    import pandas
-
-    return pandas.DataFrame([dict(row) for row in rows])

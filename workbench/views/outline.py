@@ -36,7 +36,7 @@ IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review",
 
 @dataclass(frozen=True)
 class Column:
-    """``kind``: ``text``, ``number``, ``code``, ``status``, ``bar`` or ``url``. ``roomy``: only where there is room;
+    """``kind``: ``text``, ``number``, ``code``, ``status``, ``change``, ``bar`` or ``url``. ``roomy``: only where there is room;
     ``whole``: never broken over lines."""
 
     name: str
