@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator
 
 import pandas
@@ -70,4 +71,4 @@ if __name__ == "__main__":
     parser.add_argument("run_id")
     given = parser.parse_args()
     with Workbench.open(given.workspace) as bench:
-        print(leave_one_out(bench, bench.run(given.run_id)).to_string())
+        sys.stdout.write(leave_one_out(bench, bench.run(given.run_id)).to_string() + "\n")

@@ -17,8 +17,6 @@ from workbench.cli.page import FAILED, Page, Pair, Text, paged
 from workbench.errors import Divergence
 from workbench.views.labels import labels_for
 
-MOST_RUNS = 200
-
 
 @click.command()
 @click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID RUN_ID...")
@@ -152,7 +150,7 @@ def tree(page: Page, run_id: str | None) -> None:
     if page.as_json:
         page.result(found.to_dict())
     elif found.nodes:
-        page.show(found.blocks(MOST_RUNS))
+        page.show(found.blocks())
     else:
         page.say(f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}")
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
 from workbench.language.citing import marked_sentences
-from workbench.plans import ENDED_WELL, last_records
+from workbench.plans import last_records
 from workbench.records.figures import Identity, figures, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
@@ -69,12 +69,10 @@ class Side:
     def pieces(self) -> dict[Identity, dict[str, Any]]:
         """The evidence by identity: rank, score, and who found it."""
         found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.records)
-        for value in self._calls:
-            step_id, record = value["record"]["step_id"], value["record"]
-            if record["status"] in ENDED_WELL and record["attempt"] == last[step_id]["attempt"]:
-                for rank, piece in enumerate(value["body"]["results"], 1):
-                    place = {"step_id": step_id, "tool": record["tool"], "rank": rank, "score": piece["score"]}
-                    found.setdefault(identity(piece), []).append(place)
+        for step_id, results in self.run.found.items():
+            for rank, piece in enumerate(results, 1):
+                place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": piece["score"]}
+                found.setdefault(identity(piece), []).append(place)
         return {
             identity(piece): {
                 "rank": rank,
@@ -85,24 +83,16 @@ class Side:
             for rank, piece in enumerate(self.run.evidence, 1)
         }
 
-    @property
-    def _calls(self) -> list[dict[str, Any]]:
-        """The calls of tools that found something: ``{"record", "body"}``."""
-        return [effect.value for effect in self.effects if effect.kind == "tool" and effect.value["body"]]
-
     @cached_property
-    def claims(self) -> dict[tuple[str, int], dict[str, Any]]:
+    def claims(self) -> dict[str, dict[str, Any]]:
         """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
-        sources, found, seen = _sources(self.run.citations), dict[tuple[str, int], dict[str, Any]](), dict[str, int]()
+        sources, found = _sources(self.run.citations), dict[str, dict[str, Any]]()
         claims = [(one["sentence"], one["cited"]) for one in self.run.support] if "report" in self.run.options else []
         for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
-            said = fold(bare)
-            if not said:
-                continue
-            seen[said] = seen.get(said, 0) + 1
             marks = dict.fromkeys(map(int, cited))
-            found[said, seen[said]] = {"text": bare, "citations": [sources[n] for n in marks if n in sources]}
+            if key := fold(bare):
+                found.setdefault(key, {"text": bare, "citations": [sources[n] for n in marks if n in sources]})
         return found
 
     @cached_property
@@ -140,7 +130,7 @@ class Side:
             (call["record"]["step_id"], call["record"]["attempt"]): [
                 [*identity(piece), round(piece["score"], 6)] for piece in call["body"]["results"]
             ]
-            for call in self._calls
+            for call in (effect.value for effect in self.effects if effect.kind == "tool" and effect.value["body"])
         }
         for step_id, attempts in by_step(self.records).items():
             one = attempts[-1]
@@ -166,19 +156,14 @@ def step_value(record: ExecutionRecord, found: Sequence[Any]) -> list[Any]:
 
 
 def decision_brief(decision: Decision) -> dict[str, Any]:
-    """A decision with what it was made on, short."""
+    """Return a decision with what it was made on."""
+    names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
-    if decision["point"] == "reflect":
-        steps = [*proposal.get("activate", []), *(step.get("step_id", "?") for step in proposal.get("next_steps", []))]
-        proposed = {"should_continue": proposal.get("should_continue", False), "steps": steps}
-        proposed["reasoning"] = proposal.get("reasoning", "")
-    else:
-        plan = proposal.get("plan") or {}
-        steps = [step["step_id"] for step in plan.get("steps", [])]
-        proposed = {"version": plan.get("version"), "steps": steps}
-        proposed |= {"plan": plan} if "plan" in decision["edits"] else {}
-    kept = ("review_id", "point", "action", "edits", "message", "who", "note")
-    return {**{name: decision[name] for name in kept}, "proposed": proposed}  # type: ignore[literal-required]
+    proposed = {name: proposal[name] for name in _PROPOSED if name in proposal}
+    return {**{name: decision[name] for name in names}, "proposed": proposed}  # type: ignore[literal-required]
+
+
+_PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
 
 
 def _judges_anew(decision: Decision) -> bool:
@@ -253,7 +238,7 @@ class Comparison(Shown):
         return json.loads(json.dumps({"document": "workbench.comparison/1", **told}))
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return one row per piece of evidence: ``change_B`` beside ``rank_A``, ``score_A``, ``steps_A`` of each run."""
+        """Return one row per piece of evidence: ``change_B``; ``rank_A``, ``score_A`` and ``steps_A`` of each run."""
         import pandas
 
         rows = []

@@ -261,7 +261,7 @@ Steps = Mapping[str, Sequence[Recording]]
 
 
 def edits_of(steps: Steps, base: Recording | None = None, prefer: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Return the run on whose plan the steps are put together, and the edits of the fork that ``Workbench.graft`` makes.
+    """Return the run on whose plan the steps are put together, and the edits that ``Workbench.graft`` forks it with.
 
     Raises:
         GraftConflict: something is open.

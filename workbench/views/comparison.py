@@ -1,4 +1,4 @@
-"""Two to four runs side by side as blocks: what each decided, ran, found, said and took. A sign and a word per change."""
+"""Two to four runs side by side as blocks: what each decided, ran, found, said and took, with a sign per change."""
 
 from __future__ import annotations
 

@@ -79,16 +79,11 @@ def panel(
 
 def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> Markup:
     side = row["sides"][n]
-    told = [
-        f"{LETTERS[n]} ",
-        el("b", row["step_id"]),
-        " ",
-        code(side["tool"]),
-        f" {change(_kind(row, n, base), labels)}",
-    ]
-    found = el("span.wb-dim", " ", labels("n_found", n=side["found"]))
+    told = [LETTERS[n], el("b", row["step_id"]), code(side["tool"]), change(_kind(row, n, base), labels)]
+    found = el("span.wb-dim", labels("n_found", n=side["found"]))
     key = f"{n}:{row['step_id']}"
-    return button([told, found], "take", key=key, cls="wb-switch", role="checkbox", aria_checked=taken)
+    words = [[part, " "] for part in (*told, found)]
+    return button(words, "take", key=key, cls="wb-switch", role="checkbox", aria_checked=taken)
 
 
 def _go(labels: Labels, base: int, taken: Sequence[Taken], forecast: Mapping[str, Any] | None, working: bool) -> Markup:
