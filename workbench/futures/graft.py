@@ -175,8 +175,8 @@ def conflicts_of(runs: Sequence[Recording], found: Found, chosen: bool, prefer: 
     for run in runs:
         for effect in run.tape():
             if effect.kind in ("tool", "model", "handler") or effect.name.endswith(".fingerprint"):
-                where = ("tape", f"{effect.kind} {effect.name} {effect.key[:8]}")
-                recorded.setdefault(where, {})[run.run_id] = _value(effect)
+                key = ("tape", f"{effect.kind} {effect.name} {effect.key[:8]}")
+                recorded.setdefault(key, {})[run.run_id] = _value(effect)
     for place, texts in _texts(found).items():
         recorded["text", place] = texts
     for (kind, where), values in recorded.items():
@@ -339,8 +339,8 @@ def _unedited(base: Recording) -> Unedited:
     signs, own = signatures(_plan(base)), {run.run_id for run in _line(base)}
 
     def unedited(run_id: str, step_id: str) -> bool:
-        common = next((run for run in _line(base.recording(run_id)) if run.run_id in own), None)
-        return bool(common and common.plan) and signatures(_plan(common)).get(step_id) == signs[step_id]
+        common = next((run.plan for run in _line(base.recording(run_id)) if run.run_id in own), None)
+        return common is not None and signatures(common).get(step_id) == signs[step_id]
 
     return unedited
 

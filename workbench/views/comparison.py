@@ -31,8 +31,8 @@ def change(kind: str, labels: Labels) -> str:
 
 def beside(document: Data, labels: Labels, differing: bool = True) -> list[Block]:
     """Return the blocks of a comparison; with ``differing`` without the rows that are the same."""
-    tables = (_table(name, document, labels, differing) for name in _PARTS)
-    return [_head(document, labels), *_caveats(document, labels), *filter(None, tables), _cost(document, labels)]
+    tables = (block for name in _PARTS for block in _table(name, document, labels, differing))
+    return [_head(document, labels), *_caveats(document, labels), *tables, _cost(document, labels)]
 
 
 def bar(document: Data, labels: Labels, *, differing: bool, graft: bool) -> Markup:
@@ -112,7 +112,7 @@ class _Part(NamedTuple):
     cell: Callable[[Data, Labels], str]
 
 
-def _table(name: str, document: Data, labels: Labels, differing: bool) -> Block | None:
+def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterator[Block]:
     part = _PARTS[name]
     counts, rows = Counter[str](), []
     for row in document[name]:
@@ -121,7 +121,7 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Block 
         if not differing or kind not in _SAME or row.get("text_differs"):
             rows.append((counts[kind], kind, row))
     if not rows:
-        return None
+        return
     told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
     first = sorted(rows, key=itemgetter(0))[:MOST_ROWS]  # some of each kind
     cells = []
@@ -131,7 +131,7 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Block 
     letters = (Column(letter) for letter in LETTERS[: len(document["runs"])])
     heads = (Column(labels("change"), "change"), Column(labels(part.what)), *letters)
     notes = [labels("and_more", n=len(rows) - MOST_ROWS)] if len(rows) > MOST_ROWS else []
-    return clipped(f"{labels(part.title)} · {told}", heads, cells, notes=notes)
+    yield clipped(f"{labels(part.title)} · {told}", heads, cells, notes=notes)
 
 
 def _kind(row: Data) -> str:
@@ -217,7 +217,7 @@ _PARTS: Mapping[str, _Part] = {
 
 def _cost(document: Data, labels: Labels) -> Block:
     """The numbers, one row per run."""
-    rows = []
+    rows, notes = [], []
     for letter, n, cost in zip(LETTERS, range(len(document["runs"])), document["cost"], strict=False):
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
@@ -226,7 +226,8 @@ def _cost(document: Data, labels: Labels) -> Block:
         cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
         tokens = tokens_told(cost["tokens"], cost["about"], labels)
         shares = labels("beside_of", n=cited, most=len(claims))
-        rows.append((*cells, shares, took_told(cost, labels), tokens, labels("comma").join(saved)))
-    names = ("calls:number", "pieces:number", "claims", "took", "tokens:number", "saved")
+        rows.append((*cells, shares, tokens, labels("comma").join(saved)))
+        notes.append(f"{letter} {took_told(cost, labels)}")
+    names = ("calls:number", "pieces:number", "claims", "tokens:number", "saved")
     heads = columns(labels, "", *(f"beside_{name}" for name in names))
-    return clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])
+    return clipped(labels("cost"), heads, rows, notes=[*notes, labels("not_waiting")])
