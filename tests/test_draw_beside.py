@@ -12,7 +12,7 @@ from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
 from workbench.futures.tree import tree
 from workbench.views.comparison import bar, beside, change
-from workbench.views.graft import conflicts_told, made, offered, panel
+from workbench.views.graft import conflicts_form, made, offered, panel
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.past import checkpoints, forks, looked_at, rows_of
 from workbench.views.render import page_html
@@ -200,7 +200,7 @@ def test_whatever_they_say_is_text() -> None:
         bar(document, ENGLISH, differing=True, graft=True),
         page(document),
         panel(document, ENGLISH, base=0, taken=[(1, f"step_1 {ALL}")], fault=ALL),
-        conflicts_told(document, ALL, [conflict], ENGLISH),
+        conflicts_form(document, ALL, [conflict], ENGLISH),
         made(ALL, ENGLISH),
         forks(nodes.to_dict(), ENGLISH).html,
         checkpoints(moments, ENGLISH, every=True).html,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import zip_longest
 from operator import ne
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +25,7 @@ from workbench.records.tape import begun, comparable, fingerprints, key_of_recor
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.settings import MODELS
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection
+from workbench.state import Citation, Decision, ExecutionRecord
 from workbench.text import fold
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
@@ -58,7 +59,7 @@ class Side:
     def __init__(self, run: Recording):
         self.run, self.effects = run, run.tape()
         self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
-        self.records, self.plans, self.decisions = run.records, run.plans, run.decisions
+        self.plans, self.decisions = run.plans, run.decisions
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -68,7 +69,7 @@ class Side:
     @cached_property
     def pieces(self) -> dict[Identity, dict[str, Any]]:
         """The evidence by identity: rank, score, and who found it."""
-        found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.records)
+        found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.run.records)
         for step_id, results in self.run.found.items():
             for rank, piece in enumerate(results, 1):
                 place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": piece["score"]}
@@ -122,37 +123,38 @@ class Side:
         for number, decision in enumerate(self.decisions):
             brief = decision_brief(decision)
             value = [comparable(decision["proposal"]), decision["action"], decision["edits"], decision["message"]]
-            order = 3 if decision["point"] == "reflect" else 0
+            order, edited = 3 if decision["point"] == "reflect" else 0, set(decision["edits"])
             yield (reached, order, f"{number:06d}"), Point("decision", decision["review_id"], value, brief)
-            if order and not _judges_anew(decision):
+            if order and not (edited and edited <= set(JUDGED_BY)):  # else the same evidence is judged again
                 reached += 1
-        results = {
-            (call["record"]["step_id"], call["record"]["attempt"]): [
-                [*identity(piece), round(piece["score"], 6)] for piece in call["body"]["results"]
+        results: dict[tuple[str, int], list[Any]] = {}
+        for effect in self.effects:
+            if effect.kind == "tool" and effect.value["body"]:
+                record, pieces = effect.value["record"], effect.value["body"]["results"]
+                place = (record["step_id"], record["attempt"])
+                results[place] = [[*identity(piece), round(piece["score"], 6)] for piece in pieces]
+        for step_id, attempts in self.steps.items():
+            value = [
+                [key_of_record(r), r["status"], r["error"], results.get((step_id, r["attempt"]), [])] for r in attempts
             ]
-            for call in (effect.value for effect in self.effects if effect.kind == "tool" and effect.value["body"])
-        }
-        for step_id, attempts in by_step(self.records).items():
-            one = attempts[-1]
-            value = [step_value(record, results.get((step_id, record["attempt"]), [])) for record in attempts]
-            brief = {"tool": one["tool"], "status": one["status"], "found": one["output_summary"]["evidence_count"]}
-            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, brief)
+            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, _step(attempts))
         for reflection in self.run.reflections:
-            n = reflection["current_iteration"]
-            yield (n, 2, ""), Point("reflection", str(n), comparable(_judged(reflection)), reflection["reasoning"])
+            n, signals = reflection["current_iteration"], dict[str, Any](reflection["signals"])
+            signals.pop("time_left_s", None)
+            value = comparable({**reflection, "signals": signals})
+            yield (n, 2, ""), Point("reflection", str(n), value, reflection["reasoning"])
 
+    @cached_property
+    def steps(self) -> dict[str, list[ExecutionRecord]]:
+        """The attempts of each step, in their order."""
+        steps: dict[str, list[ExecutionRecord]] = {}
+        for record in sorted(self.run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])):
+            steps.setdefault(record["step_id"], []).append(record)
+        return steps
 
-def by_step(records: Iterable[ExecutionRecord]) -> dict[str, list[ExecutionRecord]]:
-    """The attempts of each step, in their order."""
-    found: dict[str, list[ExecutionRecord]] = {}
-    for record in sorted(records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])):
-        found.setdefault(record["step_id"], []).append(record)
-    return found
-
-
-def step_value(record: ExecutionRecord, found: Sequence[Any]) -> list[Any]:
-    """What two attempts must share to be the same: what determined them, how they ended, what they found."""
-    return [key_of_record(record), record["status"], record["error"], list(found)]
+    def named(self, where: str) -> dict[str, Point]:
+        """Return the points of one kind by name."""
+        return {point.name: point for point in self.points.values() if point.where == where}
 
 
 def decision_brief(decision: Decision) -> dict[str, Any]:
@@ -164,16 +166,6 @@ def decision_brief(decision: Decision) -> dict[str, Any]:
 
 
 _PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
-
-
-def _judges_anew(decision: Decision) -> bool:
-    """Whether a decision at reflect let the same evidence be judged again."""
-    return bool(decision["edits"]) and set(decision["edits"]) <= set(JUDGED_BY)
-
-
-def _judged(reflection: Reflection) -> Mapping[str, Any]:
-    signals = {name: value for name, value in reflection["signals"].items() if name != "time_left_s"}
-    return {**reflection, "signals": signals}
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
@@ -288,52 +280,44 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
 
 
 def _parts(sides: Sequence[Side]) -> dict[str, Any] | None:
-    """The first point of their course that is not the same in all."""
+    """Return the first point of their course that is not the same in all."""
     courses = [side.points for side in sides]
     untaped = any(side.settings is None for side in sides)
     for place in sorted({place for course in courses for place in course}):
         points = [course.get(place) for course in courses]
-        known = next(point for point in points if point)
-        if untaped and known.where in ("settings", "knowledge"):  # not known is not another
+        first = next(point for point in points if point)
+        unknown = untaped and first.where in ("settings", "knowledge")
+        if unknown or _alike([point and point.value for point in points]):
             continue
-        values = [point.value if point else None for point in points]
-        if any(value != values[0] for value in values):
-            number = place[0] if known.where in ("decision", "step", "reflection") else None
-            return {
-                "where": known.where,
-                "name": known.name,
-                "pass": number,
-                "values": [point.brief if point else None for point in points],
-            }
+        number = place[0] if first.where in ("decision", "step", "reflection") else None
+        values = [point and point.brief for point in points]
+        return {"where": first.where, "name": first.name, "pass": number, "values": values}
     return None
 
 
+def _alike(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)
+
+
 def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    """What differs beside plans and decisions, and what is not known."""
-    found: list[dict[str, Any]] = []
-
-    def note(what: str, name: str, values: Sequence[Any]) -> None:
-        if any(value != values[0] for value in values):
-            found.append({"what": what, "name": name, "values": list(values)})
-
-    taped = [side for side in sides if side.settings is not None]
-    if len(taped) == len(sides):
-        for name in dict.fromkeys(name for side in taped for name in side.settings or {}):
-            note("model" if name in _MODELS else "settings", name, [(side.settings or {}).get(name) for side in taped])
+    """Return what differs beside plans and decisions, and what is not known."""
+    stated: list[tuple[str, str, list[Any]]] = []
+    if all(side.settings is not None for side in sides):
+        for what in ("settings", "prompts", "versions"):
+            known = [side.begun.get(what) or {} for side in sides]
+            for name in _in_order(known):
+                values = [own.get(name) for own in known]
+                if what == "prompts":
+                    values = [own and Prompt(*name.split("."), **own).label for own in values]
+                stated.append(("model" if what == "settings" and name in _MODELS else what, name, values))
         for what in ("handlers", "tools"):
-            note(what, "", [sorted(side.begun.get(what) or []) for side in taped])
-        prompts = [side.begun.get("prompts") or {} for side in taped]
-        for name in sorted(set.intersection(*map(set, prompts))) if prompts else ():
-            labels = [Prompt(*name.split("."), **one[name]).label for one in prompts]
-            note("prompts", name, labels)
-        versions = [side.begun.get("versions") or {} for side in taped]
-        for name in sorted({name for one in versions for name in one}):
-            note("versions", name, [one.get(name) for one in versions])
-    for name in dict.fromkeys(name for side in sides for name in side.knowledge):
-        having = [side.knowledge.get(name) for side in sides]
-        if None not in having:  # a base that only one of them asked is seen in its plan
-            note("knowledge", name, [str(version)[:12] for version in having])
-    note("question", "", [side.run.message for side in sides])
+            stated.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
+    for name in _in_order([side.knowledge for side in sides]):
+        versions = [side.knowledge.get(name) for side in sides]
+        if None not in versions:  # a base that only one of them asked is seen in its plan
+            stated.append(("knowledge", name, [str(version)[:12] for version in versions]))
+    stated.append(("question", "", [side.run.message for side in sides]))
+    found = [{"what": what, "name": name, "values": values} for what, name, values in stated if not _alike(values)]
     for letter, side in zip(LETTERS, sides, strict=False):
         if side.run.status != "done":
             found.append({"what": "unfinished", "name": letter, "values": [side.run.status]})
@@ -348,17 +332,13 @@ def _plans(sides: Sequence[Side]) -> list[dict[str, Any] | None]:
 
 
 def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    attempts = [by_step(side.records) for side in sides]
-    courses = [{p.name: p.value for p in side.points.values() if p.where == "step"} for side in sides]
-    return [
-        {
-            "step_id": step_id,
-            "same": all(course.get(step_id) == courses[0].get(step_id) for course in courses),
-            "changes": _changes([course.get(step_id) for course in courses], _STEPS, ne),
-            "sides": [_step(of[step_id]) if step_id in of else None for of in attempts],
-        }
-        for step_id in _in_order(attempts)
-    ]
+    rows, courses = [], [side.named("step") for side in sides]
+    for step_id in _in_order([side.steps for side in sides]):
+        points = [course.get(step_id) for course in courses]
+        values = [point and point.value for point in points]
+        row = {"step_id": step_id, "same": _alike(values), "changes": _changes(values, _STEPS, ne)}
+        rows.append({**row, "sides": [point and point.brief for point in points]})
+    return rows
 
 
 def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
@@ -376,18 +356,16 @@ def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
 def _evidence(sides: Sequence[Side]) -> list[dict[str, Any]]:
     rows, pieces = [], [side.pieces for side in sides]
     for key in _in_order(pieces):
-        having = [of.get(key) for of in pieces]
-        texts = {one["piece"]["evidence"] for one in having if one}
-        first = next(one["piece"] for one in having if one)
+        places = [of.get(key) for of in pieces]
+        found = [place["piece"] for place in places if place]
+        shown = [place and {name: place[name] for name in ("rank", "score", "found_by")} for place in places]
         rows.append(
             {
-                "source_id": key[0],
-                "granularity": key[1],
-                "kb": key[2],
-                "title": str(first["metadata"].get("title") or key[0]),
-                "text_differs": len(texts) > 1,
-                "changes": _changes(having, _PIECES, _moved),
-                "sides": [{k: v for k, v in one.items() if k != "piece"} if one else None for one in having],
+                **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
+                "title": str(found[0]["metadata"].get("title") or key[0]),
+                "text_differs": not _alike([piece["evidence"] for piece in found]),
+                "changes": _changes(places, _PIECES, _moved),
+                "sides": shown,
             }
         )
     return rows
@@ -400,19 +378,15 @@ def _moved(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _claims(sides: Sequence[Side]) -> list[dict[str, Any]]:
     rows, claims = [], [side.claims for side in sides]
     for key in _in_order(claims):
-        having = [of.get(key) for of in claims]
-        rows.append(
-            {
-                "text": next(one["text"] for one in having if one),
-                "changes": _changes(having, _CLAIMS, _recited),
-                "sides": [{"citations": one["citations"]} if one else None for one in having],
-            }
-        )
+        stated = [of.get(key) for of in claims]
+        text = next(claim["text"] for claim in stated if claim)
+        cited = [claim and {"citations": claim["citations"]} for claim in stated]
+        rows.append({"text": text, "changes": _changes(cited, _CLAIMS, _recited), "sides": cited})
     return rows
 
 
-def _recited(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    behind = [{(c["result_id"], c["kb_prefix"]) for c in side["citations"]} for side in (one, other)]
+def _recited(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    behind = [{(c["result_id"], c["kb_prefix"]) for c in side["citations"]} for side in (first, other)]
     return behind[0] != behind[1]
 
 
@@ -432,14 +406,10 @@ def _changes(sides: Sequence[Any], words: Sequence[str], differ: Callable[[Any, 
 
 
 def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    made = [[p.value for p in side.points.values() if p.where == "decision"] for side in sides]
-    for number in range(max(len(side.decisions) for side in sides)):
-        having = [side.decisions[number] if number < len(side.decisions) else None for side in sides]
-        values = [of[number] if number < len(of) else None for of in made]
-        same = all(value == values[0] for value in values)
-        brief = [decision_brief(one) if one else None for one in having]
-        rows.append({"number": number, "same": same, "sides": brief})
+    rows = []
+    for number, points in enumerate(zip_longest(*(side.named("decision").values() for side in sides))):
+        same = _alike([point and point.value for point in points])
+        rows.append({"number": number, "same": same, "sides": [point and point.brief for point in points]})
     return rows
 
 

@@ -102,16 +102,16 @@ class Joined:
 
     def _place(self, run_id: str, step: PlanStep) -> str:
         step_id, sign = step.step_id, signatures(self._plans[run_id])[step.step_id]
-        for known, other in signatures(self.plan).items():
+        for same_id, other in signatures(self.plan).items():
             if other == sign:
-                return known
+                return same_id
         if step_id not in self.plan.by_id():
             return self._add(run_id, step, step_id)
         how, holder, placed = self._how(run_id, step), self.origins[step_id][0], step_id
-        mine, theirs = (one.model_dump(mode="json") for one in (self.plan.step(step_id), step))
+        mine, theirs = (s.model_dump(mode="json") for s in (self.plan.step(step_id), step))
         names = [name for name in mine if mine[name] != theirs[name]]
         if how == "replaced":
-            steps = [step if one.step_id == step_id else one for one in self.plan.steps]
+            steps = [step if s.step_id == step_id else s for s in self.plan.steps]
             self.plan = self.plan.model_copy(update={"steps": steps})
             self.origins[step_id] = (run_id, step_id)
         elif how == "both":
@@ -124,7 +124,8 @@ class Joined:
     def _how(self, run_id: str, step: PlanStep) -> str:
         """Return what becomes of a step whose id means another one in the plan."""
         step_id, holder = step.step_id, self.origins[step.step_id][0]
-        taken = {name for one in (*step.dependencies(), *self._ids.values()) for name in needed(self.plan, one)}
+        ends = (*step.dependencies(), *self._ids.values())
+        taken = {name for end in ends for name in needed(self.plan, end)}
         if (run_id, step_id) not in self._wanted or step_id in taken:
             return "both"
         if self._prefer in (holder, run_id):
@@ -166,8 +167,8 @@ def conflicts_of(runs: Sequence[Recording], found: Found, chosen: bool, prefer: 
         ("question", "query", {run.run_id: run.query for run in runs}),
         ("knowledge_base", "kb", {run.run_id: run.kb_prefix for run in runs}),
     ]
-    for name in sorted({name for known in settings.values() for name in known}):
-        stated.append(("settings", name, {run_id: known.get(name) for run_id, known in settings.items() if known}))
+    for name in sorted({name for values in settings.values() for name in values}):
+        stated.append(("settings", name, {run_id: own.get(name) for run_id, own in settings.items() if own}))
     for kind, where, values in stated:
         if _differ(values.values()):
             yield conflict(kind, where, values, "base" if chosen else "open")
@@ -293,9 +294,9 @@ def foreseen(steps: Steps, base: Recording | None = None, prefer: str | None = N
         RunError: no such step, or a run that still runs.
     """
     runs, joined = _joined(steps, base, prefer)
-    known = [effect for run in runs for effect in run.tape()]
+    effects = [effect for run in runs for effect in run.tape()]
     records = [record for run in reversed(runs) for record in run.records]  # the base's versions hold
-    return forecast(joined.plan, known, records, runs[0].tool_seconds(), runs[0].kb_prefix)
+    return forecast(joined.plan, effects, records, runs[0].tool_seconds(), runs[0].kb_prefix)
 
 
 def _joined(steps: Steps, base: Recording | None, prefer: str | None) -> tuple[list[Recording], Joined]:
@@ -313,9 +314,9 @@ def _joined(steps: Steps, base: Recording | None, prefer: str | None) -> tuple[l
             raise RunError(f"Run {run.run_id} is still running. Wait for it, or cancel it.")
     plans = {run.run_id: _plan(run) for run in runs}
     for run_id, step_id in wanted:
-        known = plans[run_id].by_id()
-        if step_id not in known:
-            raise RunError(f"Run {run_id} has no step {shown(step_id)}. It has: {', '.join(known) or 'none'}.")
+        steps_of = plans[run_id].by_id()
+        if step_id not in steps_of:
+            raise RunError(f"Run {run_id} has no step {shown(step_id)}. It has: {', '.join(steps_of) or 'none'}.")
     return runs, Joined(ground.run_id, plans, wanted, _unedited(ground), prefer)
 
 

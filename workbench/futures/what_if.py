@@ -189,18 +189,18 @@ def _pieces(run: Recording) -> dict[str, str]:
 
 
 def _gain(stop: Recording, go_on: Recording, point: Point) -> dict[str, Any]:
-    before, after, one, two = _pieces(stop), _pieces(go_on), point["stop"], point["go_on"]
+    before, after, first, then = _pieces(stop), _pieces(go_on), point["stop"], point["go_on"]
     new = [result_id for place, result_id in after.items() if place not in before]
     gain: dict[str, Any] = {"pieces": len(new)}
     for name in ("quality", "recall"):
-        gain[name] = None if None in (one[name], two[name]) else round(two[name] - one[name], 6)
-    left = [document for document in one["first"] if document not in two["first"]]
+        gain[name] = None if None in (first[name], then[name]) else round(then[name] - first[name], 6)
+    left = [document for document in first["first"] if document not in then["first"]]
     return {**gain, "left": left, "answer_changes": stop.answer != go_on.answer, "new": new}
 
 
 def _cost(stop: Iterable[Effect], go_on: Iterable[Effect]) -> dict[str, Any]:
     """Return what going on took beyond what stopping took: seconds and tokens as recorded when the work was done."""
-    known = {effect.key for effect in stop}
-    work = [e for e in go_on if e.key not in known and e.kind in ("tool", "model", "plan", "handler")]
+    keys = {effect.key for effect in stop}
+    work = [e for e in go_on if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
     seconds, tokens = round(sum(e.seconds for e in work), 3), sum(e.tokens for e in work)
     return {"seconds": seconds, "tokens": tokens, "calls": sum(e.kind == "tool" for e in work)}

@@ -66,10 +66,10 @@ def _head(document: Data, labels: Labels) -> Block:
         if letter == "A" or run["message"] != runs[0]["message"]:
             facts.append(one_line(run["message"]))
         lines.append(((f"{letter} ", "strong"), (cut(" · ".join(facts), 400), "")))
-    told = labels("no_difference")
+    text = labels("no_difference")
     if parts:
-        told = labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
-    where = ((cut(told, 200), "strong"), (_each(parts["values"], labels) if parts else "", ""))
+        text = labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
+    where = ((cut(text, 200), "strong"), (_each(parts["values"], labels) if parts else "", ""))
     return Lines((*lines, where))
 
 
@@ -95,8 +95,8 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
         what = caveat["what"]
         mark = "interrupted" if what in ("unfinished", "no_tape") else "paused"
         values = () if what == "question" or mark == "interrupted" else caveat["values"]
-        told = cut(labels(f"caveat_{what}", name=caveat["name"]), 200) + _each(values, labels)
-        lines[mark].append(((told, ""),))
+        text = cut(labels(f"caveat_{what}", name=caveat["name"]), 200) + _each(values, labels)
+        lines[mark].append(((text, ""),))
     if len(lines["paused"]) > 1:
         yield Lines(tuple(lines["paused"]), mark="paused")
     if lines["interrupted"]:
@@ -122,7 +122,7 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
             rows.append((counts[kind], kind, row))
     if not rows:
         return
-    told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
+    summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
     first = sorted(rows, key=itemgetter(0))[:MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
@@ -131,7 +131,7 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
     letters = (Column(letter) for letter in LETTERS[: len(document["runs"])])
     heads = (Column(labels("change"), "change"), Column(labels(part.what)), *letters)
     notes = [labels("and_more", n=len(rows) - MOST_ROWS)] if len(rows) > MOST_ROWS else []
-    yield clipped(f"{labels(part.title)} · {told}", heads, cells, notes=notes)
+    yield clipped(f"{labels(part.title)} · {summary}", heads, cells, notes=notes)
 
 
 def _kind(row: Data) -> str:
@@ -143,10 +143,10 @@ def _kind(row: Data) -> str:
 def _changes(row: Data, labels: Labels) -> str:
     """The changes of a row; by run where there are more than two."""
     changes = row.get("changes", ())
-    told = [change(_kind(row), labels)]
+    lines = [change(_kind(row), labels)]
     if len(changes) > 1:
-        told = [f"{change(kind, labels)} {LETTERS[n]}" for n, kind in enumerate(changes, 1) if kind]
-    return "\n".join([*told, *([change("reworded", labels)] if row.get("text_differs") else [])])
+        lines = [f"{change(kind, labels)} {LETTERS[n]}" for n, kind in enumerate(changes, 1) if kind]
+    return "\n".join([*lines, *([change("reworded", labels)] if row.get("text_differs") else [])])
 
 
 def _step(row: Data, document: Data, labels: Labels) -> str:

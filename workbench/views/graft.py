@@ -60,29 +60,29 @@ def panel(
                aria_checked=n == base)
         for n, run in enumerate(document["runs"])
     ]  # fmt: skip
-    known = offered(document, base)
+    offers = offered(document, base)
     rows = {row["step_id"]: row for row in document["steps"]}
-    steps = [_offer(rows[step_id], n, base, (n, step_id) in taken, labels) for n, step_id in known[:MOST_OFFERED]]
+    steps = [_offer(rows[step_id], n, base, (n, step_id) in taken, labels) for n, step_id in offers[:MOST_OFFERED]]
     title = el("b", labels("graft_base"))
-    told = el("span.wb-dim", labels("graft_base_told"))
+    hint = el("span.wb-dim", labels("graft_base_told"))
     return el(
         "section.wb-part.wb-graft",
         el("div.wb-dim", labels("graft_told")),
-        el("div.wb-bar", title, told, bases, role="radiogroup", aria_label=labels("graft_base")),
+        el("div.wb-bar", title, hint, bases, role="radiogroup", aria_label=labels("graft_base")),
         el("div", el("b", labels("graft_take"))),
         el("div.wb-graft-steps", steps) if steps else el("div.wb-dim", labels("graft_none")),
         el("div.wb-alert", fault, role="alert") if fault else None,
-        _go(labels, base, [t for t in known if t in taken], forecast, working),
+        _go(labels, base, [t for t in offers if t in taken], forecast, working),
         aria_label=labels("graft"),
     )
 
 
 def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> Markup:
     side = row["sides"][n]
-    told = [LETTERS[n], el("b", row["step_id"]), code(side["tool"]), change(_kind(row, n, base), labels)]
+    parts = [LETTERS[n], el("b", row["step_id"]), code(side["tool"]), change(_kind(row, n, base), labels)]
     found = el("span.wb-dim", labels("n_found", n=side["found"]))
     key = f"{n}:{row['step_id']}"
-    words = [[part, " "] for part in (*told, found)]
+    words = [[part, " "] for part in (*parts, found)]
     return button(words, "take", key=key, cls="wb-switch", role="checkbox", aria_checked=taken)
 
 
@@ -105,7 +105,7 @@ def _foreseen(forecast: Mapping[str, Any], labels: Labels) -> str:
     return labels("graft_foreseen", again=again, taped=taped, p50=p50, p90=p90)
 
 
-def conflicts_told(document: Data, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
+def conflicts_form(document: Data, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
     """Return what branches contradict one another in, and the buttons that let one of them hold."""
     held = {run_id for conflict in found for run_id in conflict["values"]}
     choices = [
@@ -113,11 +113,11 @@ def conflicts_told(document: Data, message: str, found: Sequence[Mapping[str, An
         for letter, run in zip(LETTERS, document["runs"], strict=False)
         if run["run_id"] in held
     ]
-    told = labels("graft_needs_choice") if found else message
+    text = labels("graft_needs_choice") if found else message
     table = Markup(page_html(conflicts_blocks(found, labels), labels, "wb-worked"))
     return el(
         "div.wb-part.wb-graft-conflicts",
-        el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("span.wb-strong", told), role="alert"),
+        el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("span.wb-strong", text), role="alert"),
         table,
         el("div.wb-bar", choices, el("span.wb-dim", labels("graft_instead"))) if choices else None,
     )
@@ -125,9 +125,9 @@ def conflicts_told(document: Data, message: str, found: Sequence[Mapping[str, An
 
 def made(run_id: str, labels: Labels) -> Markup:
     """Return the new run, to be opened."""
-    told = [glyph("done", labels, said=False), " ", labels("graft_made", run=run_id)]
+    text = [glyph("done", labels, said=False), " ", labels("graft_made", run=run_id)]
     opening = button(labels("open_run"), "open", key=run_id)
-    return el("div.wb-part.wb-bar.wb-graft-made", el("span.wb-strong", told), opening, role="status")
+    return el("div.wb-part.wb-bar.wb-graft-made", el("span.wb-strong", text), opening, role="status")
 
 
 def graft_blocks(graft: Graft) -> list[Block]:

@@ -13,7 +13,7 @@ from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
 from workbench.runs.run import Run
 from workbench.views.comparison import LETTERS, bar, beside
-from workbench.views.graft import Taken, conflicts_told, made, offered, panel
+from workbench.views.graft import Taken, conflicts_form, made, offered, panel
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Markup, Picture, el
 from workbench.views.past import forks
@@ -68,7 +68,7 @@ class Compare(Panel):
             message: in words.
             conflicts: of ``GraftConflict``.
         """
-        self._note.show(Picture(conflicts_told(self._document, message, conflicts, self.labels)))
+        self._note.show(Picture(conflicts_form(self._document, message, conflicts, self.labels)))
         self._draw_panel()
 
     def told(self, run_id: str) -> None:
