@@ -198,9 +198,11 @@ def _cited(side: Data, labels: Labels) -> str:
 
 def _piece(row: Data, _: Data, labels: Labels) -> str:
     first = next(side for side in row["sides"] if side)
-    steps = labels("comma").join(dict.fromkeys(found["step_id"] for found in first["found_by"]))
-    found = labels("beside_found_by", steps=cut(steps, 60)) if steps else ""
-    return labels("aside", said=one_line(row["title"]), more=found) if found else one_line(row["title"])
+    steps, title = list(dict.fromkeys(found["step_id"] for found in first["found_by"])), one_line(row["title"])
+    if not steps:
+        return title
+    more = f" +{len(steps) - 1}" if len(steps) > 1 else ""
+    return labels("aside", said=title, more=labels("beside_found_by", steps=cut(steps[0], 60) + more))
 
 
 def _rank(side: Data, _: Labels) -> str:
