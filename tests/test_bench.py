@@ -100,7 +100,7 @@ def test_from_the_question_to_the_answer_and_a_fork(bench: Bench) -> None:
     bench.wait(SECONDS)
     assert bench.run.decisions[-1]["action"] == "reject" and "recorded calls reused" in text(bench.head)
     bench.view = "compare"
-    assert run.run_id in text(bench.futures.compare._head)
+    assert run.run_id in text(bench.futures.compare._body)
 
 
 def test_a_bench_opens_on_what_waits_in_its_conversation(wb: Workbench, bench: Bench) -> None:

@@ -300,7 +300,7 @@ def test_a_conflict_is_shown_and_one_of_them_is_let_hold(wb: Workbench, contradi
 
 def test_a_comparison_in_a_cell_grafts_by_itself(wb: Workbench, asked: Run, stopped: Run) -> None:
     root = beside_of(wb.compare(stopped, asked))
-    head, panel, note, _ = root.children[1].children
+    head, panel, note, body = root.children[1].children
     before = {run.run_id for run in wb.runs()}
     head.press("panel")
     step = next(step.step_id for step in asked.plan.steps if step.step_id not in stopped.plan.by_id())
@@ -310,7 +310,7 @@ def test_a_comparison_in_a_cell_grafts_by_itself(wb: Workbench, asked: Run, stop
     (new,) = {run.run_id for run in wb.runs()} - before
     assert new in text(note) and wb.run(new).status == "done" and step in wb.run(new).plan.by_id()
     head.press("swap")
-    assert text(head).index(asked.run_id) < text(head).index(stopped.run_id)
+    assert text(body).index(asked.run_id) < text(body).index(stopped.run_id)
 
 
 def test_what_cannot_be_grafted_is_said(wb: Workbench, asked: Run) -> None:

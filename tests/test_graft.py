@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from workbench import Plan, PlanStep
 from workbench.cli import main
 from workbench.errors import GraftConflict, RunError
-from workbench.futures.graft import Branch, join, signatures
+from workbench.futures.graft import Joined, signatures
 from workbench.futures.replay import whole
 from workbench.records.tape import canonical
 
@@ -46,7 +46,7 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert {"the banquet was looked up.", "the dinner was looked up."} <= texts
     came = {row["title"]: row for row in made.provenance() if row["tool"] == "look"}
     assert (came["the banquet"]["from_run"], came["the banquet"]["from_step"]) == (one.run_id, LEFT)
-    assert (came["the dinner"]["from_run"], came["the dinner"]["made_in"]) == (two.run_id, two.run_id)
+    assert (came["the dinner"]["from_run"], came["the dinner"]["from_step"]) == (two.run_id, RIGHT)
     assert {row["result_id"] for row in made.provenance()} == {piece["result_id"] for piece in made.evidence}
     assert before == [run.to_dict() for run in (base, one, two)]
     assert made.origin == base.run_id and made.answer
@@ -102,9 +102,9 @@ def test_a_graft_of_a_run_with_itself_is_that_run(wb):
 def test_other_questions_and_settings_need_a_choice(wb):
     one = wb.ask(COMPARE["zh"], kb="film", session="a")
     two = wb.ask("Compare The Wedding Banquet and Hulk", kb="film", session="b")
-    with pytest.raises(GraftConflict, match="question message") as refused:
+    with pytest.raises(GraftConflict, match="question query") as refused:
         wb.graft({LEFT: one, "step_1_hulk": two})
-    assert refused.value.conflicts[0]["values"] == {one.run_id: one.message, two.run_id: two.message}
+    assert refused.value.conflicts[0]["values"] == {one.run_id: one.query, two.run_id: two.query}
     made = wb.graft({LEFT: one, "step_1_hulk": two}, prefer=two.run_id)
     assert made.message == two.message and made.base == two.run_id
     other = one.fork(settings={"max_iterations": 1})
@@ -133,13 +133,10 @@ def test_one_call_with_two_outcomes_is_shown_and_the_preferred_one_holds(wb):
         assert {c["how"] for c in made.conflicts} == {"preferred"}
 
 
-def test_two_texts_of_one_piece_and_two_years_of_one_film_need_a_choice(wb):
+def test_two_texts_of_one_piece_need_a_choice(wb):
     @wb.tools.tool(name="year", description="says a year")
     async def year(query: str) -> list[dict]:
-        fields = {"year": int(query)}
-        return [
-            {"id": "x#0", "text": f"It is of {query}.", "metadata": {"doc_id": "x", "title": "X", "fields": fields}}
-        ]
+        return [{"id": "x#0", "text": f"It is of {query}.", "metadata": {"doc_id": "x", "title": "X"}}]
 
     base = wb.ask(COMPARE["en"], kb="film")
     one = base.fork(plan=base.plan.replace(LEFT, tool="year", tool_input={"query": "1993"}))
@@ -147,7 +144,7 @@ def test_two_texts_of_one_piece_and_two_years_of_one_film_need_a_choice(wb):
     with pytest.raises(GraftConflict) as refused:
         wb.graft({LEFT: one, RIGHT: two}, base=base)
     kinds = {c["kind"]: sorted(map(str, c["values"].values())) for c in refused.value.conflicts}
-    assert kinds["field"] == ["1993", "1994"] and kinds["text"] == ["It is of 1993.", "It is of 1994."]
+    assert kinds["text"] == ["It is of 1993.", "It is of 1994."]
     made = wb.graft({LEFT: one, RIGHT: two}, base=base, prefer=two.run_id)
     texts = {p["evidence"] for p in made.evidence}
     assert "It is of 1994." in texts and "It is of 1993." not in texts
@@ -194,11 +191,11 @@ def test_joined_plans_hold_every_wanted_step_whatever_the_branches_call_theirs()
         return Plan(steps=steps)
 
     for _ in range(300):
-        base, *others = (Branch(name, plan()) for name in ("base", "one", "two"))
-        wanted = [(step.step_id, branch) for branch in others for step in branch.plan.steps if rng.random() < 0.5]
+        plans = {name: plan() for name in ("base", "one", "two")}
+        wanted = [(n, step.step_id) for n in ("one", "two") for step in plans[n].steps if rng.random() < 0.5]
         edited = rng.random() < 0.5
-        joined = join(base, wanted, lambda run_id, step_id, edited=edited: not edited)
+        joined = Joined("base", plans, wanted, lambda run_id, step_id, edited=edited: not edited)
         there = set(signatures(joined.plan).values())  # refuses a cycle and unknown ids
-        assert {branch.signs[step_id] for step_id, branch in wanted} <= there
-        assert not edited or set(base.signs.values()) <= there
+        assert {signatures(plans[name])[step_id] for name, step_id in wanted} <= there
+        assert not edited or set(signatures(plans["base"]).values()) <= there
         assert set(joined.origins) == set(joined.plan.by_id())

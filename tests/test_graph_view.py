@@ -21,7 +21,6 @@ def film(wb):
 def large(film, monkeypatch):
     """The films, as if they were many."""
     monkeypatch.setattr(view, "MOST_NODES", 10)
-    monkeypatch.setattr("workbench.views.neighbourhood.MOST_COPIED", 10)
     return film
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -26,7 +28,6 @@ def test_a_stop_is_played_on_and_what_ran_is_said(wb, message):
     assert point["gain"]["pieces"] == len(point["gain"]["new"]) == point["go_on"]["pieces"] - point["stop"]["pieces"]
     assert point["stop"]["recall"] == 1.0 and point["gain"]["recall"] == 0.0
     assert point["cost"]["calls"] == len(point["go_on"]["live"]) == 1 and point["cost"]["seconds"] > 0
-    assert point["value"]["pieces_per_s"] > 0
     assert run.to_dict() == before
     assert len(found.to_frame()) == 1 and json.loads(json.dumps(found.to_dict()))["points"] == found.points
     assert point["go_on"]["live"][0] in str(found) and "<table>" in found._repr_mimebundle_()["text/html"]
@@ -87,36 +88,22 @@ def test_what_is_left_out_is_gone_and_no_tool_is_called(wb, calls):
             run.fork(without=without)
 
 
-def test_which_step_paid_for_which_sentence(wb, calls):
+def test_the_script_says_which_sentence_rests_on_which_step(wb, calls, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "experiments"))
+    found = importlib.import_module("leave_one_out")
     run = wb.ask("When was The Wedding Banquet released?", kb="film")
     before, runs = run.to_dict(), len(wb.runs(1000))
-    found = run.leave_one_out()
+    frame = found.leave_one_out(wb, run)
     assert len(wb.runs(1000)) == runs and run.to_dict() == before and not calls
-    [sentence] = [s for s in found.sentences if "1993" in s["sentence"]]
-    assert sentence["rests_on"] == [run.plan.steps[0].step_id] and not sentence["spared"]
-    assert sentence["needs"] == [run.citations[0]["result_id"]]
-    assert sentence["cites"][0]["steps"] == sentence["rests_on"]
-    assert all(not r["called"] for r in found.removals)
-    assert set(found.to_frame()["kind"]) == {"step", "evidence"}
-    assert "1993" in str(found) and "<table>" in found._repr_mimebundle_()["text/html"]
-
-
-@pytest.mark.parametrize("language", COMPARE)
-def test_what_several_steps_found_is_said_to_be_spared(wb, language):
-    run = wb.ask(COMPARE[language], kb="film")
-    found = run.leave_one_out()
-    cited = [s for s in found.sentences if s["cites"]]
-    assert {s["sentence"] for s in cited} and all(s["needs"] for s in cited)
-    for sentence in cited:  # single removals only: each step is counted once, as paying or as spared
-        finders = {step for piece in sentence["cites"] for step in piece["steps"]}
-        assert finders <= {*sentence["rests_on"], *sentence["spared"]}
-    assert not any(s["sentence"].startswith(("。", ".")) for s in found.sentences)
+    said = {(row.kind, row.left_out): " ".join(row.gone) for row in frame.itertuples()}
+    assert "1993" in said["steps", run.plan.steps[0].step_id]
+    assert "1993" in said["evidence", run.citations[0]["result_id"]]
 
 
 def test_the_command_line_says_it(wb, workspace):
     run = wb.ask("When was The Wedding Banquet released?", kb="film")
     words = ["what-if", run.run_id, "--gold", "mv26628", "--workspace", str(workspace)]
     told = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
-    assert told["points"][0]["stop"]["recall"] == 1.0 and told["sentences"][0]["rests_on"]
+    assert told["points"][0]["stop"]["recall"] == 1.0
     shown = CliRunner().invoke(main, words)
-    assert shown.exit_code == 0 and "Which step each sentence rests on" in shown.stdout
+    assert shown.exit_code == 0 and "Each reflection played both ways" in shown.stdout

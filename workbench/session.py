@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
     from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
-    from workbench.futures.what_if import LeaveOneOut, WhatIf
+    from workbench.futures.what_if import WhatIf
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
     from workbench.maintenance.memories import Memories
@@ -804,13 +804,6 @@ class Workbench:
         from workbench.futures.what_if import WhatIf, what_if
 
         return WhatIf(run, what_if(run.recording(), self._forks(run), None if keep else self._forget, gold))
-
-    def leave_one_out(self, run: Run) -> LeaveOneOut:
-        """``Run.leave_one_out``: the answer without each step, and without each piece that it cites."""
-        from workbench.futures.what_if import LeaveOneOut, leave_one_out
-
-        found = leave_one_out(run.recording(), self._forks(run), self._forget, self.provenance(run))
-        return LeaveOneOut(run, *found)
 
     def provenance(self, run: Run) -> list[dict[str, Any]]:
         """``Run.provenance``: where each piece of evidence came from."""

@@ -17,8 +17,6 @@ from workbench.cli.page import FAILED, Page, Pair, Text, paged
 from workbench.errors import Divergence
 from workbench.views.labels import labels_for
 
-MOST_RUNS = 200
-
 
 @click.command()
 @click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID RUN_ID...")
@@ -152,7 +150,7 @@ def tree(page: Page, run_id: str | None) -> None:
     if page.as_json:
         page.result(found.to_dict())
     elif found.nodes:
-        page.show(found.blocks(MOST_RUNS))
+        page.show(found.blocks())
     else:
         page.say(f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}")
 
@@ -218,17 +216,9 @@ def graft(page: Page, base: str, steps: tuple[str, ...], prefer: str | None) -> 
 @click.option("--gold", type=Text(), multiple=True, metavar="DOC_ID", help="A document that should be found; repeat.")
 @paged
 def what_if(page: Page, run_id: str, gold: tuple[str, ...]) -> None:
-    """Play every reflect point both ways, and say which step paid for which sentence of the answer."""
+    """Play every reflect point both ways: what going on found, and what it cost."""
     with page.open() as wb:
-        run = wb.run(run_id)
-        played, paid = run.what_if(gold=gold, keep=False), run.leave_one_out()
-        if page.as_json:
-            told: dict[str, Any] = {**played.to_dict(), **paid.to_dict()}
-            page.result(told)
-            return
-        from workbench.views.graft import leave_one_out_blocks, what_if_blocks
-
-        page.show([*what_if_blocks(played), *leave_one_out_blocks(paid)])
+        page.present(wb.run(run_id).what_if(gold=gold, keep=False))
 
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

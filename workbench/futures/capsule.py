@@ -1,177 +1,66 @@
-"""A run in a file: sealed, brought into another workspace, and made into a test for pytest.
+"""A run in a zip file: all that is stored of it as JSON, and a page to read; or a run as a test for pytest.
 
-What comes in is checked against the types of what a workspace keeps before anything is written; ``capsule_file.py`` has
-the zip and what it says of itself.
+A capsule is never unpacked to a path, and nothing in it is executed: one member is read by its name, up to a limit, and
+its types are checked before anything is stored.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, NotRequired, Required
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import Field, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
-from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped, write_new
-from workbench.graphs.reviewers import Mismatch
 from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.prompts import PromptTexts
+from workbench.records.sqlite import refused
 from workbench.records.store import RunStore, new_run_id
-from workbench.records.tape import begun, require_whole
+from workbench.records.tape import require_whole
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
+from workbench.text import visible
+from workbench.views.labels import labels_for
 from workbench.views.render import run_html
 
-PARTS = ("run", "plans", "records", "bodies", "decisions", "events", "tape")
-"""What is kept of a run, a file each; the other files of a capsule are made of these."""
+CONTENTS, PAGE = "run.json", "run.html"
+LIMIT = 128 * 2**20
+"""Bytes of a capsule, and of what is read from it."""
 ENDED = ("done", "failed", "cancelled")
 SHORTEST_SECRET = 8
-"""A shorter secret is a placeholder, as local servers ask for one; taking it out would take words apart."""
-_HIDDEN = "[secret]"
+"""A shorter secret is a placeholder, as local servers ask for one; replacing it would break words."""
 _AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", "stop_reason", "answer", "citations")
-
-
-def exported(run: Recording, path: Path, settings: Settings) -> Path:
-    """See ``Workbench.export``."""
-    write_new(path, capsule(run, settings))
-    return path
-
-
-def capsule(run: Recording, settings: Settings) -> bytes:
-    """The bytes of a run's capsule, in which no secret of these settings stands.
-
-    Raises:
-        CapsuleError: the run has not ended, or leaves nothing behind.
-    """
-    contents = redacted(contents_of(run), secrets(settings))
-    document = document_of(contents)
-    files = {file_of(part): pretty(contents["run"]) if part == "run" else lines(contents[part]) for part in PARTS}
-    files |= described(contents, document, files)
-    return sealed(files, {"run_id": run.run_id, "versions": begun(taped(contents)).get("versions", {})})
-
-
-def contents_of(run: Recording) -> dict[str, Any]:
-    """Everything that is kept of a run that has ended.
-
-    Raises:
-        CapsuleError: it has not, or leaves nothing behind.
-    """
-    if run.status not in ENDED:
-        raise CapsuleError(
-            f"Run {run.run_id} is {run.status}: only what has ended can be sealed. Answer or resume it, or cancel it."
-        )
-    contents = run.contents()
-    contents["run"]["status"] = run.status
-    if contents["run"]["options"]["incognito"]:
-        raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
-    if contents["run"]["result"] is None and run.status == "cancelled":  # its checkpoint stays here: what it says goes
-        contents["run"]["result"] = {name: getattr(run, name) for name in _AT_ITS_END if getattr(run, name)}
-    return contents
-
-
-def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
-    """See ``Workbench.import_capsule``: the run's id."""
-    contents = read(path)
-    run_id = new_run_id() if as_new else contents["run"]["run_id"]
-    if store.bring(run_id, contents):
-        return run_id
-    if redacted(contents_of(run(run_id)), secrets(settings)) != contents:
-        raise CapsuleError(
-            f"{path} holds a run {run_id}, and another one of that id is here. Nothing was brought in; --as-new "
-            "(as_new=True) brings it in under a new id."
-        )
-    return run_id
-
-
-def read(path: Path) -> dict[str, Any]:
-    """What a capsule holds, checked: the types of what is kept, and that it can be shown.
-
-    Raises:
-        CapsuleError: says what is wrong with it, in one line.
-    """
-    files = opened(path)
-    parts = {part: file_of(part) for part in PARTS}
-    missing = [name for name in parts.values() if name not in files]
-    if missing:
-        raise CapsuleError(f"{path} is refused: it has no {missing[0]}. Nothing was brought in.")
-    contents: dict[str, Any] = {}
-    for part, name in parts.items():
-        rows = [
-            loaded(line, name, path) for line in (files[name].split(b"\n") if part != "run" else [files[name]]) if line
-        ]
-        contents[part] = rows if part != "run" else rows[0]
-    try:
-        return _checked(contents, loaded(files[MANIFEST], MANIFEST, path)["run_id"])
-    except (ValidationError, PlanError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise CapsuleError(
-            f"{path} is refused: it holds no run that can be shown ({_reason(error)}). Nothing was brought in."
-        ) from None
-
-
-class _Tape(TypedDict):
-    mode: Literal["live", "fork", "replay", "regression", "check"]
-    sources: list[str]
-
-
-class _Asked(TypedDict, total=False):
-    """What is wanted of a report."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
-    type: Required[str]
-    style: Required[str]
-    assumptions: Required[list[str]]
-    cached: Required[bool]
-
-
-class _Report(TypedDict, total=False):
-    """What a report's run keeps of it, as it is read here."""
-
-    report_id: str
-    fingerprint: str
-    final_report: str
-    type: str
-    style: str
-    assumptions: list[str]
-    references: list[str]
-    numbers: dict[str, int]
-    evidence: list[tuple[str, str]]
-    consistency: dict[str, Any]
+_BROKEN = (
+    *(OSError, zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, LookupError),
+    *(TypeError, AttributeError, ArithmeticError, PlanError),
+)
+"""What reading a damaged or hostile file raises."""
 
 
 class _Options(TypedDict, total=False):
-    kb: Required[list[str]]
-    review: Required[list[str]]
-    session: Required[str]
-    user: Required[str]
-    worker: Required[str]
-    thresholds: Required[dict[str, float]]
-    needs: dict[str, str]
-    incognito: Required[Literal[False]]
-    debug: Required[bool]
-    tape: _Tape
+    kb: list[str]
+    review: list[str]
+    session: str
+    user: str
+    incognito: Literal[False]
     settings: dict[str, Any]
-    prompts: dict[str, PromptTexts]
-    replies: dict[str, str]
-    plan: dict[str, Any]
-    report: _Asked
     decisions: list[dict[str, Any]]
-    mismatch: Mismatch
-    rest: Mismatch
 
 
 class _Row(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
     run_id: Annotated[str, Field(pattern=r"^\w[\w.-]{0,63}$")]
     conversation_id: str
     user_id: str
@@ -181,12 +70,12 @@ class _Row(TypedDict):
     status: Literal["done", "failed", "cancelled"]
     error: str | None
     result: ConversationState | None
-    created_at: datetime
-    ended_at: datetime | None
+    created_at: str
+    ended_at: str | None
 
 
-class _PlanRow(TypedDict):
-    version: Annotated[int, Field(ge=0, le=10**9)]
+class _Plan(TypedDict):
+    version: int
     author: str
     reason: str
     plan: dict[str, Any]
@@ -194,7 +83,6 @@ class _PlanRow(TypedDict):
 
 class _Results(TypedDict):
     results: list[RetrievalResult]
-    output: dict[str, Any]
 
 
 class _Body(TypedDict):
@@ -208,8 +96,6 @@ class _Event(TypedDict):
 
 
 class _Effect(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
     page: str
     kind: str
     name: str
@@ -219,56 +105,11 @@ class _Effect(TypedDict):
     seconds: float
     tokens: int
     replayed: bool
-    counted: NotRequired[bool]
-
-
-class _Summary(TypedDict):
-    evidence_count: int
-    context_length: int
-    top_score: float
-
-
-class _Side(TypedDict):
-    name: str
-    found: int
-    needed: int
-
-
-class _Signals(TypedDict):
-    evidence_count: int
-    top_score: float
-    thresholds: dict[str, float]
-    coverage: list[_Side]
-    missing: list[str]
-    timeouts: list[str]
-    failures: list[str]
-    iteration: int
-    time_left_s: float
-
-
-class _Log(TypedDict):
-    node: str
-    node_type: str
-    duration_ms: float
-    timestamp: datetime
-
-
-_BEGUN: Mapping[str, Any] = {
-    "clock": datetime,
-    "handlers": list[str],
-    "ids": dict[str, str],
-    "tools": dict[str, dict[str, Any] | None],
-    "parts": list[str],
-    "prompts": dict[str, PromptTexts],
-    "unsearched": list[str],
-    "versions": dict[str, str],
-}
-"""What the first effects of a tape hold, by name; ``settings`` are those of ``Settings``."""
 
 
 class _Contents(TypedDict):
     run: _Row
-    plans: list[_PlanRow]
+    plans: list[_Plan]
     records: list[ExecutionRecord]
     bodies: list[_Body]
     decisions: list[Decision]
@@ -276,89 +117,113 @@ class _Contents(TypedDict):
     tape: list[_Effect]
 
 
-def _checked(contents: dict[str, Any], run_id: str) -> dict[str, Any]:
-    TypeAdapter(_Contents).validate_json(json.dumps(contents), strict=True)
-    row = contents["run"]
-    for where, value, kind in _inside(contents):
-        try:
-            TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
-        except ValidationError as error:
-            raise ValueError(_reason(error, where)) from None
-    if row["run_id"] != run_id:
-        raise ValueError("its manifest names another run")
-    for plan in contents["plans"]:
-        Plan.load(plan["plan"])
-    keys = {
-        "plans": [p["version"] for p in contents["plans"]],
-        "records": [(r["step_id"], r["attempt"]) for r in contents["records"]],
-        "bodies": [b["ref"] for b in contents["bodies"]],
-        "decisions": [d["review_id"] for d in contents["decisions"]],
-        "events": [e["key"] for e in contents["events"]],
-    }
-    for part, given in keys.items():
-        if len(given) != len(set(given)):
-            raise ValueError(f"{file_of(part)} has a line twice")
-    bodies, refs = set(keys["bodies"]), {r["raw_output_ref"] for r in contents["records"]} - {None}
-    if bodies != refs:
-        raise ValueError("its records and bodies do not fit together")
-    run_html(document_of(contents))
+def exported(run: Recording, path: Path, settings: Settings) -> Path:
+    """See ``Workbench.export``."""
+    _write(path, capsule(run, settings))
+    return path
+
+
+def capsule(run: Recording, settings: Settings) -> bytes:
+    """Return the bytes of a run's capsule, which holds no secret of these settings; the same run gives the same bytes.
+
+    Raises:
+        CapsuleError: the run has not ended, or leaves nothing behind.
+    """
+    contents = redacted(contents_of(run), secrets(settings))
+    message = contents["run"]["message"]
+    title, language = escape(visible(message)), labels_for(message).html_lang
+    body = run_html(document_of(contents))
+    page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in ((CONTENTS, json.dumps(contents, ensure_ascii=False, indent=1)), (PAGE, page)):
+            entry = zipfile.ZipInfo(name)  # dated 1980: the bytes do not depend on the clock
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
+
+
+def contents_of(run: Recording) -> dict[str, Any]:
+    """Return all that is stored of a run that has ended.
+
+    Raises:
+        CapsuleError: it has not, or leaves nothing behind.
+    """
+    if run.status not in ENDED:
+        raise CapsuleError(
+            f"Run {run.run_id} is {run.status}: only what has ended can be sealed. Answer or resume it, or cancel it."
+        )
+    contents = run.contents()
+    contents["run"]["status"] = run.status
+    if contents["run"]["options"]["incognito"]:
+        raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
+    if contents["run"]["result"] is None and run.status == "cancelled":  # its checkpoint does not travel
+        contents["run"]["result"] = {name: getattr(run, name) for name in _AT_ITS_END if getattr(run, name)}
     return contents
 
 
-def _inside(contents: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """What the state carries as plain data, and what a replay begins with: place, value and type of each."""
-    yield from _settings("run.options.settings", contents["run"]["options"].get("settings", {}))
-    yield "run.result.report", (contents["run"]["result"] or {}).get("report", {}), _Report
-    for number, reflection in enumerate((contents["run"]["result"] or {}).get("reflections", [])):
-        yield f"run.result.reflections.{number}.signals", reflection["signals"], _Signals
-    for number, record in enumerate(contents["records"]):
-        yield f"records.{number}.output_summary", record["output_summary"], _Summary
-        yield f"records.{number}.started_at", record["started_at"], datetime | Literal[""]
-    for number, line in enumerate(contents["events"]):
-        if "execution_log" in line["event"]:
-            yield f"events.{number}.execution_log", line["event"]["execution_log"], _Log
-    for effect in contents["tape"]:
-        if effect["kind"] == "begin" and effect["name"] == "settings":
-            yield from _settings("tape.begin.settings", effect["value"])
-        elif effect["kind"] == "begin" and effect["name"] in _BEGUN:
-            yield f"tape.begin.{effect['name']}", effect["value"], _BEGUN[effect["name"]]
+def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
+    """See ``Workbench.import_capsule``: return the run's id."""
+    contents = read(path)
+    run_id = new_run_id() if as_new else contents["run"]["run_id"]
+    if store.bring(run_id, contents):
+        return run_id
+    if redacted(contents_of(run(run_id)), secrets(settings)) != contents:
+        raise CapsuleError(
+            f"{path} holds a run {run_id}, and another one of that id is here. Nothing was brought in; --as-new "
+            "(as_new=True) brings it in under a new id."
+        )
+    return run_id
 
 
-def _settings(where: str, given: Any) -> Iterator[tuple[str, Any, Any]]:
-    yield where, given, dict[str, Any]
-    for name, value in given.items():
-        if field := Settings.model_fields.get(name):
-            yield f"{where}.{name}", value, Annotated[field.annotation, name, *field.metadata]
+def read(path: Path) -> dict[str, Any]:
+    """Return what a capsule holds, its types checked and its page drawn once.
+
+    Raises:
+        CapsuleError: says what is wrong with it, in one line.
+    """
+    try:
+        if path.stat().st_size > LIMIT:
+            raise ValueError(f"it is larger than {LIMIT:,} bytes")
+        with zipfile.ZipFile(path) as archive, archive.open(CONTENTS) as file:
+            content = file.read(LIMIT + 1)  # a size in a header may lie
+        if len(content) > LIMIT:
+            raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
+        contents: dict[str, Any] = json.loads(content)
+        text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()  # SQLite stores no half characters
+        TypeAdapter(_Contents).validate_json(text, strict=True)
+        run_html(document_of(contents))
+    except _BROKEN as error:
+        raise CapsuleError(f"{path} is refused: {_reason(error)}. Nothing was brought in.") from None
+    return contents
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
+    """Return the document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
     row, result = contents["run"], contents["run"]["result"] or {}
-    log = [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]]
-    plan = Plan.load(contents["plans"][-1]["plan"]) if contents["plans"] else None
+    plans = [Plan.load(row["plan"]) for row in contents["plans"]]
     names = ("answer", "citations", "support", "stop_reason", "route_decision", "reflections", "merged")
     given = {
         **{name: row[name] for name in ("run_id", "status", "message", "session_id", "user_id", "error")},
         **{name: result.get(name) for name in names},
         **{name: contents[name] for name in ("records", "decisions")},
-        **{"holder": None, "review": None, "plan": plan, "log": log},
+        **{"holder": None, "review": None, "plan": plans[-1] if plans else None},
+        "log": [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]],
         "query": result.get("query") or row["message"],
         "statistics": (result.get("merged") or {}).get("statistics"),
     }
     return run_document(SimpleNamespace(**given))
 
 
-def file_of(part: str) -> str:
-    """The file of one part of a run.
-
-    >>> file_of("run"), file_of("tape")
-    ('run.json', 'tape.jsonl')
-    """
-    return "run.json" if part == "run" else f"{part}.jsonl"
-
-
 def secrets(settings: Settings) -> list[str]:
-    """What must stand in no file: keys, and the passwords of addresses; the longest first, lest a part hide a whole."""
+    """Return keys, and the passwords in addresses: the longest first, since one may contain another."""
     values = [getattr(settings, name) for name in type(settings).model_fields]
     found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
@@ -367,28 +232,37 @@ def secrets(settings: Settings) -> list[str]:
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:
-    """A JSON value in which none of these texts stands.
+    """Return a JSON value without any of these texts.
 
     >>> redacted({"said": ["the key is planted-key"]}, ["planted-key"])
     {'said': ['the key is [secret]']}
     """
     text = json.dumps(value, ensure_ascii=False)
-    spelled = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in hidden]
-    if not any(secret in text for secret in spelled):
-        return value
-    for secret in spelled:
-        text = text.replace(secret, _HIDDEN)
+    for secret in hidden:
+        text = text.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "[secret]")
     return json.loads(text)
 
 
-def _reason(error: Exception, where: str = "") -> str:
-    if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"{'.'.join([*([where] if where else []), *map(str, fault['loc'])])}: {fault['msg']}"
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def _write(path: Path, content: bytes) -> None:
+    """Write a new file, whole or not at all.
+
+    Raises:
+        CapsuleError: something else is there.
+        WorkspaceError: it cannot be written.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if not path.exists():
+            aside.write_bytes(content)
+            aside.replace(path)
+        elif path.is_dir() or path.read_bytes() != content:
+            raise CapsuleError(f"{path} is there already, and is something else. Name another file, or remove it.")
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise refused(error, path) from error
 
 
-_TEXT = '''"""Made by `workbench make-test`: fails when a recorded run takes another course with today's workbench.
+_TEST = '''"""Made by `workbench make-test`: fails when a recorded run takes another course with today's workbench.
 
 It is run again from its tape, without corpus, network and models. Route, plans, steps, judgements, decisions, evidence
 and cited sources must come out the same; what a model words is free. The capsule beside this file is a zip.
@@ -398,20 +272,13 @@ from pathlib import Path
 
 from workbench import Workbench
 
-CAPSULE = Path(__file__).with_name({capsule})
-QUESTION = {question}
-
 
 def test_{name}(tmp_path: Path) -> None:
+    # {question}
     with Workbench.open(tmp_path / "workspace") as wb:
-        run = wb.import_capsule(CAPSULE)
-        assert run.message.startswith(QUESTION)
+        run = wb.import_capsule(Path(__file__).with_suffix(".zip"))
         wb.replay(run.run_id, mode="check", corpus="tape")
 '''
-
-
-_LONGEST = 48
-"""Of the question in the file, in characters; a Chinese one is two columns wide."""
 
 
 def written_as_test(run: Recording, path: Path, settings: Settings) -> Path:
@@ -421,38 +288,16 @@ def written_as_test(run: Recording, path: Path, settings: Settings) -> Path:
     require_whole(run.run_id, run.tape())
     if path.suffix != ".py":
         raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
-    sealed, beside = capsule(run, settings), path.with_suffix(".zip")
-    write_new(beside, sealed)
-    write_new(path, text_of(path.stem, beside.name, run.message).encode())
+    exported(run, path.with_suffix(".zip"), settings)
+    _write(path, test_source(path.stem, run.message).encode())
     return path
 
 
-def text_of(stem: str, capsule: str, question: str) -> str:
-    """The file, as a formatter leaves it.
+def test_source(stem: str, question: str) -> str:
+    """Return the file, formatted; the question is a comment in it.
 
-    >>> lines = text_of("test_a-b", "test_a-b.zip", "茶馆哪一年出版？").splitlines()
-    >>> print(lines[11], lines[14], sep="\\n")
-    QUESTION = "茶馆哪一年出版？"
+    >>> print(test_source("test_a-b", "茶馆哪一年出版？").splitlines()[11])
     def test_a_b(tmp_path: Path) -> None:
     """
     name = re.sub(r"\W", "_", stem).removeprefix("test_") or "run"
-    return _TEXT.format(capsule=literal(capsule), question=literal(_begin(question)), name=name)
-
-
-def literal(text: str) -> str:
-    """A text as Python source, in double quotes where that needs no escape; what cannot be seen is spelled out.
-
-    >>> print(literal("It's"), literal('say "yes"'), literal("\u202egnp"))
-    "It's" 'say "yes"' "\\u202egnp"
-    """
-    written = repr(text)
-    return written if '"' in text or written[0] == '"' else f'"{written[1:-1]}"'
-
-
-def _begin(question: str) -> str:
-    """As much of a question as fits into a line, without a second kind of quotes."""
-    if "'" in question and '"' in question:
-        question = question[: question.index('"')]
-    while len(literal(question)) > _LONGEST:
-        question = question[:-1]
-    return question
+    return _TEST.format(name=name, question=" ".join(visible(question).split())[:50])

@@ -11,19 +11,21 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import zip_longest
+from operator import ne
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
 from workbench.language.citing import marked_sentences
-from workbench.plans import ENDED_WELL, last_records
+from workbench.plans import last_records
 from workbench.records.figures import Identity, figures, identity
 from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
+from workbench.records.tape import begun, comparable, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.settings import MODELS
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection
+from workbench.state import Citation, Decision, ExecutionRecord
 from workbench.text import fold
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
@@ -57,7 +59,7 @@ class Side:
     def __init__(self, run: Recording):
         self.run, self.effects = run, run.tape()
         self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
-        self.records, self.plans, self.decisions = run.records, run.plans, run.decisions
+        self.plans, self.decisions = run.plans, run.decisions
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -67,42 +69,31 @@ class Side:
     @cached_property
     def pieces(self) -> dict[Identity, dict[str, Any]]:
         """The evidence by identity: rank, score, and who found it."""
-        found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.records)
-        for value in self._calls:
-            step_id, record = value["record"]["step_id"], value["record"]
-            if record["status"] in ENDED_WELL and record["attempt"] == last[step_id]["attempt"]:
-                for rank, piece in enumerate(value["body"]["results"], 1):
-                    place = {"step_id": step_id, "tool": record["tool"], "rank": rank, "score": piece["score"]}
-                    found.setdefault(identity(piece), []).append(place)
+        found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.run.records)
+        for step_id, results in self.run.found.items():
+            for rank, piece in enumerate(results, 1):
+                place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": piece["score"]}
+                found.setdefault(identity(piece), []).append(place)
         return {
             identity(piece): {
                 "rank": rank,
                 "score": round(piece["score"], 6),
                 "found_by": found.get(identity(piece), []),
-                "tools": list(piece["metadata"].get("tools", [])),
                 "piece": piece,
             }
             for rank, piece in enumerate(self.run.evidence, 1)
         }
 
-    @property
-    def _calls(self) -> list[dict[str, Any]]:
-        """The calls of tools that found something: ``{"record", "body"}``."""
-        return [effect.value for effect in self.effects if effect.kind == "tool" and effect.value["body"]]
-
     @cached_property
-    def claims(self) -> dict[tuple[str, int], dict[str, Any]]:
+    def claims(self) -> dict[str, dict[str, Any]]:
         """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
-        sources, found, seen = _sources(self.run.citations), dict[tuple[str, int], dict[str, Any]](), dict[str, int]()
+        sources, found = _sources(self.run.citations), dict[str, dict[str, Any]]()
         claims = [(one["sentence"], one["cited"]) for one in self.run.support] if "report" in self.run.options else []
         for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
-            said = fold(bare)
-            if not said:
-                continue
-            seen[said] = seen.get(said, 0) + 1
             marks = dict.fromkeys(map(int, cited))
-            found[said, seen[said]] = {"text": bare, "citations": [sources[n] for n in marks if n in sources]}
+            if key := fold(bare):
+                found.setdefault(key, {"text": bare, "citations": [sources[n] for n in marks if n in sources]})
         return found
 
     @cached_property
@@ -132,63 +123,49 @@ class Side:
         for number, decision in enumerate(self.decisions):
             brief = decision_brief(decision)
             value = [comparable(decision["proposal"]), decision["action"], decision["edits"], decision["message"]]
-            order = 3 if decision["point"] == "reflect" else 0
+            order, edited = 3 if decision["point"] == "reflect" else 0, set(decision["edits"])
             yield (reached, order, f"{number:06d}"), Point("decision", decision["review_id"], value, brief)
-            if order and not _judges_anew(decision):
+            if order and not (edited and edited <= set(JUDGED_BY)):  # else the same evidence is judged again
                 reached += 1
-        results = {
-            (call["record"]["step_id"], call["record"]["attempt"]): [
-                [*identity(piece), round(piece["score"], 6)] for piece in call["body"]["results"]
+        results: dict[tuple[str, int], list[Any]] = {}
+        for effect in self.effects:
+            if effect.kind == "tool" and effect.value["body"]:
+                record, pieces = effect.value["record"], effect.value["body"]["results"]
+                place = (record["step_id"], record["attempt"])
+                results[place] = [[*identity(piece), round(piece["score"], 6)] for piece in pieces]
+        for step_id, attempts in self.steps.items():
+            value = [
+                [key_of_record(r), r["status"], r["error"], results.get((step_id, r["attempt"]), [])] for r in attempts
             ]
-            for call in self._calls
-        }
-        for step_id, attempts in by_step(self.records).items():
-            one = attempts[-1]
-            value = [step_value(record, results.get((step_id, record["attempt"]), [])) for record in attempts]
-            brief = {"tool": one["tool"], "status": one["status"], "found": one["output_summary"]["evidence_count"]}
-            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, brief)
+            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, _step(attempts))
         for reflection in self.run.reflections:
-            n = reflection["current_iteration"]
-            yield (n, 2, ""), Point("reflection", str(n), comparable(_judged(reflection)), reflection["reasoning"])
+            n, signals = reflection["current_iteration"], dict[str, Any](reflection["signals"])
+            signals.pop("time_left_s", None)
+            value = comparable({**reflection, "signals": signals})
+            yield (n, 2, ""), Point("reflection", str(n), value, reflection["reasoning"])
 
+    @cached_property
+    def steps(self) -> dict[str, list[ExecutionRecord]]:
+        """The attempts of each step, in their order."""
+        steps: dict[str, list[ExecutionRecord]] = {}
+        for record in sorted(self.run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])):
+            steps.setdefault(record["step_id"], []).append(record)
+        return steps
 
-def by_step(records: Iterable[ExecutionRecord]) -> dict[str, list[ExecutionRecord]]:
-    """The attempts of each step, in their order."""
-    found: dict[str, list[ExecutionRecord]] = {}
-    for record in sorted(records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])):
-        found.setdefault(record["step_id"], []).append(record)
-    return found
-
-
-def step_value(record: ExecutionRecord, found: Sequence[Any]) -> list[Any]:
-    """What two attempts must share to be the same: what determined them, how they ended, what they found."""
-    return [key_of_record(record), record["status"], record["error"], list(found)]
+    def named(self, where: str) -> dict[str, Point]:
+        """Return the points of one kind by name."""
+        return {point.name: point for point in self.points.values() if point.where == where}
 
 
 def decision_brief(decision: Decision) -> dict[str, Any]:
-    """A decision with what it was made on, short."""
+    """Return a decision with what it was made on."""
+    names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
-    if decision["point"] == "reflect":
-        steps = [*proposal.get("activate", []), *(step.get("step_id", "?") for step in proposal.get("next_steps", []))]
-        proposed = {"should_continue": proposal.get("should_continue", False), "steps": steps}
-        proposed["reasoning"] = proposal.get("reasoning", "")
-    else:
-        plan = proposal.get("plan") or {}
-        steps = [step["step_id"] for step in plan.get("steps", [])]
-        proposed = {"version": plan.get("version"), "steps": steps}
-        proposed |= {"plan": plan} if "plan" in decision["edits"] else {}
-    kept = ("review_id", "point", "action", "edits", "message", "who", "note")
-    return {**{name: decision[name] for name in kept}, "proposed": proposed}  # type: ignore[literal-required]
+    proposed = {name: proposal[name] for name in _PROPOSED if name in proposal}
+    return {**{name: decision[name] for name in names}, "proposed": proposed}  # type: ignore[literal-required]
 
 
-def _judges_anew(decision: Decision) -> bool:
-    """Whether a decision at reflect let the same evidence be judged again."""
-    return bool(decision["edits"]) and set(decision["edits"]) <= set(JUDGED_BY)
-
-
-def _judged(reflection: Reflection) -> Mapping[str, Any]:
-    signals = {name: value for name, value in reflection["signals"].items() if name != "time_left_s"}
-    return {**reflection, "signals": signals}
+_PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
@@ -201,8 +178,10 @@ def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
 
 
 Key = TypeVar("Key", bound=Hashable)
-_DECIDED = ("proposal", "action", "edits", "message")
 _MODELS = (*MODELS, "rerank_model")
+_STEPS = ("added", "removed", "same", "changed")
+_PIECES = ("gained", "lost", "same", "moved")
+_CLAIMS = ("gained", "lost", "shared", "recited")
 
 
 @dataclass(frozen=True)
@@ -212,8 +191,8 @@ class Comparison(Shown):
     Attributes:
         runs: ``{"run_id", "status", "message", "query", "kb", "origin"}`` each; the first is what the others are
             compared with.
-        parts: the first point at which they part, ``{"where", "name", "pass", "values", "differs"}``; None when they do
-            not. ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
+        parts: the first point at which they part, ``{"where", "name", "pass", "values"}``; None when they do not.
+            ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
             ``reflection``, ``evidence`` or ``answer``.
         caveats: why a difference need not come from an edit: ``{"what", "name", "values"}``, of ``model``,
             ``settings``, ``knowledge``, ``question``, ``handlers``, ``tools``, ``versions``, ``unfinished``,
@@ -225,7 +204,7 @@ class Comparison(Shown):
         evidence: ``{"source_id", "granularity", "kb", "title", "text_differs", "changes", "sides"}``; ``changes`` has
             ``gained``, ``lost``, ``moved``, ``same`` or ``""`` for each other run, and a side ``rank`` and ``score``
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
-        decisions: ``{"number", "same", "differs", "sides"}``, a side with what was proposed, what was answered, and by
+        decisions: ``{"number", "same", "sides"}``, a side with what was proposed, what was answered, and by
             whom.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
@@ -251,7 +230,9 @@ class Comparison(Shown):
         return json.loads(json.dumps({"document": "workbench.comparison/1", **told}))
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a piece of evidence: ``change_B`` beside ``rank_A``, ``score_A``, ``steps_A`` of each run."""
+        """Return one row per piece of evidence: ``change_B``; ``rank_A``, ``score_A`` and ``steps_A`` of each run."""
+        import pandas
+
         rows = []
         for piece in self.evidence:
             row = {name: piece[name] for name in ("source_id", "granularity", "kb", "title", "text_differs")}
@@ -260,18 +241,7 @@ class Comparison(Shown):
                 row |= {f"{name}_{letter}": side[name] if side else None for name in ("rank", "score")}
                 row[f"steps_{letter}"] = ", ".join(f["step_id"] for f in side["found_by"]) if side else ""
             rows.append(row)
-        return _frame(rows)
-
-    def claims_frame(self) -> pandas.DataFrame:
-        """One row a claim: ``change_B`` beside ``sources_A``, the results behind it in each run."""
-        rows = []
-        for claim in self.claims:
-            row = {"claim": claim["text"]}
-            row |= {f"change_{LETTERS[n]}": change for n, change in enumerate(claim["changes"], 1)}
-            for letter, side in zip(LETTERS, claim["sides"], strict=False):
-                row[f"sources_{letter}"] = ", ".join(c["result_id"] for c in side["citations"]) if side else ""
-            rows.append(row)
-        return _frame(rows)
+        return pandas.DataFrame(rows)
 
     def blocks(self) -> list[Block]:
         """As blocks of text, in the language of the first question."""
@@ -310,54 +280,44 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
 
 
 def _parts(sides: Sequence[Side]) -> dict[str, Any] | None:
-    """The first point of their course that is not the same in all."""
+    """Return the first point of their course that is not the same in all."""
     courses = [side.points for side in sides]
     untaped = any(side.settings is None for side in sides)
     for place in sorted({place for course in courses for place in course}):
         points = [course.get(place) for course in courses]
-        known = next(point for point in points if point)
-        if untaped and known.where in ("settings", "knowledge"):  # not known is not another
+        first = next(point for point in points if point)
+        unknown = untaped and first.where in ("settings", "knowledge")
+        if unknown or _alike([point and point.value for point in points]):
             continue
-        values = [point.value if point else None for point in points]
-        if any(value != values[0] for value in values):
-            number = place[0] if known.where in ("decision", "step", "reflection") else None
-            other = next(value for value in values if value != values[0])
-            return {
-                "where": known.where,
-                "name": known.name,
-                "pass": number,
-                "values": [point.brief if point else None for point in points],
-                "differs": [path for path in differences(values[0], other) if path][:10],
-            }
+        number = place[0] if first.where in ("decision", "step", "reflection") else None
+        values = [point and point.brief for point in points]
+        return {"where": first.where, "name": first.name, "pass": number, "values": values}
     return None
 
 
+def _alike(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)
+
+
 def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    """What differs beside plans and decisions, and what is not known."""
-    found: list[dict[str, Any]] = []
-
-    def note(what: str, name: str, values: Sequence[Any]) -> None:
-        if any(value != values[0] for value in values):
-            found.append({"what": what, "name": name, "values": list(values)})
-
-    taped = [side for side in sides if side.settings is not None]
-    if len(taped) == len(sides):
-        for name in dict.fromkeys(name for side in taped for name in side.settings or {}):
-            note("model" if name in _MODELS else "settings", name, [(side.settings or {}).get(name) for side in taped])
+    """Return what differs beside plans and decisions, and what is not known."""
+    stated: list[tuple[str, str, list[Any]]] = []
+    if all(side.settings is not None for side in sides):
+        for what in ("settings", "prompts", "versions"):
+            known = [side.begun.get(what) or {} for side in sides]
+            for name in _in_order(known):
+                values = [own.get(name) for own in known]
+                if what == "prompts":
+                    values = [own and Prompt(*name.split("."), **own).label for own in values]
+                stated.append(("model" if what == "settings" and name in _MODELS else what, name, values))
         for what in ("handlers", "tools"):
-            note(what, "", [sorted(side.begun.get(what) or []) for side in taped])
-        prompts = [side.begun.get("prompts") or {} for side in taped]
-        for name in sorted(set.intersection(*map(set, prompts))) if prompts else ():
-            labels = [Prompt(*name.split("."), **one[name]).label for one in prompts]
-            note("prompts", name, labels)
-        versions = [side.begun.get("versions") or {} for side in taped]
-        for name in sorted({name for one in versions for name in one}):
-            note("versions", name, [one.get(name) for one in versions])
-    for name in dict.fromkeys(name for side in sides for name in side.knowledge):
-        having = [side.knowledge.get(name) for side in sides]
-        if None not in having:  # a base that only one of them asked is seen in its plan
-            note("knowledge", name, [str(version)[:12] for version in having])
-    note("question", "", [side.run.message for side in sides])
+            stated.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
+    for name in _in_order([side.knowledge for side in sides]):
+        versions = [side.knowledge.get(name) for side in sides]
+        if None not in versions:  # a base that only one of them asked is seen in its plan
+            stated.append(("knowledge", name, [str(version)[:12] for version in versions]))
+    stated.append(("question", "", [side.run.message for side in sides]))
+    found = [{"what": what, "name": name, "values": values} for what, name, values in stated if not _alike(values)]
     for letter, side in zip(LETTERS, sides, strict=False):
         if side.run.status != "done":
             found.append({"what": "unfinished", "name": letter, "values": [side.run.status]})
@@ -372,23 +332,13 @@ def _plans(sides: Sequence[Side]) -> list[dict[str, Any] | None]:
 
 
 def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    attempts = [by_step(side.records) for side in sides]
-    courses = [{p.name: p.value for p in side.points.values() if p.where == "step"} for side in sides]
-    return [
-        {
-            "step_id": step_id,
-            "same": all(course.get(step_id) == courses[0].get(step_id) for course in courses),
-            "changes": [_step_change(courses[0].get(step_id), course.get(step_id)) for course in courses[1:]],
-            "sides": [_step(of[step_id]) if step_id in of else None for of in attempts],
-        }
-        for step_id in _in_order(attempts)
-    ]
-
-
-def _step_change(one: Any, other: Any) -> str:
-    if one is None or other is None:
-        return "added" if other else "removed" if one else ""
-    return "same" if one == other else "changed"
+    rows, courses = [], [side.named("step") for side in sides]
+    for step_id in _in_order([side.steps for side in sides]):
+        points = [course.get(step_id) for course in courses]
+        values = [point and point.value for point in points]
+        row = {"step_id": step_id, "same": _alike(values), "changes": _changes(values, _STEPS, ne)}
+        rows.append({**row, "sides": [point and point.brief for point in points]})
+    return rows
 
 
 def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
@@ -406,18 +356,16 @@ def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
 def _evidence(sides: Sequence[Side]) -> list[dict[str, Any]]:
     rows, pieces = [], [side.pieces for side in sides]
     for key in _in_order(pieces):
-        having = [of.get(key) for of in pieces]
-        texts = {one["piece"]["evidence"] for one in having if one}
-        first = next(one["piece"] for one in having if one)
+        places = [of.get(key) for of in pieces]
+        found = [place["piece"] for place in places if place]
+        shown = [place and {name: place[name] for name in ("rank", "score", "found_by")} for place in places]
         rows.append(
             {
-                "source_id": key[0],
-                "granularity": key[1],
-                "kb": key[2],
-                "title": str(first["metadata"].get("title") or key[0]),
-                "text_differs": len(texts) > 1,
-                "changes": [_change(having[0], one, "same", "moved", _moved) for one in having[1:]],
-                "sides": [{k: v for k, v in one.items() if k != "piece"} if one else None for one in having],
+                **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
+                "title": str(found[0]["metadata"].get("title") or key[0]),
+                "text_differs": not _alike([piece["evidence"] for piece in found]),
+                "changes": _changes(places, _PIECES, _moved),
+                "sides": shown,
             }
         )
     return rows
@@ -430,45 +378,38 @@ def _moved(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _claims(sides: Sequence[Side]) -> list[dict[str, Any]]:
     rows, claims = [], [side.claims for side in sides]
     for key in _in_order(claims):
-        having = [of.get(key) for of in claims]
-        rows.append(
-            {
-                "text": next(one["text"] for one in having if one),
-                "changes": [_change(having[0], one, "shared", "recited", _recited) for one in having[1:]],
-                "sides": [{"citations": one["citations"]} if one else None for one in having],
-            }
-        )
+        stated = [of.get(key) for of in claims]
+        text = next(claim["text"] for claim in stated if claim)
+        cited = [claim and {"citations": claim["citations"]} for claim in stated]
+        rows.append({"text": text, "changes": _changes(cited, _CLAIMS, _recited), "sides": cited})
     return rows
 
 
-def _recited(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    behind = [{(c["result_id"], c["kb_prefix"]) for c in side["citations"]} for side in (one, other)]
+def _recited(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    behind = [{(c["result_id"], c["kb_prefix"]) for c in side["citations"]} for side in (first, other)]
     return behind[0] != behind[1]
 
 
-def _change(one: Any, other: Any, same: str, moved: str, differ: Callable[[Any, Any], bool]) -> str:
-    if one is None or other is None:
-        return "gained" if other else "lost" if one else ""
-    return moved if differ(one, other) else same
+def _changes(sides: Sequence[Any], words: Sequence[str], differ: Callable[[Any, Any], bool]) -> list[str]:
+    """The change of each run beside the first one, in these words: more, less, the same, other."""
+    more, less, same, other = words
+    first, *rest = sides
+    changes = []
+    for side in rest:
+        if side is None:
+            changes.append("" if first is None else less)
+        elif first is None:
+            changes.append(more)
+        else:
+            changes.append(other if differ(first, side) else same)
+    return changes
 
 
 def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    made = [[p.value for p in side.points.values() if p.where == "decision"] for side in sides]
-    for number in range(max(len(side.decisions) for side in sides)):
-        having = [side.decisions[number] if number < len(side.decisions) else None for side in sides]
-        values = [of[number] if number < len(of) else None for of in made]
-        other = next((value for value in values if value != values[0]), values[0])
-        rows.append(
-            {
-                "number": number,
-                "same": all(value == values[0] for value in values),
-                "differs": [
-                    name for name, one, two in zip(_DECIDED, values[0] or (), other or (), strict=False) if one != two
-                ],
-                "sides": [decision_brief(one) if one else None for one in having],
-            }
-        )
+    rows = []
+    for number, points in enumerate(zip_longest(*(side.named("decision").values() for side in sides))):
+        same = _alike([point and point.value for point in points])
+        rows.append({"number": number, "same": same, "sides": [point and point.brief for point in points]})
     return rows
 
 
@@ -482,9 +423,3 @@ def _cost(side: Side) -> dict[str, Any]:
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:
     """Every key once: those of the first in its order, then what the others have beside it."""
     return list(dict.fromkeys(key for one in keyed for key in one))
-
-
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pandas.DataFrame:
-    import pandas
-
-    return pandas.DataFrame([dict(row) for row in rows])

@@ -15,9 +15,6 @@ from workbench.views.outline import Block
 from workbench.views.past import tree_blocks
 from workbench.views.render import Shown
 
-MOST_SHOWN = 200
-"""Runs that a page shows; the data has all of them."""
-
 
 class Node(TypedDict):
     """One run in the tree.
@@ -64,9 +61,9 @@ class Tree(Shown):
         """The first question."""
         return self.nodes[0]["message"] if self.nodes else ""
 
-    def blocks(self, most: int = MOST_SHOWN) -> list[Block]:
-        """As a table, at most so many runs long."""
-        return tree_blocks(self.nodes, self.here, labels_for(self.message), most)
+    def blocks(self) -> list[Block]:
+        """As a table."""
+        return tree_blocks(self.nodes, self.here, labels_for(self.message))
 
     def __repr__(self) -> str:
         return f"<Tree of {len(self.nodes)} runs>"

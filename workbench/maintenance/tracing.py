@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import CapsuleError, UnknownRun
-from workbench.futures.capsule import file_of
-from workbench.futures.capsule_file import opened
+from workbench.futures.capsule import read
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.memory.remembered import Memory
 from workbench.memory.store import SqlConversations
@@ -206,10 +205,9 @@ def sealed(path: Path, user: str) -> Iterator[Candidate]:
         if not zipfile.is_zipfile(file):
             continue
         with suppress(CapsuleError):
-            files = opened(file)
-            row = json.loads(files[file_of("run")])
-            told = [json.loads(line) for line in files[file_of("tape")].splitlines()]
-            effects = [Effect(**{n: v for n, v in line.items() if n != "page"}) for line in told]
+            contents = read(file)
+            row = contents["run"]
+            effects = [Effect(**{n: v for n, v in line.items() if n != "page"}) for line in contents["tape"]]
             state = {} if _recalled(effects) else row["result"] or {}
             if row["user_id"] == user:
                 yield Candidate(row, had(row, effects, state), _sources(row, effects), (), file)

@@ -21,7 +21,7 @@ from workbench.runs.recording import Recording
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
-    from workbench.futures.what_if import LeaveOneOut, WhatIf
+    from workbench.futures.what_if import WhatIf
     from workbench.runs.canvas_export import Part
     from workbench.runs.canvases import CanvasFile
     from workbench.runs.fork import Forecast
@@ -318,21 +318,11 @@ class Run(Recording):
         """
         return self.workspace.what_if(self, gold, keep)
 
-    def leave_one_out(self) -> LeaveOneOut:
-        """Which step paid for which sentence: the answer without each step, and without each piece that it cites.
-
-        No tool is called; a chat model is asked again, since its evidence is another. The runs it takes are let go.
-
-        Raises:
-            RunError: the run is not done, or cannot be made again as it was.
-        """
-        return self.workspace.leave_one_out(self)
-
     def provenance(self) -> list[dict[str, Any]]:
         """Where each piece of evidence came from: a row a piece and step that found it.
 
         ``n`` and ``result_id`` of the piece, its ``title`` and ``score``; ``step_id`` and ``tool``; ``from_run`` and
-        ``from_step``, the branch from which a graft took the step; ``made_in``, the run that made the call.
+        ``from_step``, the branch from which a graft took the step.
         """
         return self.workspace.provenance(self)
 

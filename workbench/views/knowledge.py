@@ -40,8 +40,7 @@ def knowledge(found: Around, title: str = "", language: str = "en") -> Drawing:
     labels = Labels(language)
     facts = [labels("knowledge_told", n=len(found.entities), m=len(found.relations))]
     if found.path:
-        way = [short(name_of(found.entities[one], language), 24) for one in found.path]
-        facts.append(f"{labels('the_way', n=len(way) - 1)}{labels('colon')}{' – '.join(way)}")
+        facts.append(way_told(found, labels))
     heading = title or labels("knowledge_around")
     return sheet(found.rows(), _body(found, labels, ""), heading, " · ".join(facts), f"● {labels('of_the_answer')}")
 
@@ -91,16 +90,15 @@ def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Pic
     return Picture(el("section.wb-section", parts))
 
 
-def way_told(found: Around, labels: Labels) -> Markup:
-    """The way that was asked for, in words: names and relations in turn."""
+def way_told(found: Around, labels: Labels) -> str:
+    """Return the way that was asked for in words: names and relations in turn."""
     if not found.path:
-        return el("p.wb-dim", labels("no_way"))
+        return labels("no_way")
+    names = [short(name_of(found.entities[one], labels.language), 24) for one in found.path]
     between = {frozenset(pair): kinds for pair, kinds in _pairs(found, labels).items()}
-    told: list[Markup] = [el("b", found.entities[found.path[0]]["name"])]
-    for before, after in pairwise(found.path):
-        kinds = between.get(frozenset((before, after)), [])
-        told += [el("span.wb-dim", f" — {', '.join(kinds)} — "), el("b", found.entities[after]["name"])]
-    return el("p.wb-way", told)
+    kinds = [labels("comma").join(between.get(frozenset(pair), ())) for pair in pairwise(found.path)]
+    steps = (f" — {kind} — {name}" for kind, name in zip(kinds, names[1:], strict=True))
+    return f"{labels('the_way', n=len(kinds))}{labels('colon')}{names[0]}{''.join(steps)}"
 
 
 def _pairs(found: Around, labels: Labels) -> dict[tuple[str, str], list[str]]:
@@ -294,25 +292,17 @@ class Inspected(Shown):
         """As JSON."""
         return json.loads(json.dumps(self.found))
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One row a figure: ``part``, ``what``, ``count``, ``percent``, ``examples``."""
-        for what, count in self.found["counts"].items():
-            yield _row("counts", what, count)
-        for what, covered in self.found["coverage"].items():
-            yield _row("coverage", what, covered["documents"], covered["percent"])
-        for language, count in self.found["languages"].items():
-            yield _row("languages", language, count)
-        for day in self.found["growth"]:
-            yield _row("growth", day["day"], day["documents"])
-        for part in ("orphans", "duplicates"):
-            for what, told in self.found[part].items():
-                yield _row(part, what, told["count"], examples=told["examples"])
-
     def to_frame(self) -> Any:
-        """``rows`` as a pandas table."""
+        """Return a pandas table with one row per figure: ``part``, ``what``, ``count``, ``percent``, ``examples``."""
         import pandas
 
-        return pandas.DataFrame(self.rows())
+        found = self.found
+        rows = [(part, what, n, None, ()) for part in ("counts", "languages") for what, n in found[part].items()]
+        rows += [("coverage", what, of["documents"], of["percent"], ()) for what, of in found["coverage"].items()]
+        rows += [("growth", day["day"], day["documents"], None, ()) for day in found["growth"]]
+        for part in ("orphans", "duplicates"):
+            rows += [(part, what, of["count"], None, tuple(of["examples"])) for what, of in found[part].items()]
+        return pandas.DataFrame(rows, columns=["part", "what", "count", "percent", "examples"])
 
     def blocks(self) -> list[Block]:
         """As tables, in the language that was chosen for everything."""
@@ -320,7 +310,3 @@ class Inspected(Shown):
 
     def __repr__(self) -> str:
         return f"<Inspected {self.found['name']}: {self.found['counts']['documents']:,} documents>"
-
-
-def _row(part: str, what: str, count: int, percent: float | None = None, examples: Any = ()) -> dict[str, Any]:
-    return {"part": part, "what": what, "count": count, "percent": percent, "examples": list(examples)}

@@ -145,15 +145,14 @@ class Row(NamedTuple):
 
 
 @lru_cache(8)
-def gutters(count: int, edges: tuple[Edge, ...], levels: tuple[int, ...] = ()) -> tuple[list[Row], int]:
+def gutters(count: int, edges: tuple[Edge, ...]) -> tuple[list[Row], int]:
     """The gutter of each row, and its width in pixels; kept, since a list is drawn many times while a run goes on.
 
     Two rows that feed a third share its line; so do those that one row feeds.
 
     Args:
         count: of rows.
-        edges: between them.
-        levels: the lane of each row's dot; without them a dot stands where its line ends.
+        edges: between them; a dot stands where its line ends.
 
     >>> [row.lane for row in gutters(3, (Edge(0, 2), Edge(1, 2)))[0]], gutters(1, ())[1]
     ([0, 1, 0], 18)
@@ -164,10 +163,10 @@ def gutters(count: int, edges: tuple[Edge, ...], levels: tuple[int, ...] = ()) -
     active: list[_Bus] = []
     rows, widest = list[Row](), 0
     for row in range(count):
-        lane = min(levels[row], MOST_LANES - 1) if levels else _lane_of(row, active)
+        lane = _lane_of(row, active)
         going = {bus.lane for bus in active if bus.last > row}
         for bus in sorted(starting.get(row, ()), key=lambda b: (b.owner != row, b.last)):
-            bus.lane = lane if lane not in going else _free({*going, lane, *levels})
+            bus.lane = lane if lane not in going else _free({*going, lane})
             going.add(bus.lane)
             active.append(bus)
         rows.append(Row(lane, tuple(line for bus in active for line in _lines(bus, row, lane))))

@@ -14,8 +14,6 @@ MOST_SEEDS = 8
 MOST_NEIGHBOURS = 10
 """Neighbours that are shown of one entity; the rest is counted."""
 MOST_NODES = 120
-MOST_COPIED = 100_000
-"""Entities of a graph that is copied to find a way in it; a larger one is read as far as the way leads."""
 MOST_LOOKED_AT = 20_000
 """Entities whose neighbours are looked at for a way; one that is longer is not found."""
 
@@ -130,36 +128,18 @@ def _plain(entity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
-    """The ids on a shortest way from one entity to another, whichever way its relations point; empty for none.
+    """Return the ids on a shortest way from one entity to another, whichever way its relations point; empty for none.
 
-    Of equally short ways it is that over the entities with the fewest relations, which say the most.
+    It is looked for from both ends at once, the smaller side first; nothing is copied, however large the graph is.
     """
-    import networkx
-
-    known = knowledge.graph()
-    if len(known) > MOST_COPIED:
-        return _between(known, start, end)
-    graph: networkx.Graph = networkx.Graph()  # with an order of its own: networkx's views go through sets of names
-    graph.add_nodes_from(known)
-    graph.add_edges_from(known.edges())
-    degrees = dict(graph.degree())
-    if start not in graph or end not in graph:
-        return []
-    try:
-        return networkx.shortest_path(graph, start, end, weight=lambda a, b, _: 1 + 1e-6 * (degrees[a] + degrees[b]))
-    except networkx.NetworkXNoPath:
-        return []
-
-
-def _between(graph: Any, start: str, end: str) -> list[str]:
-    """A shortest way through a graph that is too large to copy: from both ends at once, the smaller side first."""
+    graph = knowledge.graph()
     if start not in graph or end not in graph:
         return []
     ways: tuple[dict[str, list[str]], dict[str, list[str]]] = ({start: [start]}, {end: [end]})
     fronts, looked = ([start], [end]), 0
     while all(fronts) and looked < MOST_LOOKED_AT:
         if met := sorted(ways[0].keys() & ways[1].keys()):
-            one = min(met, key=lambda i: (len(ways[0][i]) + len(ways[1][i]), i))
+            one = min(met, key=lambda i: (len(ways[0][i]) + len(ways[1][i]), graph.degree(i), i))
             return [*ways[0][one], *ways[1][one][-2::-1]]
         side = int(len(fronts[1]) < len(fronts[0]))
         reached: list[str] = []

@@ -36,8 +36,8 @@ IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review",
 
 @dataclass(frozen=True)
 class Column:
-    """``kind``: ``text``, ``number``, ``code``, ``status``, ``bar`` or ``url``. ``roomy``: only where there is room;
-    ``whole``: never broken over lines."""
+    """``kind``: ``text``, ``number``, ``code``, ``status``, ``change``, ``bar`` or ``url``. ``roomy``: only where there
+    is room; ``whole``: never broken over lines."""
 
     name: str
     kind: str = "text"

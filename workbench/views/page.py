@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from html import escape, unescape
+from html import escape
 from typing import Any
 
 from workbench.text import visible
@@ -85,23 +84,6 @@ def cut(value: Any, most: int = 160) -> str:
 def joined(parts: Iterable[Any]) -> Markup:
     """Several pieces as one."""
     return Markup("".join(_flat(parts)))
-
-
-_UNREAD = re.compile(r"<(button|svg)\b.*?</\1>", re.DOTALL)
-_BREAK = re.compile(r"</?(?:div|p|li)\b[^>]*>")
-_PIECE = re.compile(r"</(?:b|code|span)>")
-_TAG = re.compile(r"<[^>]*>")
-
-
-def read(markup: Markup) -> str:
-    """Return what is to be read in markup, without buttons and drawings; a block begins a line.
-
-    >>> read(el("td", "a < b", el("div", "more"), el("button", "Open")))
-    'a < b\\nmore'
-    """
-    pieces = _PIECE.sub(" ", _BREAK.sub("\n", _UNREAD.sub("", markup)))
-    text = unescape(_TAG.sub("", pieces))
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
 
 
 def _flat(parts: Iterable[Any]) -> Iterable[str]:

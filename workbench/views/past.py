@@ -1,4 +1,4 @@
-"""The past of a run: its checkpoints as a list, and the tree of forks as a list with a gutter, as in a git log."""
+"""The past of a run: its checkpoints as a list, and the tree of forks as an indented list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
-from workbench.views.layout import Edge, gutter_drawn, gutters
 from workbench.views.outline import Block, Lines, clipped, columns
 from workbench.views.page import (
     Data,
@@ -258,7 +257,7 @@ def _state(values: Data | str, labels: Labels) -> Markup:
 MOST_RUNS = 200
 """Runs that are shown."""
 DEEPEST = 12
-"""Levels of the tree that its text draws as levels."""
+"""Levels of the tree that are drawn as levels."""
 
 
 def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
@@ -272,32 +271,16 @@ def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
     nodes, here = tree["runs"], tree["here"]
     if not nodes:
         return Picture(el("div.wb-dim.wb-part", labels("forks_none")))
-    shown = nodes[:MOST_RUNS]
-    gutter, wide = gutters(len(shown), _edges(shown), tuple(node["depth"] for node in shown))
-    rows = {
-        node["run_id"]: _run_row(node, gutter_drawn(row, wide), wide, labels, here == node["run_id"], marked)
-        for node, row in zip(shown, gutter, strict=True)
-    }
-    left = len(nodes) - len(shown)
+    rows = {node["run_id"]: _run_row(node, labels, here == node["run_id"], marked) for node in nodes[:MOST_RUNS]}
+    left = len(nodes) - len(rows)
     more = el("div.wb-dim", labels("and_more", n=left)) if left else None
-    head = el("div.wb-bar", _title(nodes, here, labels), el("span.wb-push"), _comparing(marked, len(nodes), labels))
+    title = labels("forks") if here is None else labels("forks_of", run=nodes[0]["run_id"])
+    counted = el("h3.wb-title", title, " ", el("span.wb-dim", _count(nodes, labels)))
+    head = el("div.wb-bar", counted, el("span.wb-push"), _comparing(marked, len(nodes), labels))
     listed = opened("div.wb-list", role="tree", aria_label=labels("forks"))
     return Picture(
         joined([opened("section.wb-part"), head, listed]), rows, joined([closed("div"), more, closed("section")])
     )
-
-
-def _edges(nodes: Sequence[Data]) -> tuple[Edge, ...]:
-    """From each run to those made of it; dashed from a graft's other sources."""
-    places = {node["run_id"]: n for n, node in enumerate(nodes)}
-    sources = [(n, [node["parent"]], "plain") for n, node in enumerate(nodes)]
-    sources += [(n, node["also"], "dashed") for n, node in enumerate(nodes)]
-    return tuple(Edge(places[one], n, look) for n, others, look in sources for one in others if one in places)
-
-
-def _title(nodes: Sequence[Data], here: str | None, labels: Labels) -> Markup:
-    title = labels("forks") if here is None else labels("forks_of", run=nodes[0]["run_id"])
-    return el("h3.wb-title", title, " ", el("span.wb-dim", _count(nodes, labels)))
 
 
 def _count(nodes: Sequence[Data], labels: Labels) -> str:
@@ -312,7 +295,7 @@ def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
     return el("span.wb-dim", labels("forks_choose_more", letter=letters) if marked else one)
 
 
-def _run_row(node: Data, gutter: Markup, wide: int, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
+def _run_row(node: Data, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
     run_id, saved, status = node["run_id"], node["saved"], node["status"]
     head = [
         el("span.wb-strong.wb-run-id", run_id),
@@ -323,12 +306,11 @@ def _run_row(node: Data, gutter: Markup, wide: int, labels: Labels, here: bool, 
     when = str(node["created_at"])[5:16].replace("T", " ")
     return el(
         "div.wb-row.wb-fork",
-        gutter,
         el("span.wb-fork-status", glyph(status, labels)),
         el("div.wb-main", el("div.wb-fork-head", head), el("div.wb-dim.wb-lines", _told(node, labels))),
         el("div.wb-side", el(f"span.wb-ink.wb-{family(status)}", labels(status)), el("div.wb-dim", when)),
         _mark(run_id, labels, marked),
-        style=f"padding-left:{wide + 4}px",
+        style=f"padding-left:{4 + 16 * min(node['depth'], DEEPEST)}px",
         role="treeitem",
         aria_level=node["depth"] + 1,
         aria_selected=here,
@@ -380,9 +362,9 @@ def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[B
     return [head, clipped(labels("checkpoints", n=len(rows)), heads, rows)]
 
 
-def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels, most: int) -> list[Block]:
-    """Return a table of runs, at most so many, each before its own forks."""
-    rows = [_tree_row(node, here, labels) for node in nodes[:most]]
+def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels) -> list[Block]:
+    """Return a table of runs, each before its own forks."""
+    rows = [_tree_row(node, here, labels) for node in nodes[:MOST_RUNS]]
     heads = columns(labels, "run:code", "status:status", "made_by", "saved")
     left = len(nodes) - len(rows)
     notes = [labels("and_more", n=left)] if left else []

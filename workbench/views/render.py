@@ -78,12 +78,19 @@ def _block(block: Block) -> str:
     return f"<details{opened}><summary>{_safe(block.title)}</summary>\n{table}{notes}</details>"
 
 
+_INKS = {"+": "run", "−": "fail", "~": "person"}
+"""Sign of a change -> its family of colour."""
+
+
 def _html_span(text: str, look: str) -> str:
     tag = {"strong": "strong", "code": "code", "status": "strong"}.get(look)
     return f"<{tag}>{_safe(text)}</{tag}>" if tag else _safe(text)
 
 
 def _html_cell(column: Column, cell: str) -> str:
+    if column.kind == "change":
+        lines = (f'<b class="wb-ink wb-{_INKS.get(line[:1], "idle")}">{_safe(line)}</b>' for line in cell.split("\n"))
+        return f'<td class="wb-change">{"<br>".join(lines)}</td>'
     first, *rest = cell.split("\n")
     inside = _safe(first)
     if column.kind in ("code", "bar") or rest:

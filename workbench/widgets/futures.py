@@ -12,11 +12,12 @@ from workbench.errors import GraftConflict, WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
 from workbench.runs.run import Run
-from workbench.views.comparison import LETTERS, beside_body, beside_head
-from workbench.views.graft import Taken, conflicts_table, made, offered, panel
+from workbench.views.comparison import LETTERS, bar, beside
+from workbench.views.graft import Taken, conflicts_form, made, offered, panel
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import BLANK, Picture, el
+from workbench.views.page import BLANK, Markup, Picture, el
 from workbench.views.past import forks
+from workbench.views.render import page_html
 from workbench.widgets.knowledge import Explore
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick, display_if
 
@@ -34,7 +35,7 @@ class Compare(Panel):
         self._document: Json = {}
         self._ids: list[str] = []
         self._differing, self._open, self._base = False, False, 0
-        self._whole, self._taken = set[str](), list[Taken]()
+        self._taken = list[Taken]()
         self._picks = [Pick(heard=self._pressed) for _ in range(4)]
         self._head, self._panel, self._note, self._body = self._picks
         self.region = ipywidgets.VBox(self._picks)
@@ -46,7 +47,7 @@ class Compare(Panel):
         ids = [run["run_id"] for run in self._document["runs"]]
         if ids != self._ids:
             self._ids, self._base, self._open = ids, 0, False
-            self._taken, self._whole = [], set()
+            self._taken = []
         known = set(offered(self._document, self._base))
         self._taken = [taken for taken in self._taken if taken in known]
         self._note.show(BLANK)
@@ -67,7 +68,7 @@ class Compare(Panel):
             message: in words.
             conflicts: of ``GraftConflict``.
         """
-        self._note.show(Picture(conflicts_table(self._document, message, conflicts, self.labels)))
+        self._note.show(Picture(conflicts_form(self._document, message, conflicts, self.labels)))
         self._draw_panel()
 
     def told(self, run_id: str) -> None:
@@ -79,21 +80,22 @@ class Compare(Panel):
 
     def _draw(self) -> None:
         document, labels = self._document, self.labels
-        self._head.show(Picture(beside_head(document, labels, differing=self._differing, graft=self._open)))
-        self._body.show(Picture(beside_body(document, labels, differing=self._differing, whole=self._whole)))
+        self._head.show(Picture(bar(document, labels, differing=self._differing, graft=self._open)))
+        blocks = beside(document, labels, self._differing)
+        self._body.show(Picture(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside"))))
         self._draw_panel()
 
     def _draw_panel(self, working: bool = False) -> None:
         if not self._open:
             self._panel.show(BLANK)
             return
-        forecast, said = None, ""
+        forecast, fault = None, ""
         try:
             forecast = self._forecast()
         except WorkbenchError as error:
-            said = str(error)
+            fault = str(error)
         chosen: dict[str, Any] = {"base": self._base, "taken": self._taken, "forecast": forecast}
-        self._panel.show(Picture(panel(self._document, self.labels, working=working, said=said, **chosen)))
+        self._panel.show(Picture(panel(self._document, self.labels, working=working, fault=fault, **chosen)))
 
     def _forecast(self) -> Json | None:
         """What the graft would do, where the runs are at hand."""
@@ -123,19 +125,13 @@ class Compare(Panel):
             self._draw_panel()
         elif kind == "take":
             self._take(key)
-        elif kind in ("differing", "panel", "more"):
-            self._turn(kind, key)
-
-    def _turn(self, kind: str, key: str) -> None:
-        """Only what differs or all; the panel of the graft open or shut; one long table whole."""
-        if kind == "differing":
+        elif kind == "differing":
             self._differing = not self._differing
+            self._draw()
         elif kind == "panel":
             self._open = not self._open
             self._note.show(BLANK)
-        else:
-            self._whole = {key}  # one at a time
-        self._draw()
+            self._draw()
 
     def _take(self, key: str) -> None:
         """Take a step into the graft, or out of it."""

@@ -9,7 +9,7 @@ import ipywidgets
 from workbench.errors import WorkbenchError
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
-from workbench.views.neighbourhood import Around, around, seeds_of, way
+from workbench.views.neighbourhood import Around, around, way
 from workbench.views.page import BLANK, Picture, el
 from workbench.widgets.panel import Event, Pick
 
@@ -39,10 +39,8 @@ class Explore:
         self.chosen, self._start = "", ""
         self.told.show(BLANK)
         try:
+            self.found = run.around()
             self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
-            documents = [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
-            cited = [str(citation["source"].get("doc_id", "")) for citation in run.citations]
-            self.found = around(self._knowledge, seeds_of(self._knowledge, cited or documents, run.query))
         except WorkbenchError as error:
             self.found = Around()
             self.told.show(Picture(el("section", el("p", str(error), cls="wb-dim"), cls="wb-section")))
@@ -61,7 +59,7 @@ class Explore:
         path = way(self._knowledge, start, end)
         self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
         self._start = ""
-        told = el("section", way_told(self.found, self._labels), cls="wb-section", role="status")
+        told = el("section.wb-section", el("p", way_told(self.found, self._labels)), role="status")
         self.told.show(Picture(told))
         self._draw()
         return path
