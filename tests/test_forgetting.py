@@ -24,10 +24,10 @@ from tests.shelves import CORE, PROJECT, corpus, environment
 from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
 from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
 from workbench.graphs import remember
-from workbench.maintenance import tracing
-from workbench.maintenance.forgetting import Forgotten, forget
-from workbench.memory.recalling import Recalling
-from workbench.memory.store import SqliteConversations
+from workbench.parts.memory import tracing
+from workbench.parts.memory.forgetting import Forgotten, forget
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.store import SqliteConversations
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -472,8 +472,8 @@ def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):  # noqa: F81
 KILLED = """
 import json, os, sys
 from tests.test_forgetting import REMEMBERING
-from workbench.maintenance import forgetting
-from workbench.memory.remembered import SqlRemembered
+from workbench.parts.memory import forgetting
+from workbench.parts.memory.remembered import SqlRemembered
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 

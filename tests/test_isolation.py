@@ -22,10 +22,10 @@ from tests.shelves import CORE, corpus
 from tests.test_forgetting import holders
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
 from workbench.errors import WorkbenchError
-from workbench.maintenance.forgetting import forget
-from workbench.memory.recalling import Recalling
-from workbench.memory.store import SqlConversations, SqliteConversations
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.forgetting import forget
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from workbench.cli import main
 from workbench.errors import CorpusError
 from workbench.evaluating.memory import eval_memory, read_errata, table_text
-from workbench.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
 from workbench.settings import Settings
 
 HASHING = Settings.load(embedding_model="hashing")

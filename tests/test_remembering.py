@@ -16,10 +16,10 @@ from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.remember import obeyed
 from workbench.graphs.route import decide
-from workbench.memory.recalling import Recalling
-from workbench.memory.remembered import core_of
-from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.remembered import core_of
+from workbench.parts.memory.store import SqlConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -107,7 +107,7 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         def array(self, texts):
             raise ModelError("away")
 
-    from workbench.memory.store import SqliteConversations
+    from workbench.parts.memory.store import SqliteConversations
 
     with SqliteConversations(":memory:") as kept:
         conversation = talk(

@@ -24,8 +24,8 @@ from workbench.errors import ModelError, WorkbenchError, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
-from workbench.memory import open_conversations
-from workbench.memory.recalling import Recalling
+from workbench.parts.memory import open_conversations
+from workbench.parts.memory.recalling import Recalling
 from workbench.plans import Plan
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
-    from workbench.maintenance.memories import Memories
+    from workbench.parts.memory.memories import Memories
     from workbench.runs.canvases import CanvasFile
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
@@ -247,7 +247,7 @@ class Workbench:
     @property
     def memory(self) -> Memories:
         """What is remembered of people and conversations: look at it, search, correct and undo it here."""
-        from workbench.maintenance.memories import Memories
+        from workbench.parts.memory.memories import Memories
 
         return Memories(self, self._work.durable.conversations, self._clock.now)
 

@@ -20,7 +20,7 @@ from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
 from workbench.graphs.remember import summary_text
 from workbench.graphs.roles import numbered, say, told_history
 from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
-from workbench.memory.remembered import Memory, core_of
+from workbench.parts.memory.remembered import Memory, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens

@@ -23,7 +23,7 @@ from workbench.errors import (
     WorkspaceFull,
 )
 from workbench.graphs.reviewers import Reviewer, written
-from workbench.memory.store import SqlConversations
+from workbench.parts.memory.store import SqlConversations
 from workbench.ports import Context
 from workbench.records.checkpoints import MEND
 from workbench.records.lease import going_on

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
 from workbench.graphs.reviewers import again, written
-from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.language.preferences import read_note, read_preferences, same_thing
-from workbench.maintenance.forgetting import Forgotten, forget
-from workbench.memory.recalling import Recalling
-from workbench.memory.remembered import Memory, core_of
-from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import text_model
+from workbench.parts.memory.forgetting import Forgotten, forget
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.remembered import Memory, core_of
+from workbench.parts.memory.store import SqlConversations
 from workbench.records.tape import estimated_tokens
 from workbench.runs.run import Run
 from workbench.text import clean, content_stems

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.graphs.remember import let_go
-from workbench.maintenance.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
-from workbench.memory.store import SqliteConversations
+from workbench.parts.memory.store import SqliteConversations
+from workbench.parts.memory.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
 from workbench.text import clean, language_of

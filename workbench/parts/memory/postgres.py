@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
-from workbench.memory.remembered import Execute
-from workbench.memory.store import SqlConversations, create_tables
+from workbench.parts.memory.remembered import Execute
+from workbench.parts.memory.store import SqlConversations, create_tables
 
 if TYPE_CHECKING:
     import psycopg

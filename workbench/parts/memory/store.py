@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceError
-from workbench.memory.remembered import TABLES, Execute, SqlRemembered, as_json
+from workbench.parts.memory.remembered import TABLES, Execute, SqlRemembered, as_json
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean

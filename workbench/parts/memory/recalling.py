@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError
-from workbench.memory.ranking import Conversation, Ranked, Turn
-from workbench.memory.remembered import Episode, Memory
-from workbench.memory.store import SqlConversations
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
+from workbench.parts.memory.ranking import Conversation, Ranked, Turn
+from workbench.parts.memory.remembered import Episode, Memory
+from workbench.parts.memory.store import SqlConversations
 from workbench.settings import Settings
 from workbench.text import content_stems, stems
 

@@ -15,8 +15,8 @@ from workbench.errors import CapsuleError, UnknownRun
 from workbench.futures.capsule import file_of
 from workbench.futures.capsule_file import opened
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.memory.remembered import Memory
-from workbench.memory.store import SqlConversations
+from workbench.parts.memory.remembered import Memory
+from workbench.parts.memory.store import SqlConversations
 from workbench.records.tape import Effect, unpacked
 from workbench.runs.workers import Work
 from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
