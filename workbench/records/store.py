@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -291,11 +291,12 @@ class RunStore:
             for row in rows
         ]
 
-    def remove(self, run_id: str) -> None:
-        """Forget the run and all that it did."""
+    def remove(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
+        """Forget runs with all that they did, and that answers were put before a person, in one transaction."""
         with self._lock, named(self._path), self._db.conn as connection:
             for table in TABLES:
-                connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+                connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
+            connection.executemany("DELETE FROM labels WHERE digest = ?", [(digest,) for digest in labels])
 
     # what it did
 
@@ -437,11 +438,6 @@ class RunStore:
             }
             for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
         ]
-
-    def remove_labels(self, digests: Iterable[str]) -> None:
-        """Forget that these were put before a person, and what was said of them."""
-        for digest in digests:
-            self._write("DELETE FROM labels WHERE digest = ?", (digest,))
 
     def labels_waiting(self) -> tuple[int, dict[str, Any]]:
         """Of how many of these nobody said anything, and the first of them, or {}."""

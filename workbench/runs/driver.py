@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -133,11 +133,14 @@ class Driver:
         self.conversations.close()
         self.runs.close()
 
-    async def forget(self, run_id: str) -> None:
-        """Delete a run from the checkpoints and from the store."""
+    async def forget(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
+        """Delete runs from the checkpoints and from the store, and labels: one transaction per file."""
         graph = await self.graph()
-        await graph.checkpointer.adelete_thread(run_id)
-        self.runs.remove(run_id)
+        for run_id in run_ids if self._path is None else ():
+            await graph.checkpointer.adelete_thread(run_id)
+        if self._path is not None:
+            await graph.checkpointer.delete_threads(run_ids)
+        self.runs.remove(run_ids, labels)
 
     async def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
         """LangGraph's checkpoints of a run, in all its graphs, oldest first; or the one of that id."""

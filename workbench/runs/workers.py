@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
+from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, UnknownRun, WorkspaceBusy, WorkspaceError
 from workbench.graphs.reviewers import again, written
 from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
@@ -381,19 +381,26 @@ class Work:
         if run_id in self._live:
             _stop(self._live[run_id])
 
-    def remove(self, run_id: str) -> None:
-        """Forget a run with everything that it did.
+    def remove(self, *run_ids: str, labels: Iterable[str] = ()) -> None:
+        """Forget runs with everything that they did, in one transaction per file; one that is gone already is skipped.
 
         Raises:
-            RunError: it still runs.
+            RunError: a run still runs.
         """
-        if self.holder(run_id):
-            raise RunError(f"Run {run_id} is running. Cancel it first.")
-        driver = self.driver(run_id)
-        if (row := driver.runs.get(run_id))["status"] not in _ENDED:
-            self._take(driver, row)  # nobody answers it or goes on with it now
-        self.loop.call(driver.forget(run_id))
-        self._live.pop(run_id, None)
+        known = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
+        private = [run_id for run_id in known if self.driver(run_id) is not self.durable]
+        for run_id in known:
+            driver = self.driver(run_id)
+            with suppress(UnknownRun):  # another process has just removed it
+                if self.holder(run_id):
+                    raise RunError(f"Run {run_id} is running. Cancel it first.")
+                if (row := driver.runs.get(run_id))["status"] not in _ENDED:
+                    self._take(driver, row)  # nobody answers it or goes on with it now
+        if private and self._private is not None:
+            self.loop.call(self._private.forget(private))
+        self.loop.call(self.durable.forget([run_id for run_id in known if run_id not in private], labels))
+        for run_id in known:
+            self._live.pop(run_id, None)
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
         async def work() -> None:
@@ -414,7 +421,7 @@ class Work:
         for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
             del self._live[run_id]
             if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
-                self.loop.submit(self._private.forget(run_id))  # it is kept nowhere but in memory
+                self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell whoever observes runs that this one has ended."""

@@ -412,22 +412,23 @@ class SqlRemembered(ABC):
         summaries: Iterable[str] = (),
         feedback: Iterable[str] = (),
     ) -> None:
-        """Delete these for good, at once, by their ids; summaries by their conversations.
+        """Delete these for good, in one transaction, by their ids.
 
-        With a message go its episode, its feedback, and the summary of its conversation, which is made anew of what is
+        A conversation goes when no message is left in it: its name may be in use again. With a message go its episode, its feedback, and the summary of its conversation, which is made anew of what is
         left; what was replaced by a memory does not say any more by what.
         """
+        empty = "NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = conversations.id)"
         of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
         with self._transaction() as execute:
             for sql, ids in (
                 (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", list(messages)),
-                ("DELETE FROM conversation_summaries WHERE conversation_id = ?", list(summaries)),
+                ("DELETE FROM conversation_summaries WHERE id = ?", list(summaries)),
                 ("DELETE FROM messages WHERE id = ?", list(messages)),
                 ("UPDATE memories SET message_id = '' WHERE message_id = ?", list(messages)),
                 ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", list(memories)),
                 ("DELETE FROM memories WHERE id = ?", list(memories)),
                 ("DELETE FROM feedback WHERE id = ?", list(feedback)),
-                ("DELETE FROM conversations WHERE id = ?", list(conversations)),
+                (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
             ):
                 for one in ids:
                     execute(sql, (one,))
