@@ -128,7 +128,8 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
             said.gone |= marks(memories[-1]["content"])
         elif what in ("forget conversation", "clear"):
             told = marks([m["content"] for m in messages])
-            store.forget(conversations=[conversation]) if what != "clear" else store.clear(who, session)
+            ids = [m["id"] for m in messages]
+            store.forget(conversations=[conversation], messages=ids) if what != "clear" else store.clear(who, session)
             said.gone |= told
         if what == "recall":
             found = recalling.recall("Where is it?", user_id=who, conversation_id=conversation)

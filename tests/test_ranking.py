@@ -81,8 +81,8 @@ def test_turns_that_come_one_by_one_rank_as_those_that_came_together():
     asked = "大理的天气如何？", HashingEmbeddings().array(["大理的天气如何？"])[0]
     assert list(grown.rank(*asked)) == list(talk(True).rank(*asked)) == list(talk(True).rank(*asked))
     assert next(iter(grown.sessions(grown.rank(*asked)))).id == "a-2"
-    with pytest.raises(ValueError, match="have a vector or none"):
-        grown.add(Turn("x", "s", "", "Tom", "no vector"))
+    grown.add(Turn("x", "s", "", "Tom", "zqunique vectorless"))
+    assert next(iter(grown.rank("zqunique", asked[1]))).id == "x", "by its words, until it has a vector"
     assert list(Conversation().rank("anything")) == []
 
 

@@ -14,18 +14,18 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
-from workbench.errors import ModelError, WorkbenchError, WorkspaceError, shown
+from workbench.errors import WorkbenchError, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
 from workbench.parts.memory import open_conversations
-from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.recalling import RETRIES_S, Recalling
 from workbench.plans import Plan
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
@@ -104,6 +104,7 @@ class Workbench:
         self._chats: dict[str, Any] = {}
         self._recalling: dict[Any, Recalling] = {}
         self._keeping: list[Future[None]] = []
+        self._retrying: Future[bool] | None = None
         self._summing = asyncio.Lock()
         required(settings)
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
@@ -163,6 +164,8 @@ class Workbench:
             return
         self._open = False
         wait(self._keeping, timeout=_KEEPING_S)  # what is not done by then is done with the next exchange
+        if self._retrying:
+            self._retrying.cancel()
         self._observers.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
@@ -915,9 +918,11 @@ class Workbench:
 
         driver = self._work.driver(run_id)
         row = driver.runs.get(run_id)
-        conversation_id = row["conversation_id"]
-        with suppress(ModelError):  # it is tried again with the next exchange
-            await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
+        conversation_id, memory = row["conversation_id"], self._memory_of(driver)
+        answered = await memory.keep_up(conversation_id, row["user_id"])
+        if not answered and (self._retrying is None or self._retrying.done()):
+            retries = memory.keep_up(conversation_id, row["user_id"], RETRIES_S)
+            self._retrying = self._work.loop.submit(retries)
         ports = self._ports(driver)
         async with self._summing:
             begun = time.perf_counter()

@@ -17,7 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, UnknownRun, WorkspaceBusy, WorkspaceError
+from workbench.errors import (
+    DecisionDiffers,
+    InvalidAnswer,
+    NotPaused,
+    RunError,
+    UnknownRun,
+    WorkspaceBusy,
+    WorkspaceError,
+)
 from workbench.graphs.reviewers import again, written
 from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
