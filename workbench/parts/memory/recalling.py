@@ -20,7 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.ranking import Conversation, Ranked, Turn
-from workbench.parts.memory.remembered import Episode, Memory
+from workbench.parts.memory.remembered import Episode, Memory, outdated
 from workbench.parts.memory.store import SqlConversations
 from workbench.settings import Settings
 from workbench.text import content_stems, stems
@@ -68,8 +68,11 @@ class Recalling:
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
-        memories: list[Memory] = self.store.memories(user_id) if settings.memory_core and user_id else []
+        known: list[Memory] = self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
+        memories = [memory for memory in known if memory["ended_at"] is None]
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
+        if summary and outdated(summary, known):
+            summary = None  # until it is made anew
         episodes, note = list[dict[str, Any]](), ""
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)

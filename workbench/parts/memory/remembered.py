@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -173,7 +173,7 @@ class SqlRemembered(ABC):
                 " ON CONFLICT (conversation_id) DO UPDATE SET summary = excluded.summary, author = excluded.author,"
                 " covered_message_count = excluded.covered_message_count, updated_at = excluded.updated_at,"
                 " update_count = conversation_summaries.update_count + 1"
-                " WHERE conversation_summaries.covered_message_count < excluded.covered_message_count",
+                " WHERE conversation_summaries.covered_message_count <= excluded.covered_message_count",
                 (uuid.uuid4().hex, clean(summary), covered_message_count, author, now, now, conversation_id),
             )
 
@@ -431,6 +431,11 @@ class SqlRemembered(ABC):
         with self._transaction() as execute:
             sql = "DELETE FROM memories WHERE id = ? AND user_id = ? RETURNING id"
             return sum(len(execute(sql, (one, clean(user_id)))) for one in memory_ids)
+
+
+def outdated(summary: Mapping[str, Any], memories: Iterable[Memory]) -> bool:
+    """Return True if a memory has ended since a summary was made: the summary may still say it."""
+    return any((memory["ended_at"] or "") > summary["updated_at"] for memory in memories)
 
 
 def core_of(memories: Iterable[Memory]) -> dict[str, Any]:
