@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
-from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped, write_new
+from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped
 from workbench.graphs.reviewers import Mismatch
 from workbench.models.wire import hidden
 from workbench.plans import Plan
@@ -26,6 +26,7 @@ from workbench.records.document import run_document
 from workbench.records.prompts import PromptTexts
 from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import begun, require_whole
+from workbench.records.writing import write_file
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
@@ -42,7 +43,7 @@ _AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", 
 
 def exported(run: Recording, path: Path, settings: Settings) -> Path:
     """See ``Workbench.export``."""
-    write_new(path, capsule(run, settings))
+    write_file(path, capsule(run, settings), kind=CapsuleError)
     return path
 
 
@@ -422,8 +423,8 @@ def written_as_test(run: Recording, path: Path, settings: Settings) -> Path:
     if path.suffix != ".py":
         raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
     sealed, beside = capsule(run, settings), path.with_suffix(".zip")
-    write_new(beside, sealed)
-    write_new(path, text_of(path.stem, beside.name, run.message).encode())
+    write_file(beside, sealed, kind=CapsuleError)
+    write_file(path, text_of(path.stem, beside.name, run.message).encode(), kind=CapsuleError)
     return path
 
 

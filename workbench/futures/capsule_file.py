@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workbench.errors import CapsuleError, shown
-from workbench.records.sqlite import refused
 from workbench.records.tape import Effect, begun, fingerprints
 from workbench.text import visible
 from workbench.views.labels import labels_for
@@ -72,33 +70,6 @@ def pretty(value: Any) -> bytes:
 def lines(rows: Iterable[Any]) -> bytes:
     """JSON, a row a line."""
     return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
-
-
-def write_new(path: Path, content: bytes) -> None:
-    """Write a new file whole or not at all.
-
-    Raises:
-        CapsuleError: something else stands there.
-        WorkspaceError: it cannot be written.
-    """
-    try:
-        if path.is_dir():
-            raise CapsuleError(f"{path} is a folder. Name a file in it.")
-        if path.exists():
-            if path.read_bytes() == content:
-                return
-            raise CapsuleError(f"{path} is there already, and is something else. Name another file, or remove it.")
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            Path(beside).chmod(0o644)
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise refused(error, path) from error
 
 
 def opened(path: Path) -> dict[str, bytes]:
