@@ -53,7 +53,7 @@ from workbench.runs.fork import checked
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.reporting import asked_for
-from workbench.runs.run import Run
+from workbench.runs.run import Listing, Run
 from workbench.runs.workers import Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
@@ -565,10 +565,13 @@ class Workbench:
         known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
         return Run(self._work, known["run_id"])
 
-    def runs(self, limit: int = 100, **equals: str) -> list[Run]:
-        """The runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
+    def runs(self, limit: int = 100, **equals: str) -> Listing:
+        """Return the runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``.
+
+        ``lines()`` of it is what a list shows of each, read at once.
+        """
         wanted = {name: clean(str(value)) for name, value in equals.items()}
-        return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(count_of(limit), **wanted)]
+        return Listing(self._work, self._work.durable.runs.ids(count_of(limit), **wanted))
 
     def remove_run(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -112,8 +113,9 @@ def _torn_rows(path: Path) -> str:
 
 def _is_json(value: Any) -> bool:
     try:
-        return value is None or json.loads(value) is not value
-    except (ValueError, TypeError, RecursionError):
+        packed = isinstance(value, bytes) and value[:1] == b"\x78"  # as zlib begins
+        return value is None or json.loads(zlib.decompress(value) if packed else value) is not value
+    except (ValueError, TypeError, RecursionError, zlib.error):
         return False
 
 

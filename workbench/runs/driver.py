@@ -135,12 +135,17 @@ class Driver:
 
     async def forget(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
         """Delete runs from the checkpoints and from the store, and labels: one transaction per file."""
-        graph = await self.graph()
-        for run_id in run_ids if self._path is None else ():
-            await graph.checkpointer.adelete_thread(run_id)
-        if self._path is not None:
-            await graph.checkpointer.delete_threads(run_ids)
+        await self.forget_checkpoints(run_ids)
         self.runs.remove(run_ids, labels)
+
+    async def forget_checkpoints(self, run_ids: Sequence[str]) -> None:
+        """Delete where runs stood."""
+        saver = (await self.graph()).checkpointer
+        if self._path is not None:
+            await saver.delete_threads(run_ids)
+            return
+        for run_id in run_ids:
+            await saver.adelete_thread(run_id)
 
     async def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
         """LangGraph's checkpoints of a run, in all its graphs, oldest first; or the one of that id."""
