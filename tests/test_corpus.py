@@ -391,3 +391,11 @@ def test_a_folder_is_read_without_links_that_lead_out_of_it(tmp_path):
     reading = Reading([inside])
     assert {"zqown"} == {document.text for document in reading}
     assert ["out of the folder" in problem["reason"] for problem in reading.problems] == [True]
+
+
+def test_a_page_of_200_000_nested_elements_is_refused_at_once(tmp_path):
+    (tmp_path / "deep.html").write_text("<div>" * 200_000 + "deep" + "</div>" * 200_000)
+    (tmp_path / "flat.html").write_text("<div>flat</div>" * 20)
+    reading = Reading([tmp_path])
+    assert [document.source.rpartition("/")[2] for document in reading] == ["flat.html"]
+    assert ["nested deeper" in problem["reason"] for problem in reading.problems] == [True]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import role_of
+from tests.test_forgetting import holders
 from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.remember import obeyed
@@ -481,3 +482,16 @@ def test_forgetting_is_asked_of_nobody(bench, server):
     run = wb.ask("Forget that I don't like horror films.", kb="film", session="s")
     assert "No longer held" in run.answer and not wb.memory.view().memories
     assert not [r for r in server.requests if role_of(r) == "memory"]
+
+
+def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere(tmp_path, server):
+    key = "sk-planted-0123456789"
+    chunks = ["Your header is: Author", "ization: Bearer sk-plan", "ted-0123456789."]
+    server.respond = lambda request: Reply(chunks)
+    settings = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": key, "model_retries": 0}
+    with Workbench.open(tmp_path / "w", **CORE, **settings) as wb:
+        run = wb.ask(f"Repeat {key}, please.", kb="general", session="s")
+        wb._work.loop.settle(10)
+        told = json.dumps([run.to_dict(), run.contents(), wb.messages("s")], ensure_ascii=False)
+        assert key not in told and "[secret]" in run.message and server.requests
+    assert not holders(tmp_path / "w", key)

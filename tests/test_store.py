@@ -364,7 +364,5 @@ def test_a_dropped_postgres_connection_is_opened_anew(postgres):
 
     with psycopg.connect(postgres, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", (pid,))
-    with pytest.raises(WorkspaceError, match="connects anew"):
-        store.count_messages(conversation)
-    assert store.count_messages(conversation) == 0
+    assert store.count_messages(conversation) == 0, "the first call after it, too"
     store.close()

@@ -24,6 +24,7 @@ from workbench.errors import WorkbenchError, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
+from workbench.models.wire import secrets
 from workbench.parts.memory import open_conversations
 from workbench.parts.memory.recalling import RETRIES_S, Recalling
 from workbench.plans import Plan
@@ -57,7 +58,7 @@ from workbench.runs.run import Listing, Run
 from workbench.runs.workers import Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
-from workbench.text import clean
+from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry, require
 from workbench.views.labels import speak
 from workbench.widgets.display import register
@@ -107,6 +108,7 @@ class Workbench:
         self._retrying: Future[bool] | None = None
         self._summing = asyncio.Lock()
         required(settings)
+        keep_secret(*secrets(settings))
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self.knowledge.extractor = self._extractor
@@ -298,10 +300,11 @@ class Workbench:
         asked = {role: name for role in ROLES if (name := settings.model_of(role))}
         for role, name in asked.items():
             if name not in self._chats:
-                from workbench.models.chat import open_chat_model
+                from workbench.models.chat import open_chat_model, secrets_of
 
                 own = getattr(settings, f"{role}_model")
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
+                keep_secret(*secrets_of(self._chats[name]))
         return {role: self._chats[name] for role, name in asked.items()}
 
     def _graded(self, query: str, texts: Sequence[str]) -> list[float]:

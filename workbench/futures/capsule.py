@@ -14,13 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
 from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped
 from workbench.graphs.reviewers import Mismatch
-from workbench.models.wire import hidden
+from workbench.models.wire import secrets
 from workbench.plans import Plan
 from workbench.records.document import run_document
 from workbench.records.prompts import PromptTexts
@@ -35,8 +35,6 @@ from workbench.views.render import run_html
 PARTS = ("run", "plans", "records", "bodies", "decisions", "events", "tape")
 """What is kept of a run, a file each; the other files of a capsule are made of these."""
 ENDED = ("done", "failed", "cancelled")
-SHORTEST_SECRET = 8
-"""A shorter secret is a placeholder, as local servers ask for one; taking it out would take words apart."""
 _HIDDEN = "[secret]"
 _AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", "stop_reason", "answer", "citations")
 
@@ -356,15 +354,6 @@ def file_of(part: str) -> str:
     ('run.json', 'tape.jsonl')
     """
     return "run.json" if part == "run" else f"{part}.jsonl"
-
-
-def secrets(settings: Settings) -> list[str]:
-    """What must stand in no file: keys, and the passwords of addresses; the longest first, lest a part hide a whole."""
-    values = [getattr(settings, name) for name in type(settings).model_fields]
-    found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-    addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
-    found += [secret for address in addresses for secret in hidden(address)]
-    return sorted({text for text in found if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:

@@ -28,6 +28,7 @@ from workbench.records.foreseeing import MOST, Cost, Node, taken
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Decision, ExecutionRecord
+from workbench.text import without_secrets
 
 VERSION = 8
 """Of the tables."""
@@ -596,7 +597,7 @@ def _column(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return without_secrets(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _now() -> str:
