@@ -33,8 +33,8 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.recall import recall
-from workbench.memory.recalling import Recalling
 from workbench.models.embeddings import TextModel, text_model
+from workbench.parts.memory.recalling import Recalling
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
 from workbench.session import Workbench

@@ -486,7 +486,7 @@ def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
         (lambda c: c.add("text", "x", color="red"), "has color 'red'"),
         (lambda c: c.connect("a", "zz"), "The new edge has toNode 'zz'"),
         (lambda c: c.remove("zz"), "no node 'zz'"),
-        (lambda c: c.save(c.path.with_name("there.canvas")), "is there already: name another file"),
+        (lambda c: c.save(c.path.with_name("there.canvas")), "is there already, and is something else"),
         (lambda c: c.save(c.path.with_name("there.txt")), "end it in .canvas"),
         (lambda c: c.save(c.path / "x.canvas"), "cannot be written: Not a directory"),
         (lambda c: (c.path.write_text("{}"), c.save()), "was changed since it was opened"),

@@ -379,3 +379,23 @@ def test_a_title_made_of_the_text_weighs_no_word_twice(tmp_path):
         wb.add_knowledge("cats", [path])
         found = dict(wb.knowledge.get("cats").keyword_search("cats", 10))
     assert found["0#0"] == found["1#0"] < found["titled#0"]
+
+
+def test_a_folder_is_read_without_links_that_lead_out_of_it(tmp_path):
+    inside, outside = tmp_path / "notes", tmp_path / "private.txt"
+    inside.mkdir()
+    outside.write_text("zqprivate")
+    (inside / "own.txt").write_text("zqown")
+    (inside / "same.txt").symlink_to(inside / "own.txt")
+    (inside / "out.txt").symlink_to(outside)
+    reading = Reading([inside])
+    assert {"zqown"} == {document.text for document in reading}
+    assert ["out of the folder" in problem["reason"] for problem in reading.problems] == [True]
+
+
+def test_a_page_of_200_000_nested_elements_is_refused_at_once(tmp_path):
+    (tmp_path / "deep.html").write_text("<div>" * 200_000 + "deep" + "</div>" * 200_000)
+    (tmp_path / "flat.html").write_text("<div>flat</div>" * 20)
+    reading = Reading([tmp_path])
+    assert [document.source.rpartition("/")[2] for document in reading] == ["flat.html"]
+    assert ["nested deeper" in problem["reason"] for problem in reading.problems] == [True]

@@ -24,10 +24,10 @@ from tests.shelves import CORE, PROJECT, corpus, environment
 from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
 from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
 from workbench.graphs import remember
-from workbench.maintenance import tracing
-from workbench.maintenance.forgetting import Forgotten, forget
-from workbench.memory.recalling import Recalling
-from workbench.memory.store import SqliteConversations
+from workbench.parts.memory import tracing
+from workbench.parts.memory.forgetting import Forgotten, _Forgetting, forget
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.store import SqliteConversations
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -399,7 +399,8 @@ def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch)
 
     monkeypatch.setattr(remember, "summarize", slow)
     for forgetting in (False, True):
-        conversations.forget(summaries=[conversation])
+        held = conversations.get_summary(conversation)
+        conversations.forget(summaries=[held["id"]] if held else [])
         assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, conversations, conversation)))
         assert bool(conversations.get_summary(conversation)) != forgetting
 
@@ -472,8 +473,8 @@ def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):  # noqa: F81
 KILLED = """
 import json, os, sys
 from tests.test_forgetting import REMEMBERING
-from workbench.maintenance import forgetting
-from workbench.memory.remembered import SqlRemembered
+from workbench.parts.memory import forgetting
+from workbench.parts.memory.remembered import SqlRemembered
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 
@@ -516,8 +517,8 @@ def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     [
         ("_write_note", 1, "after"),
         ("_remove_capsule", 1, "after"),
-        ("remove", 2, "before"),
-        ("remove", 5, "after"),
+        ("remove", 1, "before"),
+        ("remove", 1, "after"),
         ("forget", 1, "before"),
         ("forget", 1, "after"),
         ("scrub", 1, "after"),
@@ -538,6 +539,39 @@ def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, num
     assert holders(folder, "zqhorror") == set() and not list(folder.glob(".forgetting*"))
 
 
+ASKING = """
+import sys
+from tests.test_forgetting import REMEMBERING
+from workbench.session import Workbench
+
+with Workbench.open(sys.argv[1], **REMEMBERING, memory_scope="user") as wb:
+    for number in range(int(sys.argv[2])):
+        for session in ("s", "other"):
+            run = wb.ask(f"Who directed Film {number % 12 + 1}?", kb="film", session=session)
+            assert run.status == "done", run.error
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_forgetting_that_was_killed_ends_while_another_process_uses_the_name(template, tmp_path):
+    source, _, _ = template
+    folder = Path(shutil.copytree(source, tmp_path / "w"))
+    command = [sys.executable, "-c", KILLED, str(folder), "forget", "1", "after", json.dumps({"session": "s"})]
+    died = subprocess.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    command = [sys.executable, "-c", ASKING, str(folder), "20"]
+    asking = subprocess.Popen(command, env=environment(), cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert asking.stdout is not None and asking.stdout.readline()
+    with Workbench.open(folder, **REMEMBERING) as wb:
+        assert forget(wb, session="s").done
+        errors = asking.communicate(timeout=180)[1].decode()
+        assert asking.returncode == 0, errors
+        questions = {name: [m for m in wb.messages(name) if m["role"] == "user"] for name in ("s", "other")}
+        assert {name: len(found) for name, found in questions.items()} == {"s": 20, "other": 20}
+    assert holders(folder, "zqhorror", "Zqbiscuit") == set()
+
+
 @pytest.mark.slow
 def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(template, tmp_path):
     source, given, _ = template
@@ -553,6 +587,51 @@ def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(templ
         assert all(p.returncode == 0 or "There is no memory" in s for p, s in zip(working, ended, strict=True)), ended
         assert kept(wb) == bobs
     assert holders(folder, "zqhorror", "Zqbiscuit") == set()
+
+
+def stopped(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    """Let the forgetting end before, or after, its first deletion, as a kill does."""
+    if named == "before":
+        monkeypatch.setattr(_Forgetting, "_remove", interrupted)
+    else:
+        monkeypatch.setattr(_Forgetting, "_read_by", interrupted)
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("kind", ["session", "memory", "message"])
+def test_a_stopped_forgetting_goes_on_with_its_ids_though_the_name_is_used_again(bench, monkeypatch, kind, moment):
+    wb = bench(memory_scope="user")
+    told(wb, "s", CAT)
+    told(wb, "t", *(f"Who directed Film {n}?" for n in (1, 2)))
+    [memory] = wb._work.durable.conversations.memories("default")
+    what = {"session": "s", "memory": memory["id"], "message": wb.messages("s")[0]["id"]}[kind]
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        stopped(patch, moment)
+        forget(wb, **{kind: what})
+    told(wb, "s", "Who directed Film 5?")
+    told(wb, "u", "Who directed Film 6?", "Who directed Film 7?")
+    before = [wb.messages(name) for name in ("t", "u")]
+    done = forget(wb, **{kind: what})
+    assert done.done and not list(wb.path.glob(".forgetting*"))
+    if moment == "after":  # before it, a later run may have read it
+        asked = [m["content"] for m in wb.messages("s") if m["role"] == "user"]
+        assert asked == ["Who directed Film 5?"] and [wb.messages(name) for name in ("t", "u")] == before
+        since = dict(done.left).get("forgot_since")
+        assert bool(since) == (kind == "session") and str(done) if since else True
+    assert holders(wb.path, "Zqbiscuit") == set()
+
+
+def test_everything_is_forgotten_of_a_person_who_asked_the_same_report_twice(bench):
+    wb = bench()
+    first, second = (wb.report("Film 1 and Film 2", kb="film", session=name) for name in ("s", "t"))
+    assert first.status == second.status == "done" and second.report.text
+    report = forget(wb, session="s", dry_run=True)
+    assert {*report.runs} == {first.run_id, second.run_id} and report.dependents == (second.run_id,)
+    assert forget(wb, user="default").done and not wb.runs()
 
 
 @pytest.mark.parametrize("asked", ["status", "values"])

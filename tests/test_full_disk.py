@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import resource
+from pathlib import Path
+from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from tests.shelves import opened, workbench
+from workbench.errors import WorkbenchError
 from workbench.knowledge.adding import growing as scratch
+from workbench.records import writing
+from workbench.records.writing import write_file
+from workbench.runs import canvases
+from workbench.views.drawing import Drawing
 
 
 def write(path, documents, notes):
@@ -65,3 +74,49 @@ def test_the_folder_of_temporary_files_is_the_one_that_sqlite_takes(tmp_path, mo
     scratch.temporary_folder.cache_clear()
     assert scratch.temporary_folder() == str(tmp_path)
     scratch.temporary_folder.cache_clear()
+
+
+# --- files that a person names ---
+
+
+def saved_by(door: str, folder: Path, target: Path) -> Path:
+    """Write the same thing through one of the doors that write files."""
+    if door == "canvas":
+        return canvases.write(target, "{}")
+    if door == "drawing":
+        return Drawing("a", Markup("<svg/>"), ()).save(target)
+    return write_file(target, b"whole")
+
+
+DOORS = {"canvas": ".canvas", "drawing": ".svg", "file": ".zip"}
+
+
+@pytest.mark.parametrize("case", ["another file", "link", "link to nothing", "folder", "no room"])
+@pytest.mark.parametrize("door", DOORS)
+def test_a_file_is_written_whole_and_never_over_another_or_through_a_link(door, case, tmp_path, monkeypatch):
+    target, other = tmp_path / f"a{DOORS[door]}", tmp_path / "other"
+    other.write_text("somebody's")
+    if case == "another file":
+        target.write_text("somebody's")
+    elif case == "folder":
+        target.mkdir()
+    elif case == "no room":
+        monkeypatch.setattr(writing.os, "link", no_room)
+    else:
+        target.symlink_to(other if case == "link" else tmp_path / "nowhere")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(WorkbenchError, match=r"is there already|is a link|is a folder|disk|space"):
+        saved_by(door, tmp_path, target)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before and other.read_text() == "somebody's"
+
+
+def no_room(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_same_file_may_be_written_again_and_another_is_replaced_when_told(door, tmp_path):
+    target = tmp_path / f"a{DOORS[door]}"
+    assert saved_by(door, tmp_path, target) == saved_by(door, tmp_path, target) == target
+    assert write_file(target, b"newer", replace=True).read_bytes() == b"newer"
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from tests.shelves import CORE, corpus
 from tests.test_forgetting import holders
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
-from workbench.errors import WorkbenchError
-from workbench.maintenance.forgetting import forget
-from workbench.memory.recalling import Recalling
-from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.errors import RunError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.forgetting import forget
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -128,7 +128,8 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
             said.gone |= marks(memories[-1]["content"])
         elif what in ("forget conversation", "clear"):
             told = marks([m["content"] for m in messages])
-            store.forget(conversations=[conversation]) if what != "clear" else store.clear(who, session)
+            ids = [m["id"] for m in messages]
+            store.forget(conversations=[conversation], messages=ids) if what != "clear" else store.clear(who, session)
             said.gone |= told
         if what == "recall":
             found = recalling.recall("Where is it?", user_id=who, conversation_id=conversation)
@@ -265,3 +266,10 @@ def test_incognito_leaves_no_byte_and_is_refused_what_would_leave_one(shelf, tmp
         assert "zqhidden" not in json.dumps(plain.to_dict(), default=str)
         wb._work.loop.settle(10)
     assert holders(tmp_path / "w", "zqhidden") == set()
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\r", "\x1b[2J", "a\u2028b"])
+@pytest.mark.parametrize("option", ["session", "user"])
+def test_a_name_with_a_line_break_is_refused_at_the_door(tmp_path, option, name):
+    with Workbench.open(tmp_path / "w", **CORE) as wb, pytest.raises(RunError, match=f"{option} is .* not printed"):
+        wb.ask("Hello!", kb="general", **{option: name})

@@ -19,7 +19,7 @@ from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.cli import main, serve
 from workbench.cli.tools import server_of
 from workbench.errors import InvalidAnswer, WorkbenchError
-from workbench.memory.store import SqlConversations
+from workbench.parts.memory.store import SqlConversations
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.review import Review

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from workbench.cli import main
 from workbench.errors import CorpusError
 from workbench.evaluating.memory import eval_memory, read_errata, table_text
-from workbench.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
 from workbench.settings import Settings
 
 HASHING = Settings.load(embedding_model="hashing")
@@ -81,8 +81,8 @@ def test_turns_that_come_one_by_one_rank_as_those_that_came_together():
     asked = "大理的天气如何？", HashingEmbeddings().array(["大理的天气如何？"])[0]
     assert list(grown.rank(*asked)) == list(talk(True).rank(*asked)) == list(talk(True).rank(*asked))
     assert next(iter(grown.sessions(grown.rank(*asked)))).id == "a-2"
-    with pytest.raises(ValueError, match="have a vector or none"):
-        grown.add(Turn("x", "s", "", "Tom", "no vector"))
+    grown.add(Turn("x", "s", "", "Tom", "zqunique vectorless"))
+    assert next(iter(grown.rank("zqunique", asked[1]))).id == "x", "by its words, until it has a vector"
     assert list(Conversation().rank("anything")) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -12,14 +13,15 @@ import pytest
 
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import role_of
+from tests.test_forgetting import holders
 from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.errors import ModelError, WorkbenchError
 from workbench.graphs.remember import obeyed
 from workbench.graphs.route import decide
-from workbench.memory.recalling import Recalling
-from workbench.memory.remembered import core_of
-from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.remembered import core_of
+from workbench.parts.memory.store import SqlConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -74,9 +76,9 @@ def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):  
         store.append_message(conversation, "assistant", "The east one.", message_key="r:assistant", answers=asked)
     [episode] = store.episodes(conversation)
     assert (episode["user_message"], episode["assistant_message"]) == ("Which kiln is hot?", "The east one.")
-    assert store.unembedded("m", 9, 3) == [episode]
+    assert store.unembedded("m", 9) == [episode]
     store.save_vectors([(episode["id"], b"12345678")], "m")
-    assert store.vectors([episode["id"]], "m") == {episode["id"]: b"12345678"} and not store.unembedded("m", 9, 3)
+    assert store.vectors([episode["id"]], "m") == {episode["id"]: b"12345678"} and not store.unembedded("m", 9)
     store.save_summary(conversation, "Of kilns.", 2, "rules")
     store.save_summary(conversation, "late, and of less", 1, "rules")
     assert store.get_summary(conversation)["summary"] == "Of kilns."
@@ -107,7 +109,7 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         def array(self, texts):
             raise ModelError("away")
 
-    from workbench.memory.store import SqliteConversations
+    from workbench.parts.memory.store import SqliteConversations
 
     with SqliteConversations(":memory:") as kept:
         conversation = talk(
@@ -355,6 +357,68 @@ def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, se
     assert len(kept.list_messages(conversation, settings.history_window)) == 2 and server.requests
 
 
+class Outage(HashingEmbeddings):
+    """Answers while it is up, and never takes one text."""
+
+    def __init__(self, poison: str = ""):
+        super().__init__()
+        self.up, self.calls, self._poison = True, 0, poison
+
+    def array(self, texts):
+        self.calls += 1
+        if not self.up or (self._poison and any(self._poison in text for text in texts)):
+            raise ModelError("away")
+        return super().array(texts)
+
+
+def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vector_meanwhile(store, monkeypatch):  # noqa: F811
+    from workbench.parts.memory import recalling
+
+    model = Outage()
+    memory = Recalling(store, Settings.load(**CORE, history_window=2), store._now, model)
+    conversation = talk(store, "ann", "s", *[(f"Which tide is number {n}?", "High.") for n in range(12)])
+    memory.embed(conversation)
+    model.up = False
+    talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(12)])
+    for _ in range(5):  # more than any count of attempts
+        with pytest.raises(ModelError):
+            memory.embed(conversation)
+    found, note = memory.episodes("Which tide is number 3?", "ann", conversation)
+    assert "by words alone" in note and "number 3" in found[0]["user_message"]
+    model.up = True
+    found, _ = memory.episodes("Which tide is number 3?", "ann", conversation)
+    held = next(reversed(memory._held.values()))
+    assert found[0]["user_message"] == "Which tide is number 3?" and len(held.blank) == 12, "half of them by vectors"
+    found, note = memory.episodes("Which kiln is number 4?", "ann", conversation)
+    assert found[0]["user_message"] == "Which kiln is number 4?" and not note
+    monkeypatch.setattr(recalling.asyncio, "sleep", ups := Sleeps(model))
+    model.up = False
+    assert not asyncio.run(memory.keep_up(conversation, "ann"))
+    assert asyncio.run(memory.keep_up(conversation, "ann", recalling.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
+    memory.episodes("Which kiln?", "ann", conversation)
+    assert not store.count_unembedded(model.name, conversation) and not held.blank
+
+
+class Sleeps:
+    """Notes the waits, and lets the model answer after the third."""
+
+    def __init__(self, model: Outage):
+        self.waits, self._model = list[float](), model
+
+    async def __call__(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self._model.up = len(self.waits) == 3
+
+
+def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):  # noqa: F811
+    model = Outage(poison="number 5")
+    memory = Recalling(store, Settings.load(**CORE), store._now, model)
+    conversation = talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(20)])
+    assert memory.embed(conversation) == 19 and store.count_unembedded(model.name, conversation) == 1
+    calls = model.calls
+    assert memory.embed(conversation) == 0 and model.calls == calls, "it is not asked again in this process"
+
+
 def test_what_is_liked_gives_way_to_what_is_not(bench):
     wb = bench()
     for said in ("I don't like horror films.", "I love films by R. Lund."):
@@ -418,3 +482,16 @@ def test_forgetting_is_asked_of_nobody(bench, server):
     run = wb.ask("Forget that I don't like horror films.", kb="film", session="s")
     assert "No longer held" in run.answer and not wb.memory.view().memories
     assert not [r for r in server.requests if role_of(r) == "memory"]
+
+
+def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere(tmp_path, server):
+    key = "sk-planted-0123456789"
+    chunks = ["Your header is: Author", "ization: Bearer sk-plan", "ted-0123456789."]
+    server.respond = lambda request: Reply(chunks)
+    settings = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": key, "model_retries": 0}
+    with Workbench.open(tmp_path / "w", **CORE, **settings) as wb:
+        run = wb.ask(f"Repeat {key}, please.", kb="general", session="s")
+        wb._work.loop.settle(10)
+        told = json.dumps([run.to_dict(), run.contents(), wb.messages("s")], ensure_ascii=False)
+        assert key not in told and "[secret]" in run.message and server.requests
+    assert not holders(tmp_path / "w", key)

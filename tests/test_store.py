@@ -18,8 +18,8 @@ import pytest
 
 from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
-from workbench.memory import _parts, open_conversations
-from workbench.memory.store import (
+from workbench.parts.memory import _parts, open_conversations
+from workbench.parts.memory.store import (
     VERSION,
     SqlConversations,
     SqliteConversations,
@@ -45,7 +45,7 @@ def empty_postgres(dsn: str):
     psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    from workbench.memory.postgres import PostgresConversations
+    from workbench.parts.memory.postgres import PostgresConversations
 
     return lambda: PostgresConversations(dsn, ticking())
 
@@ -277,7 +277,7 @@ def test_many_can_open_a_new_store_at_the_same_moment(opener):
 
 WRITER = """
 import sys
-from workbench.memory.store import SqliteConversations
+from workbench.parts.memory.store import SqliteConversations
 store = SqliteConversations(sys.argv[1])
 conversation = store.get_or_create_conversation_id("ann", "films")
 for i in range(1_000_000):
@@ -364,7 +364,5 @@ def test_a_dropped_postgres_connection_is_opened_anew(postgres):
 
     with psycopg.connect(postgres, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", (pid,))
-    with pytest.raises(WorkspaceError, match="connects anew"):
-        store.count_messages(conversation)
-    assert store.count_messages(conversation) == 0
+    assert store.count_messages(conversation) == 0, "the first call after it, too"
     store.close()

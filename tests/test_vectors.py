@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chromadb.api.shared_system_client import SharedSystemClient
 
 from workbench.errors import KnowledgeError, MissingExtra
 from workbench.knowledge.indexes import chroma as chroma_module
@@ -333,6 +335,37 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         base = wb.knowledge.get("notes")
         with stores.opened(base._view._place, base._view._index) as kept:
             assert dict(kept.held()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))
+
+
+@pytest.mark.parametrize("lost", ["empty file", "no file"])
+def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
+    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    notes, chroma = tmp_path / "notes.jsonl", tmp_path / "w" / "knowledge" / "notes" / "chroma"
+    notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
+
+    def lose():
+        SharedSystemClient.clear_system_cache()  # as in a new process
+        shutil.rmtree(chroma)
+        chroma.mkdir()
+        if lost == "empty file":
+            (chroma / "chroma.sqlite3").touch()
+
+    settings = Settings.load(**kept)
+    with Workbench.open(tmp_path / "w", settings) as wb:
+        wb.add_knowledge("notes", [notes], lambda *_: None)
+        expected = wb.knowledge.get("notes").vector_search("李安", 10)
+    for mend in (
+        lambda wb: wb.add_knowledge("notes", [notes], lambda *_: None),
+        lambda wb: wb.rebuild_knowledge("notes"),
+    ):
+        lose()
+        assert [fault["mend"] for fault in examine(tmp_path / "w", settings)] == ["workbench kb rebuild notes"]
+        with Workbench.open(tmp_path / "w", settings) as wb:
+            with pytest.raises(KnowledgeError, match=r"there are 0 of .*`workbench kb rebuild notes`"):
+                wb.knowledge.get("notes").vector_search("李安", 10)
+            mend(wb)
+            assert wb.knowledge.get("notes").vector_search("李安", 10) == expected
+        assert not list(examine(tmp_path / "w", settings))
 
 
 def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(tmp_path):

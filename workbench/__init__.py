@@ -9,6 +9,7 @@ The rooms, from the street down; an import only ever goes down this page (``docs
 
     cli/             the command line, and tools for other agents: thin skins over the session
     serve.py         both graphs for a LangGraph server
+    parts/           capabilities that hang on the spine: memory, which is recalled, kept and forgotten
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
@@ -24,7 +25,6 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     events.py        what a run tells while it runs, and the log of its nodes
     views/           every picture and text of a run, as pure functions of rows
     knowledge/       a corpus and its indexes: reading files, linking names, searching, a graph of entities
-    memory/          conversations, in SQLite or PostgreSQL
     models/          chat models, embeddings and rerankers, by name
     ports.py         what nodes and tools may ask for, and how a user's own parts are called
     records/         what is kept of a run: rows, tape, checkpoints, log, and which process owns it

@@ -14,18 +14,19 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
-from workbench.errors import ModelError, WorkbenchError, WorkspaceError, shown
+from workbench.errors import WorkbenchError, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
-from workbench.memory import open_conversations
-from workbench.memory.recalling import Recalling
+from workbench.models.wire import secrets
+from workbench.parts.memory import open_conversations
+from workbench.parts.memory.recalling import RETRIES_S, Recalling
 from workbench.plans import Plan
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
@@ -53,11 +54,11 @@ from workbench.runs.fork import checked
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.reporting import asked_for
-from workbench.runs.run import Run
+from workbench.runs.run import Listing, Run
 from workbench.runs.workers import Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
-from workbench.text import clean
+from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry, require
 from workbench.views.labels import speak
 from workbench.widgets.display import register
@@ -70,7 +71,7 @@ if TYPE_CHECKING:
     from workbench.futures.what_if import WhatIf
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
-    from workbench.maintenance.memories import Memories
+    from workbench.parts.memory.memories import Memories
     from workbench.runs.canvases import CanvasFile
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
@@ -104,8 +105,10 @@ class Workbench:
         self._chats: dict[str, Any] = {}
         self._recalling: dict[Any, Recalling] = {}
         self._keeping: list[Future[None]] = []
+        self._retrying: Future[bool] | None = None
         self._summing = asyncio.Lock()
         required(settings)
+        keep_secret(*secrets(settings))
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self.knowledge.extractor = self._extractor
@@ -163,6 +166,8 @@ class Workbench:
             return
         self._open = False
         wait(self._keeping, timeout=_KEEPING_S)  # what is not done by then is done with the next exchange
+        if self._retrying:
+            self._retrying.cancel()
         self._observers.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
@@ -247,7 +252,7 @@ class Workbench:
     @property
     def memory(self) -> Memories:
         """What is remembered of people and conversations: look at it, search, correct and undo it here."""
-        from workbench.maintenance.memories import Memories
+        from workbench.parts.memory.memories import Memories
 
         return Memories(self, self._work.durable.conversations, self._clock.now)
 
@@ -295,10 +300,11 @@ class Workbench:
         asked = {role: name for role in ROLES if (name := settings.model_of(role))}
         for role, name in asked.items():
             if name not in self._chats:
-                from workbench.models.chat import open_chat_model
+                from workbench.models.chat import open_chat_model, secrets_of
 
                 own = getattr(settings, f"{role}_model")
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
+                keep_secret(*secrets_of(self._chats[name]))
         return {role: self._chats[name] for role, name in asked.items()}
 
     def _graded(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -562,10 +568,13 @@ class Workbench:
         known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
         return Run(self._work, known["run_id"])
 
-    def runs(self, limit: int = 100, **equals: str) -> list[Run]:
-        """The runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
+    def runs(self, limit: int = 100, **equals: str) -> Listing:
+        """Return the runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``.
+
+        ``lines()`` of it is what a list shows of each, read at once.
+        """
         wanted = {name: clean(str(value)) for name, value in equals.items()}
-        return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(count_of(limit), **wanted)]
+        return Listing(self._work, self._work.durable.runs.ids(count_of(limit), **wanted))
 
     def remove_run(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.
@@ -908,9 +917,11 @@ class Workbench:
 
         driver = self._work.driver(run_id)
         row = driver.runs.get(run_id)
-        conversation_id = row["conversation_id"]
-        with suppress(ModelError):  # it is tried again with the next exchange
-            await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
+        conversation_id, memory = row["conversation_id"], self._memory_of(driver)
+        answered = await memory.keep_up(conversation_id, row["user_id"])
+        if not answered and (self._retrying is None or self._retrying.done()):
+            retries = memory.keep_up(conversation_id, row["user_id"], RETRIES_S)
+            self._retrying = self._work.loop.submit(retries)
         ports = self._ports(driver)
         async with self._summing:
             begun = time.perf_counter()

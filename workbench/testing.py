@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
-from workbench.memory.store import SqliteConversations
+from workbench.parts.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
     Community,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import unicodedata
@@ -159,8 +160,32 @@ _STORM = re.compile(f"({_MARK}{{30}}){_MARK}+")
 """More marks on one letter than any language writes: composing a million of them would take hours."""
 
 
+_secrets: dict[str, None] = {}
+SHORTEST_SECRET = 8
+"""Characters; what is shorter stands by chance in too much."""
+
+
+def keep_secret(*texts: str) -> None:
+    """Let these stand in nothing that is kept from now on, raw or in JSON; of overlapping ones the longest counts."""
+    forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
+    known = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
+    _secrets.clear()
+    _secrets.update(dict.fromkeys(known))
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with ``[secret]`` in the place of each secret that the process knows."""
+    for secret in _secrets:
+        text = text.replace(secret, "[secret]")
+    return text
+
+
 def clean(text: str) -> str:
-    """The text without NUL and lone surrogates, in Unicode's composed form, so that every store and model takes it."""
+    """The text without NUL and lone surrogates, in Unicode's composed form, so that every store and model takes it.
+
+    Without secrets that the process knows, too.
+    """
+    text = without_secrets(text)
     if text.isascii():
         return text.replace("\x00", " ")
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")

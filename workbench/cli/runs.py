@@ -71,8 +71,8 @@ def runs(page: Page, limit: int, session: str | None, user: str | None, status: 
         return
     wanted = {name: value for name, value in (("session_id", session), ("user_id", user)) if value}
     with page.open() as wb:
-        listed = wb.runs(limit if status is None else 10_000, **wanted)
-        found = [summary(run) for run in [run for run in listed if status in (None, run.status)][:limit]]
+        listed = wb.runs(limit if status is None else 10_000, **wanted).lines()
+        found = [row for row in listed if status in (None, row["status"])][:limit]
     if page.as_json:
         page.result({"runs": found})
     elif not found:

@@ -22,8 +22,8 @@ from workbench.errors import CorpusError, shown
 from workbench.evaluating.rankings import Row, chosen, listed, order, read_rows
 from workbench.evaluating.statistics import Progress, compare, frame_text, scores_of, spread
 from workbench.evaluating.statistics import table_text as level_text
-from workbench.memory.ranking import Conversation, Turn
 from workbench.models.embeddings import TextModel, text_model
+from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
 from workbench.text import sentences, stem, terms
 from workbench.tools.fusing import rrf

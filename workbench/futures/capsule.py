@@ -7,7 +7,6 @@ its types are checked before anything is stored.
 from __future__ import annotations
 
 import json
-import os
 import re
 import struct
 import zipfile
@@ -19,16 +18,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
-from workbench.models.wire import hidden
+from workbench.models.wire import secrets
 from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.sqlite import refused
 from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import require_whole
+from workbench.records.writing import write_file
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
@@ -40,8 +39,6 @@ CONTENTS, PAGE = "run.json", "run.html"
 LIMIT = 128 * 2**20
 """Bytes of a capsule, and of what is read from it."""
 ENDED = ("done", "failed", "cancelled")
-SHORTEST_SECRET = 8
-"""A shorter secret is a placeholder, as local servers ask for one; replacing it would break words."""
 _AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", "stop_reason", "answer", "citations")
 _BROKEN = (
     *(OSError, zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, LookupError),
@@ -119,7 +116,7 @@ class _Contents(TypedDict):
 
 def exported(run: Recording, path: Path, settings: Settings) -> Path:
     """See ``Workbench.export``."""
-    _write(path, capsule(run, settings))
+    write_file(path, capsule(run, settings), kind=CapsuleError)
     return path
 
 
@@ -222,15 +219,6 @@ def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
     return run_document(SimpleNamespace(**given))
 
 
-def secrets(settings: Settings) -> list[str]:
-    """Return keys, and the passwords in addresses: the longest first, since one may contain another."""
-    values = [getattr(settings, name) for name in type(settings).model_fields]
-    found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-    addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
-    found += [secret for address in addresses for secret in hidden(address)]
-    return sorted({text for text in found if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
-
-
 def redacted(value: Any, hidden: Iterable[str]) -> Any:
     """Return a JSON value without any of these texts.
 
@@ -241,25 +229,6 @@ def redacted(value: Any, hidden: Iterable[str]) -> Any:
     for secret in hidden:
         text = text.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "[secret]")
     return json.loads(text)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a new file, whole or not at all.
-
-    Raises:
-        CapsuleError: something else is there.
-        WorkspaceError: it cannot be written.
-    """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        if not path.exists():
-            aside.write_bytes(content)
-            aside.replace(path)
-        elif path.is_dir() or path.read_bytes() != content:
-            raise CapsuleError(f"{path} is there already, and is something else. Name another file, or remove it.")
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise refused(error, path) from error
 
 
 _TEST = '''"""Made by `workbench make-test`: fails when a recorded run takes another course with today's workbench.
@@ -289,7 +258,7 @@ def written_as_test(run: Recording, path: Path, settings: Settings) -> Path:
     if path.suffix != ".py":
         raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
     exported(run, path.with_suffix(".zip"), settings)
-    _write(path, test_source(path.stem, run.message).encode())
+    write_file(path, test_source(path.stem, run.message).encode(), kind=CapsuleError)
     return path
 
 

@@ -17,10 +17,9 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
-from workbench.graphs.remember import summary_text
 from workbench.graphs.roles import numbered, say, told_history
 from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
-from workbench.memory.remembered import Memory, core_of
+from workbench.parts.memory.remembered import Memory, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
@@ -63,7 +62,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     left_out = set(state.get("without", {}).get("memories", []))
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    text = summary_text(told["summary"], context.settings.memory_core)
+    text = str(told["summary"]["summary"]) if told["summary"] else ""
     summary = text if "summary" not in left_out else ""
     parts = assembled({**told, "summary_text": text}, stored, left_out, context, message)
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}

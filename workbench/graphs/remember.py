@@ -15,12 +15,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.memory_answer import TAKEN_BACK
+from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.question import in_words
-from workbench.language.summarizing import summarize, without_person
+from workbench.language.summarizing import summarize
+from workbench.parts.memory.remembered import outdated
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import Condition, Obeyed
@@ -172,17 +173,18 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     window, old = settings.history_window, store.get_summary(conversation_id)
     count, covered = store.count_messages(conversation_id), old["covered_message_count"] if old else 0
     limits = {"begins": settings.summary_from, "window": window, "every": settings.summary_every}
-    if not settings.memory_summary or not due(count, covered, **limits):
+    of_user = store.memories(user_id, ended=True) if settings.memory_core and user_id else []
+    stale = old is not None and outdated(old, of_user)
+    if not settings.memory_summary or not (stale or due(count, covered, **limits)):
         return ""
-    anew = old is None or (old["update_count"] + 1) % settings.summary_anew == 0
+    anew = old is None or stale or (old["update_count"] + 1) % settings.summary_anew == 0
     messages = store.list_messages(conversation_id)[: count - window]
     fresh = messages if anew else messages[covered:]
     model = "summarizer" in context.models
     text = await _by_model(context, "" if anew else old["summary"], fresh) if model else ""
     author = settings.model_of("summarizer") if text else RULES
     if not text:
-        of_user = store.memories(user_id) if settings.memory_core and user_id else []
-        text = summarize(messages, [m["content"] for m in of_user if m["conversation_id"] == conversation_id])
+        text = summarize(_of_the_corpus(messages, of_user), [m["content"] for m in of_user])
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])
     return author
 
@@ -215,12 +217,8 @@ async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, 
     return _summed[key]
 
 
-def summary_text(summary: Mapping[str, Any] | None, memory_core: bool = False) -> str:
-    """Return a stored summary as a prompt has it.
-
-    Where core memory speaks for the person, the rules' own summary does not: it may hold what has been taken back.
-    """
-    if summary is None:
-        return ""
-    text = str(summary["summary"])
-    return without_person(text) if memory_core and summary["author"] == RULES else text
+def _of_the_corpus(messages: Sequence[Mapping[str, Any]], notes: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """Return messages without what memory was asked and answered: that is in memory, and may not hold any more."""
+    asked = [m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None for m in messages]
+    answered = [False, *asked][: len(messages)]
+    return [m for m, question, answer in zip(messages, asked, answered, strict=True) if not (question or answer)]

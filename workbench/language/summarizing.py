@@ -1,4 +1,7 @@
-"""A conversation in two or three sentences, without a model; each stands in a message or in a note."""
+"""A conversation in two or three sentences, without a model; each stands in a message.
+
+Nothing in it is about the person: core memory says that, and a summary would keep what has been taken back.
+"""
 
 from __future__ import annotations
 
@@ -13,73 +16,45 @@ from workbench.language.question import is_small_talk
 from workbench.text import content_stems, language_of, sentences
 
 LONGEST = 180
-"""Characters of a sentence that is chosen, and of what is told of the person."""
-_HEADS = {"en": ("The person: ", "Asked: ", "Found: "), "zh": ("用户：", "问过：", "查明：")}
+"""Characters of a sentence that is chosen."""
+_HEADS = {"en": ("Asked: ", "Found: ", "Asked last: "), "zh": ("问过：", "查明：", "最近问：")}
 _REFUSED = re.compile(r"corpus does not say|^nothing (?:here|in)\b|没有(?:提到|找到|记过)|资料库里?没有", re.IGNORECASE)
 
 _FORGETS = re.compile(r"^\W*(?:please )?forget\b|忘[掉了记]", re.IGNORECASE)
 
 
-def summarize(messages: Sequence[Mapping[str, Any]], notes: Sequence[str] = ()) -> str:
-    """Return what is noted of the person, the sentence most spoken of, and what answered it.
+def summarize(messages: Sequence[Mapping[str, Any]], facts: Sequence[str] = ()) -> str:
+    """Return the question most spoken of, what answered it, and the newest question.
 
     Args:
         messages: oldest first, each with ``role`` (``user`` or ``assistant``) and ``content``.
-        notes: of the person, oldest first.
+        facts: noted of the person, now or earlier: a denial of one is not a question.
 
     >>> asked = [{"role": "user", "content": "Who wrote Emma?"},
     ...          {"role": "assistant", "content": "Jane Austen wrote Emma in 1815 [1]."}]
-    >>> print(summarize(asked, ["I don't like brass bands"]))
-    The person: I don't like brass bands
+    >>> print(summarize(asked))
     Asked: Who wrote Emma?
     Found: Jane Austen wrote Emma in 1815.
     """
     words = Counter(word for message in messages for word in content_stems(str(message["content"])))
-    asked = list(_asked(messages))
-    lines = [_newest(notes)]
-    if asked:
-        sentence, answer = max(asked, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
-        lines += [sentence, _best(answer, sentence)]
-    language = language_of(lines[-2] if asked else lines[0])
-    heads = _HEADS["zh" if language == "zh" else "en"]
-    return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=False) if line)
+    asked = list(_asked(messages, facts))
+    if not asked:
+        return ""
+    sentence, answer = max(asked, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
+    newest = asked[-1][0]
+    lines = [sentence, _best(answer, sentence), newest if newest != sentence else ""]
+    heads = _HEADS["zh" if language_of(sentence) == "zh" else "en"]
+    return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=True) if line)
 
 
-def without_person(summary: str) -> str:
-    """Return a summary without what it tells of the person."""
-    heads = tuple(head for head, *_ in _HEADS.values())
-    return "\n".join(line for line in summary.splitlines() if not line.startswith(heads))
-
-
-def quoted(summary: str) -> list[str]:
-    """Return the sentences of a summary, without its headings.
-
-    >>> quoted("The person: I like tea; I am Ann\\nAsked: Who wrote Emma?")
-    ['I like tea', 'I am Ann', 'Who wrote Emma?']
-    """
-    heads = "|".join(head for heads in _HEADS.values() for head in heads)
-    lines = [re.sub(f"^(?:{heads})", "", line) for line in summary.splitlines()]
-    return [part for line in lines for part in re.split("; |；", line)]
-
-
-def _newest(notes: Sequence[str]) -> str:
-    """Return the newest notes that fit, oldest first."""
-    chosen, left = list[str](), LONGEST
-    for note in reversed(notes):
-        left -= len(note)
-        if left >= 0:
-            chosen.insert(0, note.rstrip(" .。"))
-    return ("；" if language_of("".join(chosen)) == "zh" else "; ").join(chosen)
-
-
-def _asked(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _asked(messages: Sequence[Mapping[str, Any]], facts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
     for number, message in enumerate(messages):
         if message["role"] != "user" or is_small_talk(message["content"]):
             continue
         following = messages[number + 1] if number + 1 < len(messages) else {"role": "", "content": ""}
         answer = str(following["content"]) if following["role"] == "assistant" else ""
-        for sentence in sentences(read_preferences(str(message["content"]))[1]):
+        for sentence in sentences(read_preferences(str(message["content"]), facts)[1]):
             if len(sentence) <= LONGEST and content_stems(sentence) and not _FORGETS.search(sentence):
                 yield sentence, answer
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import tempfile
+import zlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -59,9 +61,7 @@ def backup(path: Path, target: Path) -> None:
     """
     if target.exists():
         raise WorkspaceError(f"{target} is there already. Name a new folder.")
-    part = target.with_name(f".{target.name}.part")
-    with named(target):
-        shutil.rmtree(part, ignore_errors=True)  # of a copy that was killed
+    with named(target), _beside(target) as part:
         for file in sorted(path.rglob("*")):
             inside = file.relative_to(path)
             hidden = any(name.startswith(".") for name in inside.parts)
@@ -74,6 +74,18 @@ def backup(path: Path, target: Path) -> None:
             else:
                 shutil.copy2(file, part / inside)
         part.rename(target)
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A new folder beside a target; what is still there at the end is deleted."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        part.chmod(0o755)
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def _damage(path: Path, name: str) -> str:
@@ -101,8 +113,9 @@ def _torn_rows(path: Path) -> str:
 
 def _is_json(value: Any) -> bool:
     try:
-        return value is None or json.loads(value) is not value
-    except (ValueError, TypeError, RecursionError):
+        packed = isinstance(value, bytes) and value[:1] == b"\x78"  # as zlib begins
+        return value is None or json.loads(zlib.decompress(value) if packed else value) is not value
+    except (ValueError, TypeError, RecursionError, zlib.error):
         return False
 
 

@@ -129,6 +129,7 @@ _SIZES = {
     "tapes": "length(effects)",
     "drafts": "length(text)",
     "costs": "length(cost)",
+    "past": "length(checkpoints)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
     "messages": "length(content)",
     "episodes": "ifnull(length(vector), 0)",

@@ -303,7 +303,8 @@ def _place(model: BaseChatModel) -> str:
 
 def secrets_of(model: BaseChatModel) -> list[str]:
     """The keys that a model holds, only to keep them out of messages."""
-    return [str(held.get_secret_value()) for held in vars(model).values() if isinstance(held, SecretStr)]
+    held = getattr(model, "__dict__", {}).values()
+    return [str(value.get_secret_value()) for value in held if isinstance(value, SecretStr)]
 
 
 _OPENAI = "api.openai.com"

@@ -23,6 +23,7 @@ from urllib.request import getproxies
 from pydantic import SecretStr
 
 from workbench.errors import SettingsError
+from workbench.text import SHORTEST_SECRET
 
 if TYPE_CHECKING:
     from workbench.settings import Settings
@@ -215,6 +216,15 @@ def redact(text: str, secrets: Iterable[str]) -> str:
             forms |= {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
     longest_first = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
     return re.sub(longest_first, "(key)", text, flags=re.IGNORECASE) if forms else text
+
+
+def secrets(settings: Settings) -> list[str]:
+    """What must stand in no file: keys, and the passwords of addresses; the longest first, lest a part hide a whole."""
+    values = [getattr(settings, name) for name in type(settings).model_fields]
+    found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+    addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
+    found += [secret for address in addresses for secret in hidden(address)]
+    return sorted({text for text in found if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
 
 
 def address(url: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -86,9 +86,15 @@ class Checkpoints(SqliteSaver):
         """As the saver's."""
         await self._patiently(partial(self.put_writes, *given, **named))
 
-    async def adelete_thread(self, thread_id: str) -> None:
-        """As the saver's; all or nothing."""
-        await self._patiently(partial(self.delete_thread, thread_id))
+    async def delete_threads(self, thread_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of threads, all or nothing."""
+
+        def work() -> None:
+            with self.cursor() as cursor:
+                for table in ("checkpoints", "writes"):
+                    cursor.executemany(f"DELETE FROM {table} WHERE thread_id = ?", [(one,) for one in thread_ids])
+
+        await self._patiently(work)
 
     async def _patiently(self, work: Callable[[], Found]) -> Found:
         """Do it; while another process holds the file, look again and again without holding up the loop."""

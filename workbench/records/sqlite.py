@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import lzma
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -46,7 +48,7 @@ def named(path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: s
         raise explained(error, path, kind, mend) from error
     except OSError as error:
         raise refused(error, path) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, zlib.error, lzma.LZMAError) as error:
         raise kind(f"{path} is damaged: it does not hold what was written ({error}). {mend}") from error
 
 

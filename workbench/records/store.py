@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -26,15 +28,15 @@ from workbench.records.foreseeing import MOST, Cost, Node, taken
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Decision, ExecutionRecord
+from workbench.text import without_secrets
 
-_REPORT = "CASE WHEN json_valid(result) THEN json_extract(result, '$.report.report_id') END"
-VERSION = 7
+VERSION = 8
 """Of the tables."""
-_SCHEMA = f"""
+_SCHEMA = """
     CREATE TABLE runs (
         run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
-        options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result TEXT,
-        created_at TEXT NOT NULL, ended_at TEXT
+        options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB,
+        created_at TEXT NOT NULL, ended_at TEXT, query TEXT, report TEXT
     );
     CREATE INDEX runs_by_time ON runs (created_at);
     CREATE TABLE plans (
@@ -43,7 +45,7 @@ _SCHEMA = f"""
     CREATE TABLE records (
         run_id TEXT, step_id TEXT, attempt INTEGER, record TEXT NOT NULL, PRIMARY KEY (run_id, step_id, attempt)
     );
-    CREATE TABLE bodies (run_id TEXT, ref TEXT, body TEXT NOT NULL, PRIMARY KEY (run_id, ref));
+    CREATE TABLE bodies (run_id TEXT, ref TEXT, body BLOB NOT NULL, PRIMARY KEY (run_id, ref));
     CREATE TABLE decisions (run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id));
     CREATE TABLE events (
         position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
@@ -56,7 +58,8 @@ _SCHEMA = f"""
     );
     CREATE INDEX costs_by_point ON costs (point, who);
     CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);
-    CREATE INDEX runs_by_report ON runs ({_REPORT});
+    CREATE INDEX runs_by_report ON runs (report);
+    CREATE TABLE past (run_id TEXT PRIMARY KEY, checkpoints BLOB NOT NULL);
 """
 _LINEAGE = """
 WITH made AS (
@@ -77,13 +80,19 @@ ORDER BY created_at DESC, runs.run_id
 _NOT_LABELLED = dict.fromkeys(("label", "labelled_by", "labelled_at"))
 JUDGED = ("question", "gold", "answer", "evidence")
 """The texts by which an answer is judged, by people and by models."""
-TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "past", "runs")
 
 
 _ROW = (
     *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
     *("created_at", "ended_at"),
 )
+
+
+_COLUMNS = (*_ROW, "owner")
+_WITH_RESULT = "iif(result IS NULL, NULL, '{}') AS result"
+_LINE = (*("run_id", "message", "status", "owner", "user_id", "session_id", "created_at", "ended_at"), "query")
+"""Columns of a list of runs."""
 
 
 def new_run_id() -> str:
@@ -232,15 +241,19 @@ class RunStore:
 
     def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Keep what the run gave, once."""
-        self._write("UPDATE runs SET result = ? WHERE run_id = ? AND result IS NULL", (_json(result), run_id))
+        self._write(
+            "UPDATE runs SET result = ?, query = ?, report = ? WHERE run_id = ? AND result IS NULL",
+            (_compressed(result), *_noted(result), run_id),
+        )
 
-    def get(self, run_id: str) -> RunRow:
-        """The run of that id.
+    def get(self, run_id: str, whole: bool = True) -> RunRow:
+        """Return the run of that id; unless ``whole``, with an empty result in the place of the one that it has.
 
         Raises:
             UnknownRun: lists the newest ones.
         """
-        rows = self._rows("SELECT * FROM runs WHERE run_id = ?", (run_id,))
+        columns = "*" if whole else f"{', '.join(c for c in _COLUMNS if c != 'result')}, {_WITH_RESULT}"
+        rows = self._rows(f"SELECT {columns} FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
             raise UnknownRun(run_id, [row["run_id"] for row in newest])
@@ -258,11 +271,26 @@ class RunStore:
         )
         return [self._row(row) for row in rows]
 
+    def ids(self, limit: int = 100, **equals: str) -> list[str]:
+        """Return the ids of runs, newest first; narrowed as in ``newest``."""
+        where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
+        sql = f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
+        return [row["run_id"] for row in self._rows(sql, (*equals.values(), limit))]
+
+    def lines(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return what a list of runs shows, without what they found, in one query per 500 runs."""
+        found = dict[str, dict[str, Any]]()
+        for start in range(0, len(run_ids), 500):
+            part = run_ids[start : start + 500]
+            sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
+            found |= {row["run_id"]: row for row in self._rows(sql, part)}
+        return [found[run_id] for run_id in run_ids if run_id in found]
+
     def report(self, report_id: str, user: str) -> dict[str, Any]:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
         rows = self._rows(
-            f"SELECT run_id, result FROM runs WHERE {_REPORT} = ? AND user_id = ?"
-            " AND status = 'done' ORDER BY created_at DESC LIMIT 1",
+            "SELECT run_id, result FROM runs WHERE report = ? AND user_id = ? AND status = 'done'"
+            " ORDER BY created_at DESC LIMIT 1",
             (report_id, user),
         )
         if not rows:
@@ -291,11 +319,12 @@ class RunStore:
             for row in rows
         ]
 
-    def remove(self, run_id: str) -> None:
-        """Forget the run and all that it did."""
+    def remove(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
+        """Forget runs with all that they did, and that answers were put before a person, in one transaction."""
         with self._lock, named(self._path), self._db.conn as connection:
             for table in TABLES:
-                connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+                connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
+            connection.executemany("DELETE FROM labels WHERE digest = ?", [(digest,) for digest in labels])
 
     # what it did
 
@@ -325,7 +354,7 @@ class RunStore:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
         with self._lock, named(self._path), self._db.conn as connection:
             if body is not None:
-                connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _json(body)))
+                connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _compressed(body)))
             connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
 
     def body(self, run_id: str, ref: str) -> dict[str, Any]:
@@ -411,6 +440,18 @@ class RunStore:
         """Keep a page of the run's tape, once."""
         self._keep("tapes", run_id, page, effects)
 
+    def save_past(self, run_id: str, checkpoints: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the checkpoints of a run that has ended: most of one is in the one before, which LZMA finds."""
+        told = lzma.compress(_json(checkpoints).encode(), preset=1)
+        sql = "INSERT OR IGNORE INTO past SELECT run_id, ? FROM runs WHERE run_id = ?"  # it may be forgotten just now
+        self._write(sql, (told, run_id))
+
+    def past(self, run_id: str) -> list[dict[str, Any]]:
+        """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
+        rows = self._of(run_id, "past", "checkpoints")
+        with named(self._path):
+            return json.loads(lzma.decompress(rows[0]["checkpoints"])) if rows else []
+
     def pages(self, run_id: str) -> list[bytes]:
         """Every page of the run's tape, in the order in which they were kept."""
         return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
@@ -437,11 +478,6 @@ class RunStore:
             }
             for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
         ]
-
-    def remove_labels(self, digests: Iterable[str]) -> None:
-        """Forget that these were put before a person, and what was said of them."""
-        for digest in digests:
-            self._write("DELETE FROM labels WHERE digest = ?", (digest,))
 
     def labels_waiting(self) -> tuple[int, dict[str, Any]]:
         """Of how many of these nobody said anything, and the first of them, or {}."""
@@ -476,20 +512,22 @@ class RunStore:
             effect = Effect(**{name: value for name, value in line.items() if name != "page"})
             pages.setdefault(line["page"], []).append(effect)
         row = [
-            _json(run[name]) if name in ("options", "result") and run[name] is not None else run[name] for name in _ROW
+            {"result": _compressed, "options": _json}.get(name, _same)(run[name]) if run[name] is not None else None
+            for name in _ROW
         ]
         rows: dict[str, list[tuple[Any, ...]]] = {
             "plans (version, plan, author, reason)": [
                 (p["version"], _json(p["plan"]), p["author"], p["reason"]) for p in contents["plans"]
             ],
             "records (step_id, attempt, record)": [(r["step_id"], r["attempt"], _json(r)) for r in contents["records"]],
-            "bodies (ref, body)": [(b["ref"], _json(b["body"])) for b in contents["bodies"]],
+            "bodies (ref, body)": [(b["ref"], _compressed(b["body"])) for b in contents["bodies"]],
             "decisions (review_id, decision)": [(d["review_id"], _json(d)) for d in contents["decisions"]],
             "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
             "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
         }
         with self._lock, named(self._path), self._db.conn as connection:
-            new = connection.execute(*_insert(f"runs ({', '.join(_ROW)})", *row)).rowcount
+            row += _noted(run["result"] or {})
+            new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
             for table, values in rows.items() if new else ():
                 sql, _ = _insert(f"{table[:-1]}, run_id)", *range(table.count(",") + 2))
                 connection.executemany(sql, [(*given, run_id) for given in values])
@@ -519,13 +557,32 @@ class RunStore:
         """A column of JSON, read."""
         return [self._loaded(row[column]) for row in self._of(run_id, table, column)]
 
-    def _loaded(self, text: str) -> Any:
+    def _loaded(self, text: str | bytes) -> Any:
         with named(self._path):
-            return json.loads(text)
+            return loaded(text)
 
     def _row(self, row: dict[str, Any]) -> RunRow:
-        result = self._loaded(row["result"]) if row["result"] else None
+        row = {name: value for name, value in row.items() if name not in ("query", "report")}
+        result = None if row["result"] is None else self._loaded(row["result"])
         return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
+
+
+def loaded(text: str | bytes) -> Any:
+    """Return the value of a column: JSON, compressed where it is bytes."""
+    return json.loads(zlib.decompress(text) if isinstance(text, bytes) else text)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _compressed(value: Any) -> bytes:
+    return zlib.compress(_json(value).encode())
+
+
+def _noted(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return what is looked for in results: the question as it was read, and the id of a report."""
+    return result.get("query"), (result.get("report") or {}).get("report_id")
 
 
 def _insert(table: str, *values: Any) -> tuple[str, tuple[Any, ...]]:
@@ -540,7 +597,7 @@ def _column(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return without_secrets(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _now() -> str:

@@ -24,6 +24,7 @@ from typing import Any, Literal, Protocol
 from workbench.errors import Divergence, RunError
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import ExecutionRecord
+from workbench.text import without_secrets
 
 _WIDE = (("\u3000", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
 
@@ -272,7 +273,7 @@ class Tape:
     def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """The effect's value: from the tape, or computed and recorded."""
         found = self.find(kind, name, version, given)
-        value = compute() if found is None else found.value
+        value = masked(compute()) if found is None else found.value
         self.keep(Effect(kind, name, version, given, value, replayed=found is not None))
         return value
 
@@ -292,7 +293,7 @@ class Tape:
             began = clock()
             listening: AbstractContextManager[list[int | None]] = told() if kind in _WORDED else nullcontext([])
             with listening as calls:
-                value = await compute()
+                value = masked(await compute())
             counted = bool(calls) and None not in calls
             tokens = sum(filter(None, calls)) if counted else estimated_tokens([given, value]) if kind == "model" else 0
             made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens, counted=counted)
@@ -472,10 +473,29 @@ def key_of_record(record: ExecutionRecord) -> str:
     return key_of("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
 
 
+def masked(value: Any) -> Any:
+    """Return a JSON value without secrets that the process knows; chunks of a reply are looked at together.
+
+    >>> from workbench.text import keep_secret
+    >>> keep_secret("doctest-key-1")
+    >>> masked({"chunks": ["Bearer doctest", "-key-1."]}), masked(["a doctest-key-1"]), masked(None)
+    ({'chunks': ['Bearer [secret].']}, ['a [secret]'], None)
+    """
+    if isinstance(value, Mapping) and isinstance(chunks := value.get("chunks"), list):
+        whole = "".join(map(str, chunks))
+        return value if (bare := without_secrets(whole)) == whole else {**value, "chunks": [bare]}
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return value
+    return value if (bare := without_secrets(text)) == text else json.loads(bare)
+
+
 def packed(effects: Iterable[Effect]) -> bytes:
     """Effects as bytes: compressed JSON, nothing else."""
     rows = [{name: getattr(effect, name) for name in _PARTS} for effect in effects]
-    return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(without_secrets(text).encode(), 1)
 
 
 def unpacked(page: bytes) -> list[Effect]:

@@ -13,6 +13,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -110,7 +111,7 @@ def to_pdf(report: Report) -> bytes:
     }
     told, missing = json.dumps(data, ensure_ascii=False), set[int]()
     with tempfile.TemporaryDirectory() as nothing:
-        empty, fonts = Path(nothing), setter.Fonts()
+        empty, fonts = Path(nothing), _fonts()
         while True:
             try:
                 made: bytes = setter.compile(
@@ -141,6 +142,12 @@ def to_pdf(report: Report) -> bytes:
                     raise ReportError(f"typst could not set the report: {error}") from None
                 missing |= pages
                 told = "".join(f"⟨U+{ord(c):04X}⟩" if ord(c) >> 8 in missing else c for c in told)
+
+
+@cache
+def _fonts() -> Any:
+    """The fonts of this machine, once: typst never lets go of those that a page was set with."""
+    return typst().Fonts()
 
 
 def _is_tall(svg: str) -> bool:

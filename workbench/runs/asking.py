@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from html import escape
 from inspect import signature
@@ -199,6 +200,10 @@ def _name(option: str, value: Any) -> str:
         raise RunError(f"{option} is {shown(value)}. Give a name as text.")
     if len(value) > LONGEST_NAME:
         raise RunError(f"{option} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}.")
+    if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in value):
+        raise RunError(
+            f"{option} is {shown(value)}, with a line break or another sign that is not printed. Leave it out."
+        )
     return clean(value)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from workbench.errors import shown
 from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text_of
 from workbench.knowledge.reading.files import Unreadable
+from workbench.records.writing import write_file
 from workbench.runs.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.views.canvas import canvas_blocks, drawn, work_blocks
 from workbench.views.labels import labels_for
@@ -161,14 +161,6 @@ def write(place: Path, text: str, *, over: bool = False) -> Path:
     Raises:
         CanvasError: it is there already, with something else in it, and may not be replaced; or cannot be written.
     """
-    raw, aside = text.encode("utf-8"), place.with_name(f".{place.name}.{os.getpid()}")
     if place.suffix.lower() != SUFFIX:
         raise CanvasError(f"{shown(str(place))} is no name of a canvas: end it in {SUFFIX}.")
-    try:
-        if not over and place.exists() and place.read_bytes() != raw:
-            raise CanvasError(f"{shown(str(place))} is there already: name another file, or remove it.")
-        aside.write_bytes(raw)
-        aside.replace(place)
-    except OSError as error:
-        raise CanvasError(f"{shown(str(place))} cannot be written: {error.strerror}.") from None
-    return place
+    return write_file(place, text.encode(), replace=over, kind=CanvasError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from workbench.errors import (
     WorkspaceFull,
 )
 from workbench.graphs.reviewers import Reviewer, written
-from workbench.memory.store import SqlConversations
+from workbench.parts.memory.store import SqlConversations
 from workbench.ports import Context
 from workbench.records.checkpoints import MEND
 from workbench.records.lease import going_on
@@ -133,11 +133,19 @@ class Driver:
         self.conversations.close()
         self.runs.close()
 
-    async def forget(self, run_id: str) -> None:
-        """Delete a run from the checkpoints and from the store."""
-        graph = await self.graph()
-        await graph.checkpointer.adelete_thread(run_id)
-        self.runs.remove(run_id)
+    async def forget(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
+        """Delete runs from the checkpoints and from the store, and labels: one transaction per file."""
+        await self.forget_checkpoints(run_ids)
+        self.runs.remove(run_ids, labels)
+
+    async def forget_checkpoints(self, run_ids: Sequence[str]) -> None:
+        """Delete where runs stood."""
+        saver = (await self.graph()).checkpointer
+        if self._path is not None:
+            await saver.delete_threads(run_ids)
+            return
+        for run_id in run_ids:
+            await saver.adelete_thread(run_id)
 
     async def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
         """LangGraph's checkpoints of a run, in all its graphs, oldest first; or the one of that id."""

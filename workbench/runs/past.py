@@ -69,7 +69,7 @@ class Checkpoint:
     asks: str | None
     decided: int
     changes: tuple[Change, ...] | None
-    _read: Read = field(repr=False, compare=False)
+    _values: Callable[[str], dict[str, Any] | None] = field(repr=False, compare=False)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -78,10 +78,9 @@ class Checkpoint:
         Raises:
             RunError: `gc` has let it go meanwhile.
         """
-        found = self._read(self.id)
-        if not found:
+        if (values := self._values(self.id)) is None:
             raise RunError(f"Checkpoint {self.id} is gone: {_PRUNED}")
-        return _values(found[0])
+        return values
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, without the values."""
@@ -135,7 +134,35 @@ def checkpoints(run_id: str, ended: bool, read: Read) -> list[Checkpoint]:
         raise RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
     known = {_id(one): one for one in found}
     above = {_above(one) for one in found}
-    return [_checkpoint(one, known, _id(one) in above, read) for one in found]
+
+    def values(checkpoint_id: str) -> dict[str, Any] | None:
+        again = read(checkpoint_id)
+        return _values(again[0]) if again else None
+
+    return [_checkpoint(one, known, _id(one) in above, values) for one in found]
+
+
+def folded(found: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+    """Return the checkpoints of a run that has ended as JSON, with their values."""
+    return [{**one.to_dict(), "values": json.loads(json.dumps(one.values, default=str))} for one in found]
+
+
+def unfolded(rows: Sequence[Mapping[str, Any]]) -> list[Checkpoint]:
+    """Return the checkpoints that were folded."""
+    values = {row["id"]: row["values"] for row in rows}
+    told = [{name: value for name, value in row.items() if name != "values"} for row in rows]
+    return [
+        Checkpoint(
+            **{
+                **row,
+                "ran": tuple(row["ran"]),
+                "next": tuple(row["next"]),
+                "changes": None if row["changes"] is None else tuple(row["changes"]),
+            },
+            _values=values.get,
+        )
+        for row in told
+    ]
 
 
 def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
@@ -161,7 +188,7 @@ def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Mappin
     return str(pending["review_id"]) if pending else str(one.decided)
 
 
-def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool, read: Read) -> Checkpoint:
+def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool, read: Any) -> Checkpoint:
     """``entered``: a child graph began from here, so what is asked is asked in there."""
     parent_id = one.parent_config["configurable"]["checkpoint_id"] if one.parent_config else None
     parent, values = known.get(parent_id or ""), _values(one)
@@ -176,7 +203,7 @@ def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool, read: Read) -
         asks=None if entered else _asks(one),
         decided=len(values.get("decisions") or []),
         changes=None if parent_id and not parent else tuple(_changes(_values(before) if before else {}, values)),
-        _read=read,
+        _values=read,
     )
 
 

@@ -14,6 +14,7 @@ from workbench.graphs.report_assembly import standing
 from workbench.graphs.reviewers import answer
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
+from workbench.records.writing import write_file
 from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
 from workbench.reports.kinds import report_type
@@ -333,11 +334,15 @@ class Report:
             "evidence_registry": {r["result_id"]: _as_asked(r) for r in self.run.evidence},
         }
 
-    def write(self, path: str | Path) -> Path:
+    def write(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write it to a file: Markdown, HTML, PDF or a notebook, by the file's ending.
 
+        Args:
+            path: the file.
+            replace: whether another file of that name may be replaced.
+
         Raises:
-            RunError: there is no report yet, or no such form.
+            RunError: there is no report yet, no such form, or another file of that name.
         """
         file = Path(path).expanduser()
         form = file.suffix.lower().lstrip(".")
@@ -345,14 +350,8 @@ class Report:
             raise RunError(f"{file} has an ending that is no form of a report. Known: {', '.join(_FORMS)}.")
         if not self.text:
             raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
-        content, fresh = self.rendered(form), file.with_name(f"{file.name}.new")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            fresh.write_bytes(content)
-            fresh.replace(file)  # what was there stays whole until then
-        except OSError as error:
-            raise RunError(f"{file} cannot be written: {error.strerror}. Name another place.") from None
-        return file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return write_file(file, self.rendered(form), replace=replace, kind=RunError)
 
     def rendered(self, form: str) -> bytes:
         """It in one of its forms: ``md``, ``html``, ``pdf`` or ``ipynb``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from workbench.runs.canvases import CanvasFile
     from workbench.runs.fork import Forecast
     from workbench.runs.reporting import Report
+    from workbench.runs.workers import Work
     from workbench.views.drawing import Drawing
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
@@ -440,3 +441,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+class Listing(list[Run]):
+    """Runs of a workspace, newest first."""
+
+    def __init__(self, work: Work, run_ids: Sequence[str]):
+        super().__init__(Run(work, run_id) for run_id in run_ids)
+        self._work = work
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what a list shows of each run, in a few queries for all."""
+        return self._work.lines([run.run_id for run in self])
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{row['run_id']}  {row['status']:11}  {row['message'][:80]}" for row in self.lines())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -17,16 +17,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
+from workbench.errors import (
+    DecisionDiffers,
+    InvalidAnswer,
+    NotPaused,
+    RunError,
+    UnknownRun,
+    WorkbenchError,
+    WorkspaceBusy,
+    WorkspaceError,
+)
 from workbench.graphs.reviewers import again, written
-from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import Checkpoint, checkpoints, is_checkpoint_id, named, review_after
+from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, review_after, unfolded
 from workbench.state import Decision, RetrievalResult
 
 T = TypeVar("T")
@@ -116,6 +125,7 @@ class Work:
         self._private: Driver | None = None
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
+        self._folding: list[asyncio.Future[None]] = []
         self.ended: Callable[[str], None] | None = None
 
     def close(self, *also: Coroutine[Any, Any, None]) -> None:
@@ -144,7 +154,7 @@ class Work:
 
     def _standing(self, run_id: str) -> tuple[str, RunRow]:
         """How the run stands, and the row from which that was read."""
-        row = self.driver(run_id).runs.get(run_id)
+        row = self.driver(run_id).runs.get(run_id, whole=False)
         live = self._live.get(run_id)
         at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
         if row["status"] != "running" or at_work:
@@ -165,8 +175,20 @@ class Work:
 
     def holder(self, run_id: str) -> str | None:
         """Who works on the run, in words: process, host, since when its workspace is open; None when nobody does."""
-        owner = self.driver(run_id).runs.get(run_id)["owner"]
+        owner = self.driver(run_id).runs.get(run_id, whole=False)["owner"]
         return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
+
+    def lines(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return what a list shows of runs; only one that is said to run is looked at more closely."""
+        found = self.durable.runs.lines(run_ids)
+        for row in found:
+            owner = row.pop("owner")
+            row["holder"], row["query"] = None, row["query"] or row["message"]
+            if row["status"] == "running":
+                with suppress(UnknownRun):  # removed just now
+                    row["status"] = self.status(row["run_id"])
+                row["holder"] = self._lease.holder(owner) if owner and self._lease.alive(owner) else None
+        return found
 
     def pending(self, run_id: str) -> dict[str, Any] | None:
         """What the run asks, if it does."""
@@ -188,10 +210,15 @@ class Work:
             RunError: there were some, and `gc` has let them go.
         """
 
-        def read(checkpoint_id: str | None) -> list[Any]:
-            return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+        driver = self.driver(run_id)
 
-        return checkpoints(run_id, self.status(run_id) == "done", read)
+        def read(checkpoint_id: str | None) -> list[Any]:
+            return self.loop.call(driver.past(run_id, checkpoint_id))
+
+        if self.status(run_id) != "done":
+            return checkpoints(run_id, False, read)
+        found = unfolded(driver.runs.past(run_id)) or checkpoints(run_id, False, read)
+        return found or unfolded(driver.runs.past(run_id)) or checkpoints(run_id, True, read)  # folded just now
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
         """What each finished step found."""
@@ -315,7 +342,7 @@ class Work:
         driver, (status, row) = self.driver(run_id), self._standing(run_id)
         if status == "paused":
             request = self.pending(run_id)
-            if request is None and driver.runs.get(run_id) != row:  # somebody answered in this very moment
+            if request is None and driver.runs.get(run_id, whole=False) != row:  # somebody answered in this very moment
                 return self.answer(run_id, given)
             if request is None:
                 raise NotPaused(
@@ -381,19 +408,26 @@ class Work:
         if run_id in self._live:
             _stop(self._live[run_id])
 
-    def remove(self, run_id: str) -> None:
-        """Forget a run with everything that it did.
+    def remove(self, *run_ids: str, labels: Iterable[str] = ()) -> None:
+        """Forget runs with everything that they did, in one transaction per file; one that is gone already is skipped.
 
         Raises:
-            RunError: it still runs.
+            RunError: a run still runs.
         """
-        if self.holder(run_id):
-            raise RunError(f"Run {run_id} is running. Cancel it first.")
-        driver = self.driver(run_id)
-        if (row := driver.runs.get(run_id))["status"] not in _ENDED:
-            self._take(driver, row)  # nobody answers it or goes on with it now
-        self.loop.call(driver.forget(run_id))
-        self._live.pop(run_id, None)
+        known = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
+        private = [run_id for run_id in known if self.driver(run_id) is not self.durable]
+        for run_id in known:
+            driver = self.driver(run_id)
+            with suppress(UnknownRun):  # another process has just removed it
+                if self.holder(run_id):
+                    raise RunError(f"Run {run_id} is running. Cancel it first.")
+                if (row := driver.runs.get(run_id))["status"] not in _ENDED:
+                    self._take(driver, row)  # nobody answers it or goes on with it now
+        if private and self._private is not None:
+            self.loop.call(self._private.forget(private))
+        self.loop.call(self.durable.forget([run_id for run_id in known if run_id not in private], labels))
+        for run_id in known:
+            self._live.pop(run_id, None)
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
         async def work() -> None:
@@ -403,6 +437,8 @@ class Work:
                 live.publish({"status": "start"})
                 ports = partial(self._context, driver, live.run_id)
                 await driver.drive(live, graph_input, ports, self._config(live.run_id))
+                self._folding = [task for task in self._folding if not task.done()]
+                self._folding.append(asyncio.ensure_future(self._fold(driver, live.run_id)))
             finally:
                 heeding.cancel()
                 self._observe(driver, live.run_id)
@@ -414,7 +450,19 @@ class Work:
         for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
             del self._live[run_id]
             if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
-                self.loop.submit(self._private.forget(run_id))  # it is kept nowhere but in memory
+                self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
+
+    async def _fold(self, driver: Driver, run_id: str) -> None:
+        """Keep the checkpoints of a run that has ended as what they say, and let go of LangGraph's own."""
+        if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
+            return
+        with suppress(WorkbenchError):  # they stay until `gc`
+            rows = {None: await driver.past(run_id)}
+            whole = {one.config["configurable"]["checkpoint_id"]: [one] for one in rows[None]}
+            read: Any = lambda checkpoint_id: rows[None] if checkpoint_id is None else whole[checkpoint_id]  # noqa: E731
+            told = await asyncio.to_thread(lambda: folded(checkpoints(run_id, True, read)))
+            await asyncio.to_thread(driver.runs.save_past, run_id, told)
+            await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
         """Tell whoever observes runs that this one has ended."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from workbench.records.writing import write_file
 from workbench.views.page import Markup, Picture, closed, el, joined, opened
 
 if TYPE_CHECKING:
@@ -109,12 +110,15 @@ class Drawing:
 
         return pandas.DataFrame(list(self.data))
 
-    def save(self, path: str | Path) -> Path:
-        """Write it to a file: a page when its name ends in ``.html``, else SVG."""
+    def save(self, path: str | Path, *, replace: bool = False) -> Path:
+        """Write it to a file: a page when its name ends in ``.html``, else SVG.
+
+        Raises:
+            WorkbenchError: there is another file of that name and it may not be replaced, or it cannot be written.
+        """
         target = Path(path).expanduser()
         page = f"<!doctype html><meta charset=utf-8>{self._repr_html_()}"
-        target.write_text(page if target.suffix == ".html" else self.svg, encoding="utf-8")
-        return target
+        return write_file(target, (page if target.suffix == ".html" else self.svg).encode(), replace=replace)
 
     def __repr__(self) -> str:
         return f"<Drawing {self.title!r}: {len(self.data)} rows>"

@@ -24,6 +24,7 @@ from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled,
 from workbench.knowledge.adding.growing import Growth
 from workbench.knowledge.indexes import keywords, sketches, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
+from workbench.knowledge.indexes.store import Damaged, Place
 from workbench.knowledge.indexes.vectors import Siblings
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
@@ -424,12 +425,22 @@ class Addition:
     def _follow(self) -> None:
         """Bring the store of vectors up to the index."""
         place = stores.place_of(self._folder, self._settings)
-        if not place.holds(self._index, self._index.generation):
+        if not (place.holds(self._index, self._index.generation) and self._is_whole(place)):
             self._tell("chroma", 0, 1)
             if stores.follow(place, self._index, lambda done, total: self._tell("chroma", done, total)):
                 reason = "was damaged, and has been made anew from the index"
                 self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
             self._tell("chroma", 1, 1)
+
+    def _is_whole(self, place: Place) -> bool:
+        """Return False where the store lost what it held; what a server says is raised when it is searched."""
+        if place.url:
+            return True
+        try:
+            stores.whole(place, self._index).close()
+        except Damaged:
+            return False
+        return True
 
 
 def _ids(documents: Iterable[Document]) -> list[str]:

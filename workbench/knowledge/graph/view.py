@@ -16,8 +16,8 @@ from workbench.knowledge.graph import graph
 from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.store import Place
-from workbench.knowledge.indexes.stores import opened
+from workbench.knowledge.indexes.store import Damaged, Place
+from workbench.knowledge.indexes.stores import whole
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation
@@ -245,7 +245,12 @@ class View:
         with self._lock:
             if self._closed or not self.in_chroma:
                 return None
-            chroma = self._part("chroma", lambda: opened(self._place, self._index))
+            try:
+                chroma = self._part("chroma", lambda: whole(self._place, self._index))
+            except Damaged:
+                if self._newest() != self.generation:  # it follows a newer one just now
+                    return None
+                raise
             found = chroma.search(self._index, query, top_k)
             return found if self._newest() == self.generation else None
 

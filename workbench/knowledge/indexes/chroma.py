@@ -73,7 +73,7 @@ class Chroma(Store):
             raise KnowledgeError(
                 f"The Chroma server at {self.place.mark} cannot be used: {why}. The index itself is whole and keeps "
                 "every vector. Start the server again (`chroma run`) and repeat, or unset WORKBENCH_CHROMA_URL; if "
-                "the server has lost its files, run the `workbench kb add` again."
+                "the server has lost its files, run `workbench kb rebuild` with the name of the base."
             ) from error
 
     def count(self) -> int:

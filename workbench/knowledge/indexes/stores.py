@@ -45,6 +45,20 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
     return Chroma(place, name, make=make or not place.url)
 
 
+def whole(place: Place, index: Index) -> Store:
+    """Open the store of an index that it is said to be up to, and compare their counts.
+
+    Raises:
+        Damaged: the store does not hold a vector of each passage.
+    """
+    store = opened(place, index)
+    ((passages,),), count = index.rows("SELECT count(*) FROM passages"), store.count()
+    if count != passages:
+        store.close()
+        raise Damaged(place, f"there are {count:,} of {passages:,}", index.path.parent.name)
+    return store
+
+
 def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
     """Bring the store at this place up to the index, and make one in a folder anew when it is damaged.
 
@@ -77,7 +91,7 @@ def damage(place: Place, path: Path) -> str:
     with closing(Index(path)) as index:
         try:
             if not place.url and place.holds(index, index.generation):
-                with opened(place, index) as store:
+                with whole(place, index) as store:
                     deque(store.held(), maxlen=0)
         except KnowledgeError as error:
             return str(error)

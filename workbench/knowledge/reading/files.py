@@ -40,6 +40,7 @@ BROKEN = (OSError, EOFError, zlib.error)
 """What reading a damaged file raises."""
 EMPTY = "the file is empty"
 _HIDDEN = "hidden, by the dot before its name"
+_OUTSIDE = "a link out of the folder, which is not followed: give that file itself"
 _LINKED = "a link to a folder, which is not followed: give that folder itself"
 _PART = 2**20
 _AT_MOST = f"at most {LONGEST // 2**20} MB: cut it into several documents"
@@ -116,9 +117,12 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
     def unseen(error: OSError) -> None:
         raise CorpusError(f"The folder {shown(error.filename)} cannot be read: {error.strerror}.") from None
 
+    inside = folder.resolve()
     for place, folders, names in os.walk(folder, onerror=unseen):
         left = {name: _HIDDEN for name in (*folders, *names) if name.startswith(".")}
         left |= {name: _LINKED for name in folders if name not in left and Path(place, name).is_symlink()}
+        links = [Path(place, name) for name in names if name not in left and Path(place, name).is_symlink()]
+        left |= {link.name: _OUTSIDE for link in links if not link.resolve().is_relative_to(inside)}
         folders[:] = [name for name in folders if name not in left]
         for name in (*names, *left.keys() - set(names)):
             known = name.lower().endswith(SUFFIXES)

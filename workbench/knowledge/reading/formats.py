@@ -134,9 +134,24 @@ def _html(path: Path) -> dict[str, Any]:
     return _page(whole(path))
 
 
+_CLOSED = re.compile(r"<(/?)(?:div|span|section|article|table|ul|ol|blockquote|font|center|b|i|em|strong)\b", re.I)
+"""Elements that a page has to close."""
+_DEEPEST = 1_000
+
+
+def _must_be_flat(markup: str) -> None:
+    """Raises ``Unreadable`` for a page that would take hours: each element is looked for in all around it."""
+    depth = 0
+    for tag in _CLOSED.finditer(markup):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        if depth > _DEEPEST:
+            raise Unreadable(f"nested deeper than {_DEEPEST:,} levels: make it flatter")
+
+
 def _page(markup: str) -> dict[str, Any]:
     from bs4 import BeautifulSoup
 
+    _must_be_flat(markup)
     page: Any = BeautifulSoup(markup, "html.parser")
     metas: dict[str, list[str]] = {}
     for tag in page.find_all("meta", content=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.settings import Settings
 
 
@@ -22,7 +22,7 @@ def open_conversations(
     dsn = settings.postgres_dsn.get_secret_value() or _parts(settings)
     if not dsn:
         return SqliteConversations(path, now)
-    from workbench.memory.postgres import PostgresConversations  # psycopg is loaded where it is used
+    from workbench.parts.memory.postgres import PostgresConversations  # psycopg is loaded where it is used
 
     return PostgresConversations(dsn, now)
 

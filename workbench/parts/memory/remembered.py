@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -42,8 +42,7 @@ TABLES = (
         assistant_message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
         created_at TEXT NOT NULL,
         model TEXT NOT NULL,
-        vector {bytes},
-        failures INTEGER NOT NULL
+        vector {bytes}
     )""",
     "CREATE INDEX episodes_in_order ON episodes (conversation_id, position)",
     "CREATE INDEX episodes_by_model ON episodes (model, position)",
@@ -174,7 +173,7 @@ class SqlRemembered(ABC):
                 " ON CONFLICT (conversation_id) DO UPDATE SET summary = excluded.summary, author = excluded.author,"
                 " covered_message_count = excluded.covered_message_count, updated_at = excluded.updated_at,"
                 " update_count = conversation_summaries.update_count + 1"
-                " WHERE conversation_summaries.covered_message_count < excluded.covered_message_count",
+                " WHERE conversation_summaries.covered_message_count <= excluded.covered_message_count",
                 (uuid.uuid4().hex, clean(summary), covered_message_count, author, now, now, conversation_id),
             )
 
@@ -211,13 +210,14 @@ class SqlRemembered(ABC):
         return found
 
     def unembedded(
-        self, model: str, limit: int, most_failures: int, conversation_id: str = "", user_id: str = ""
+        self, model: str, limit: int, conversation_id: str = "", user_id: str = "", without: Collection[str] = ()
     ) -> list[Episode]:
-        """The oldest episodes without a vector by this model, but for those that failed too often; whose, as above."""
+        """Return the oldest episodes that have no vector by this model, but for those ``without``; whose, as above."""
         whose, given = _whose(conversation_id, user_id)
-        sql = f"{_EPISODE} WHERE e.model != ? AND e.failures < ?{whose} ORDER BY e.position LIMIT {int(limit)}"
+        other = f" AND e.id NOT IN ({', '.join('?' * len(without))})" if without else ""
+        sql = f"{_EPISODE} WHERE e.model != ?{whose}{other} ORDER BY e.position LIMIT {int(limit)}"
         with self._transaction() as execute:
-            rows = execute(sql, (model, most_failures, *given))
+            rows = execute(sql, (model, *given, *without))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def count_unembedded(self, model: str, conversation_id: str = "", user_id: str = "") -> int:
@@ -239,15 +239,7 @@ class SqlRemembered(ABC):
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
         with self._transaction() as execute:
             for episode_id, vector in vectors:
-                execute(
-                    "UPDATE episodes SET vector = ?, model = ?, failures = 0 WHERE id = ?", (vector, model, episode_id)
-                )
-
-    def note_failure(self, ids: Iterable[str]) -> None:
-        """Count that these could not be embedded."""
-        with self._transaction() as execute:
-            for episode_id in ids:
-                execute("UPDATE episodes SET failures = failures + 1 WHERE id = ?", (episode_id,))
+                execute("UPDATE episodes SET vector = ?, model = ? WHERE id = ?", (vector, model, episode_id))
 
     # single memories
 
@@ -412,22 +404,24 @@ class SqlRemembered(ABC):
         summaries: Iterable[str] = (),
         feedback: Iterable[str] = (),
     ) -> None:
-        """Delete these for good, at once, by their ids; summaries by their conversations.
+        """Delete these for good, in one transaction, by their ids.
 
-        With a message go its episode, its feedback, and the summary of its conversation, which is made anew of what is
-        left; what was replaced by a memory does not say any more by what.
+        A conversation goes when no message is left in it: its name may be in use again. With a message go its episode,
+        its feedback, and the summary of its conversation, which is made anew of what is left; what was replaced by a
+        memory does not say any more by what.
         """
+        empty = "NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = conversations.id)"
         of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
         with self._transaction() as execute:
             for sql, ids in (
                 (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", list(messages)),
-                ("DELETE FROM conversation_summaries WHERE conversation_id = ?", list(summaries)),
+                ("DELETE FROM conversation_summaries WHERE id = ?", list(summaries)),
                 ("DELETE FROM messages WHERE id = ?", list(messages)),
                 ("UPDATE memories SET message_id = '' WHERE message_id = ?", list(messages)),
                 ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", list(memories)),
                 ("DELETE FROM memories WHERE id = ?", list(memories)),
                 ("DELETE FROM feedback WHERE id = ?", list(feedback)),
-                ("DELETE FROM conversations WHERE id = ?", list(conversations)),
+                (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
             ):
                 for one in ids:
                     execute(sql, (one,))
@@ -437,6 +431,11 @@ class SqlRemembered(ABC):
         with self._transaction() as execute:
             sql = "DELETE FROM memories WHERE id = ? AND user_id = ? RETURNING id"
             return sum(len(execute(sql, (one, clean(user_id)))) for one in memory_ids)
+
+
+def outdated(summary: Mapping[str, Any], memories: Iterable[Memory]) -> bool:
+    """Return True if a memory has ended since a summary was made: the summary may still say it."""
+    return any((memory["ended_at"] or "") > summary["updated_at"] for memory in memories)
 
 
 def core_of(memories: Iterable[Memory]) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
-from workbench.memory.remembered import Execute
-from workbench.memory.store import SqlConversations, create_tables
+from workbench.parts.memory.remembered import Execute
+from workbench.parts.memory.store import SqlConversations, create_tables
 
 if TYPE_CHECKING:
     import psycopg
@@ -69,7 +69,13 @@ class PostgresConversations(SqlConversations):
             if self._connection.closed:
                 self._connection = self._connect()
             try:
-                with self._connection.transaction():
+                with ExitStack() as stack:
+                    try:
+                        stack.enter_context(self._connection.transaction())
+                    except OperationalError:  # the server was started again since the last call: nothing is lost yet
+                        self._connection.close()
+                        self._connection = self._connect()
+                        stack.enter_context(self._connection.transaction())
                     yield self._execute
             except OperationalError as error:
                 raise WorkspaceError(

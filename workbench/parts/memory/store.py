@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceError
-from workbench.memory.remembered import TABLES, Execute, SqlRemembered, as_json
+from workbench.parts.memory.remembered import TABLES, Execute, SqlRemembered, as_json
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean
 
-VERSION = 3
+VERSION = 4
 """Of the tables."""
 _TABLES = (
     f"INSERT INTO conversation_version VALUES ({VERSION})",
@@ -193,7 +193,7 @@ class SqlConversations(SqlRemembered):
             if answers and not partial:
                 execute(
                     "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at,"
-                    " model, vector, failures) SELECT ?, ?, id, ?, ?, '', NULL, 0 FROM messages WHERE id = ?"
+                    " model, vector) SELECT ?, ?, id, ?, ?, '', NULL FROM messages WHERE id = ?"
                     " ON CONFLICT (id) DO NOTHING",
                     (_digest(answers, message_id), conversation_id, message_id, now, answers),
                 )

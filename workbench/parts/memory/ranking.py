@@ -131,12 +131,8 @@ class Conversation:
         self._words = _Words(words) if words else None
 
     def add(self, turn: Turn, vector: Sequence[float] | np.ndarray | None = None) -> None:
-        """Take the next turn, with its vector (of length 1) if turns have any: then all have."""
-        import numpy as np
-
+        """Take the next turn, with its vector (of length 1) if it has one yet."""
         number = len(self.turns)
-        if number and (vector is None) == bool(self._dimensions):
-            raise ValueError(f"Turn {turn.id!r}: either all turns of a conversation have a vector or none has.")
         self.turns.append(turn)
         self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker)))
         said = _terms(turn.text)
@@ -146,9 +142,9 @@ class Conversation:
             counts.append(count)
         self._lengths.append(len(said) + len(self._names[turn.speaker]))
         self._session.append(self._sessions.setdefault(turn.session, len(self._sessions)))
+        self._vectors.frombytes(bytes(4 * self._dimensions))
         if vector is not None:
-            self._dimensions = len(vector)
-            self._vectors.frombytes(np.asarray(vector, np.float32).tobytes())
+            self.place(number, vector)
         if self._words:
             self._words.add(words_of(turn.text))
         for name, value in _traits(turn.text, said).items():
@@ -158,6 +154,16 @@ class Conversation:
         self._years |= {today.year} if today else set()
         if spans := spans_in(turn.text, today):
             self._said[number] = spans
+
+    def place(self, number: int, vector: Sequence[float] | np.ndarray) -> None:
+        """Give a turn its vector, of length 1; the length of the first is that of all."""
+        import numpy as np
+
+        if not self._dimensions:
+            self._dimensions = len(vector)
+            self._vectors = array("f", bytes(4 * self._dimensions * len(self.turns)))
+        start = number * self._dimensions
+        self._vectors[start : start + self._dimensions] = array("f", np.asarray(vector, np.float32).tobytes())
 
     def rank(
         self,
@@ -230,11 +236,13 @@ class Conversation:
         return _bm25(self._counts(_terms(question)), np.frombuffer(self._lengths, np.int64).astype(float))
 
     def cosines(self, vector: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Of each turn's vector with this one."""
+        """Of each turn's vector with this one; a turn without one has the mean, which speaks neither way."""
         import numpy as np
 
         rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
-        return products(rows, np.asarray(vector, np.float32)).astype(float)
+        found, known = products(rows, np.asarray(vector, np.float32)).astype(float), rows.any(axis=1)
+        found[~known] = found[known].mean() if known.any() else 0.0
+        return found
 
     def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
         """What speaks for a turn besides its words."""

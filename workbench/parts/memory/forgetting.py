@@ -4,7 +4,8 @@ Afterwards no file of the workspace holds it. A run that had it goes whole, with
 capsules of it in the workspace: one with words cut out of its tape would replay to something that never was. What such
 a run's conversation says stays, unless it speaks of what is forgotten.
 
-A note of ids (no words) in the workspace says what is under way: forgetting the same again goes on after a kill.
+A note of ids (no words) in the workspace says what is under way: forgetting the same again goes on after a kill, with
+these ids alone. What was said since then is reported, and stays: the name of a session may be used again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.graphs.remember import let_go
-from workbench.maintenance.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
-from workbench.memory.store import SqliteConversations
+from workbench.parts.memory.store import SqliteConversations
+from workbench.parts.memory.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
 from workbench.text import clean, language_of
@@ -149,16 +150,18 @@ class _Forgetting:
 
     def look(self) -> Forgotten:
         """Everything that belongs to it, as it stands now."""
-        self._found, late = Found(), False
-        if self.begun:
-            self._found.add(self._note.read_text(encoding="utf-8"))
-            late = True
+        self._found = Found()
         store, found, work = self._store, self._found, self._work
         talks = store.conversations(self._who)
         memories = store.memories(self._who, ended=True)
         said = {one: store.list_messages(one) for one in talks}
         exchanges = store.exchanges(self._who)
         candidates = [*kept(work, self._who), *sealed(self._wb.path, self._who)]
+        trace = Trace(memories, said, exchanges, candidates, self._kind == "memory")
+        if self.begun:
+            found.add(self._note.read_text(encoding="utf-8"))
+            trace.follow(found)
+            return self._report(trace, memories, said, exchanges, candidates)
         if self._kind == "user":
             found.conversations |= set(talks) | {str(c.row["conversation_id"]) for c in candidates}
             found.memories |= {m["id"] for m in memories}
@@ -166,8 +169,7 @@ class _Forgetting:
             found.conversations.add(store.conversation_id(self._who, self._what))
         else:
             (found.memories if self._kind == "memory" else found.messages).add(self._what)
-        trace = Trace(memories, said, exchanges, candidates, self._kind == "memory")
-        trace.widen(found, late)
+        trace.widen(found)
         return self._report(trace, memories, said, exchanges, candidates)
 
     def _report(
@@ -188,19 +190,20 @@ class _Forgetting:
         texts = [*(m["content"] for m in erased), *(m["content"] for m in messages)]
         self._words |= {*texts, *(str(c.row["message"]) for c in going if c.run_id in found.saying)}
         self._language = self._language or "".join(texts[:1])
-        self._feedback = self._feedback_of(trace)
-        self._labels = self._labels_of(trace, going)
-        whole = [one for one in said if one in found.conversations]
-        summed = {one for one in said if (row := self._store.get_summary(one)) and self._sums_up(one, row, trace)}
-        self._summaries = summed
+        feedback, labels = self._feedback_of(trace), self._labels_of(trace, going)
+        whole = [one for one in said if one in found.conversations and {m["id"] for m in said[one]} <= found.messages]
+        summaries = self._summaries_of(said, trace)
+        found.feedback |= set(feedback)
+        found.labels |= set(labels)
+        found.summaries |= set(summaries)
         counts = {
             "memories": len(erased),
             "messages": len(messages),
             "episodes": sum(one["id"] in found.messages for one in exchanges),
-            "summaries": len(summed),
+            "summaries": len(summaries),
             "conversations": len(whole),
-            "feedback": len(self._feedback),
-            "labels": len(self._labels),
+            "feedback": len(feedback),
+            "labels": len(labels),
             "runs": len(self._going),
             "capsules": len({c.file for c in self._capsules}),
         }
@@ -225,26 +228,34 @@ class _Forgetting:
         except UnknownRun:
             return ""
 
-    def _sums_up(self, conversation: str, summary: Mapping[str, Any], trace: Trace) -> bool:
-        gone = conversation in self._found.conversations or conversation in self._found.places
-        return gone or trace.words.within(strings(_loaded(summary["summary"])))
+    def _summaries_of(self, conversations: Iterable[str], trace: Trace) -> list[str]:
+        found, ids = self._found, list[str]()
+        for conversation in conversations:
+            if (row := self._store.get_summary(conversation)) is None:
+                continue
+            place = conversation in found.conversations or conversation in found.places
+            words = trace.words.within(strings(_loaded(row["summary"])))
+            if row["id"] in found.summaries or (not self.begun and (place or words)):
+                ids.append(str(row["id"]))
+        return ids
 
     def _feedback_of(self, trace: Trace) -> list[str]:
-        found = self._store.list_feedback(user_id=self._who)
-        gone = self._found.messages
-        return [f["id"] for f in found if f["message_id"] in gone or trace.words.within(strings(dict(f)))]
+        rows = self._store.list_feedback(user_id=self._who)
+        gone = self._found.messages | self._found.feedback
+        return [f["id"] for f in rows if {f["message_id"], f["id"]} & gone or trace.words.within(strings(dict(f)))]
 
     def _labels_of(self, trace: Trace, going: list[Candidate]) -> list[str]:
         """Answers that people judge, to what only this person asked there, or in which it stands."""
         judged = [(str(one["digest"]), one["asked"]) for one in self._runs.labels()]
         asked = {c.row["message"] for c in going if c.run_id in self._found.saying} if judged else set()
         asked -= {row["message"] for row in self._runs.newest(-1) if row["user_id"] != self._who} if asked else set()
-        return [d for d, one in judged if one["question"] in asked or trace.words.within(strings(dict(one)))]
+        asked |= self._found.labels
+        return [d for d, one in judged if {d, one["question"]} & asked or trace.words.within(strings(dict(one)))]
 
     # doing
 
     def carry_out(self) -> Forgotten:
-        """Forget it, and look again until nothing of it has come meanwhile."""
+        """Forget what is found now, and who reads it meanwhile; what is said meanwhile is counted, and stays."""
         report = self.look()
         for _ in range(_ROUNDS):
             self._must_rest()
@@ -254,14 +265,16 @@ class _Forgetting:
             if not any(self.look().counts.values()):
                 break
         else:
-            raise WorkspaceBusy("It is told again as fast as it is forgotten. Stop what is asked, and forget it again.")
+            raise WorkspaceBusy("It is read as fast as it is forgotten. Stop what is asked, and forget it again.")
         for name in ("workbench.db", "checkpoints.db"):
             if (self._wb.path / name).exists():
                 scrub(self._wb.path / name)
-        left = tuple(self._left())
+        left = self._left()
         for note in (self._note.with_suffix(".new"), self._note):
             note.unlink(missing_ok=True)
-        return Forgotten(**{**vars(report), "done": True, "left": left})
+        if since := sum(self.look().counts.values()):
+            left.append(("forgot_since", str(since)))
+        return Forgotten(**{**vars(report), "done": True, "left": tuple(left)})
 
     def _must_rest(self) -> None:
         """No run that has it may be at work."""
@@ -283,18 +296,15 @@ class _Forgetting:
     def _remove(self) -> None:
         for candidate in self._capsules:
             _remove_capsule(candidate)
-        for candidate in self._going:
-            with suppress(UnknownRun):  # somebody else has just removed it
-                self._work.remove(candidate.run_id)
         found = self._found
-        self._runs.remove_labels(self._labels)
         self._store.forget(
             memories=found.memories,
             messages=found.messages,
             conversations=found.conversations,
-            summaries=self._summaries,
-            feedback=self._feedback,
+            summaries=found.summaries,
+            feedback=found.feedback,
         )
+        self._work.remove(*(candidate.run_id for candidate in self._going), labels=found.labels)
         for recalling in self._wb._recalling.values():
             recalling.forget()
         let_go()
@@ -302,10 +312,10 @@ class _Forgetting:
     def _read_by(self) -> None:
         """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
         until = time.monotonic() + PATIENCE_S
-        while reading := [c.run_id for c in self._reading if self._stands(c) == "running"]:
+        self.look()
+        early = {c.run_id for c in self._reading}  # what begins from now on finds nothing
+        while reading := [c.run_id for c in self._reading if c.run_id in early and self._stands(c) == "running"]:
             self.look()
-            if not self._reading:
-                return
             if time.monotonic() > until:
                 raise WorkspaceBusy(
                     f"Run {', '.join(reading)} may have it. Wait for its end or cancel it, and forget it again."

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.language.preferences import read_note, read_preferences, same_thing
-from workbench.maintenance.forgetting import Forgotten, forget
-from workbench.memory.recalling import Recalling
-from workbench.memory.remembered import Memory, core_of
-from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import text_model
+from workbench.parts.memory.forgetting import Forgotten, forget
+from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.remembered import Memory, core_of
+from workbench.parts.memory.store import SqlConversations
 from workbench.records.tape import estimated_tokens
+from workbench.records.writing import write_file
 from workbench.runs.run import Run
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
@@ -335,25 +336,21 @@ class Memories:
         found: Comparison = self._wb.compare(run, self.branch(run, without=without, at=at))
         return found
 
-    def export(self, path: str | Path, *, user: str = "default") -> Path:
+    def export(self, path: str | Path, *, user: str = "default", replace: bool = False) -> Path:
         """Write everything that is remembered of a person into a JSON file: memories with their history, summaries,
         messages.
 
         The file is a copy: what is forgotten in the workspace stays in it.
 
         Raises:
-            WorkbenchError: the file cannot be written.
+            WorkbenchError: another file is there and may not be replaced, or it cannot be written.
         """
         where, known = Path(path).expanduser(), self.view(user, ended=True).to_dict()
         for talk in known["conversations"]:
             talk["messages"] = self._store.list_messages(talk["id"])
-        told = {"document": "workbench.memory/1", **known}
-        try:
-            where.parent.mkdir(parents=True, exist_ok=True)
-            where.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise WorkbenchError(f"{where} cannot be written: {error.strerror}. Name another file.") from None
-        return where
+        document = {"document": "workbench.memory/1", **known}
+        text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+        return write_file(where, text.encode(), replace=replace)
 
     # how it shows itself
 

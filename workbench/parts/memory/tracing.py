@@ -14,8 +14,8 @@ from typing import Any
 from workbench.errors import CapsuleError, UnknownRun
 from workbench.futures.capsule import read
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.memory.remembered import Memory
-from workbench.memory.store import SqlConversations
+from workbench.parts.memory.remembered import Memory
+from workbench.parts.memory.store import SqlConversations
 from workbench.records.tape import Effect, unpacked
 from workbench.runs.workers import Work
 from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
@@ -23,7 +23,7 @@ from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
 _SHORTEST, _QUOTED = 10, 250
 """Characters of a sentence that tells where it came from, a Chinese one counts double; how much a quotation keeps."""
 _TOGETHER = ("id", "user_message_id", "assistant_message_id")
-_SETS = ("memories", "messages", "conversations", "runs", "saying")
+_SETS = ("memories", "messages", "summaries", "conversations", "runs", "saying", "feedback", "labels")
 
 
 @dataclass
@@ -33,17 +33,23 @@ class Found:
     Attributes:
         memories: ids of memories.
         messages: ids of messages and of the episodes that they are.
+        summaries: ids of summaries.
         conversations: those that go whole.
         runs: those that said it, were made from such a run, or had it.
         saying: those of the runs of which the question and the answer go too.
+        feedback: ids of verdicts.
+        labels: digests of answers that people judge.
         places: by conversation the place of the first of the messages: what is summed up behind it has it.
     """
 
     memories: set[str] = field(default_factory=set)
     messages: set[str] = field(default_factory=set)
+    summaries: set[str] = field(default_factory=set)
     conversations: set[str] = field(default_factory=set)
     runs: set[str] = field(default_factory=set)
     saying: set[str] = field(default_factory=set)
+    feedback: set[str] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
     places: dict[str, int] = field(default_factory=dict)
 
     def dumps(self) -> str:
@@ -94,19 +100,29 @@ class Words:
 
 @dataclass(frozen=True)
 class Had:
-    """What a run was given of memory: ids of memories, messages and episodes; conversations; and of how many messages
-    from the beginning of a conversation it had the words."""
+    """What a run was given of memory: ids of memories, messages, episodes and summaries; conversations; earlier runs;
+    and of how many messages from the beginning of a conversation it had the words."""
 
     ids: frozenset[str]
     conversations: frozenset[str]
     covered: Mapping[str, int]
     told: bool = False
     """Whether it is known what it was given: a run that has just begun may have read it, and not written that down."""
+    runs: frozenset[str] = frozenset()
+
+    def by_id(self, found: Found) -> bool:
+        """Return True if it had any of this, by ids that are never used again."""
+        summed = self.ids & found.summaries and self._covers(found)
+        return bool(self.ids & (found.memories | found.messages) or self.runs & found.runs or summed)
 
     def of(self, found: Found) -> bool:
-        """Whether it had any of this."""
-        if self.ids & (found.memories | found.messages) or self.conversations & found.conversations:
+        """Return True if it had any of this, by ids or by the place in a conversation."""
+        if self.by_id(found) or self.conversations & found.conversations:
             return True
+        return self._covers(found)
+
+    def _covers(self, found: Found) -> bool:
+        """Return True if a summary that it had was made of one of the messages too."""
         return any(count > found.places.get(one, count) for one, count in self.covered.items())
 
 
@@ -117,17 +133,23 @@ def had(row: Mapping[str, Any], effects: Sequence[Effect], state: Mapping[str, A
     conversations, covered, told = set[str](), dict[str, int](), _recalled(effects) or "remembered" in state
     if any(one["part"] == "summary" for one in state.get("remembered") or []):
         covered[of] = 1 << 62
+    runs = set[str]()
     for effect in effects:
         if effect.kind != "memory":
+            continue
+        if effect.name == "report":
+            runs |= {str(effect.value["run_id"])} if effect.value else set()
+        if effect.name not in ("recall", "list_messages"):
             continue
         given = effect.value if effect.name == "recall" else {"messages": effect.value}
         for one in [r for part in ("memories", "episodes", "messages") for r in given.get(part) or []]:
             ids |= {str(one["id"]), str(one.get("user_message_id") or one["id"])}
             conversations.add(str(one["conversation_id"]))
         if summary := given.get("summary"):
+            ids.add(str(summary["id"]))
             where = str(summary["conversation_id"])
             covered[where] = max(covered.get(where, 0), int(summary["covered_message_count"]))
-    return Had(frozenset(ids), frozenset(conversations), covered, told)
+    return Had(frozenset(ids), frozenset(conversations), covered, told, frozenset(runs))
 
 
 @dataclass(frozen=True)
@@ -262,9 +284,24 @@ class Trace:
         """What is quoted where was asked what was said."""
         self._of_no_run = list(_of_no_run(said, exchanges, {c.run_id for c in candidates if c.file is None}))
 
-    def widen(self, found: Found, late: bool = False) -> None:
-        """Add everything that belongs to it; ``late``: a run that was not found before had its words, they are gone."""
-        before = set(found.runs) if late else None
+    def follow(self, found: Found) -> None:
+        """Add the runs, with their exchanges, that were given any of this meanwhile.
+
+        By ids alone: its words are gone, and the name of a session may be used again for another conversation.
+        """
+        size = -1
+        while size != (size := found.size()):
+            for candidate in self._candidates:
+                made = candidate.sources & found.runs or candidate.had.by_id(found)
+                if made and candidate.run_id not in found.runs:
+                    found.runs.add(candidate.run_id)
+                    found.messages |= candidate.messages
+            for one in self._exchanges:
+                if not found.messages.isdisjoint(together := {one[name] for name in _TOGETHER}):
+                    found.messages |= together
+
+    def widen(self, found: Found) -> None:
+        """Add everything that belongs to it."""
         size = -1
         while size != (size := found.size()):
             self._memory(found)
@@ -274,7 +311,7 @@ class Trace:
             for conversation, messages in self._said.items():
                 self._messages(found, conversation, messages)
             for candidate in self._candidates:
-                self._run(found, candidate, before)
+                self._run(found, candidate)
             for asked, answer in self._of_no_run:
                 if self._tells(
                     asked["content"], answer["content"], json.dumps(answer["citations"], ensure_ascii=False)
@@ -311,7 +348,7 @@ class Trace:
                 else:
                     self._answers.add(told)
 
-    def _run(self, found: Found, candidate: Candidate, before: set[str] | None) -> None:
+    def _run(self, found: Found, candidate: Candidate) -> None:
         one, conversation = candidate.run_id, str(candidate.row["conversation_id"])
         made = bool(candidate.sources & found.saying)
         said = conversation in found.conversations or bool(candidate.messages & found.messages)
@@ -323,7 +360,7 @@ class Trace:
             found.messages |= candidate.messages
         elif candidate.had.of(found) or candidate.sources & found.runs or self.words.within(candidate.texts):
             found.runs.add(one)
-            if self._speaks(candidate) or (before is not None and one not in before):
+            if self._speaks(candidate):
                 found.messages |= candidate.messages
 
     def _speaks(self, candidate: Candidate) -> bool:

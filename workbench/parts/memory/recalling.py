@@ -2,33 +2,37 @@
 
 Exchanges are ranked over the turns of a conversation, or of all of a user's, which are kept in memory for the
 conversations asked of last and follow the store with each call. Vectors come later, with ``embed``: an exchange that
-has none yet is found by its words, and so is every one where the embedding model fails.
+has none yet is found by its words among those that have one, and so is every one where the embedding model fails.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import ModelError, WorkbenchError
-from workbench.memory.ranking import Conversation, Ranked, Turn
-from workbench.memory.remembered import Episode, Memory
-from workbench.memory.store import SqlConversations
+from workbench.errors import WorkbenchError
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
+from workbench.parts.memory.ranking import Conversation, Ranked, Turn
+from workbench.parts.memory.remembered import Episode, Memory, outdated
+from workbench.parts.memory.store import SqlConversations
 from workbench.settings import Settings
 from workbench.text import content_stems, stems
 
 if TYPE_CHECKING:
     import numpy as np
 
-_KEPT, _BATCH, _INLINE, _FAILURES, _LOOKED_AT = 100, 64, 8, 3, 50
-"""Conversations at hand; exchanges embedded at once, and while a question waits; how often that may fail; exchanges
-of which the similarity is looked at."""
+_KEPT, _BATCH, _INLINE, _LOOKED_AT = 100, 64, 8, 50
+"""Conversations at hand; exchanges embedded at once, and while a question waits; exchanges of which the similarity is
+looked at."""
+RETRIES_S = (1.0, 2.0, 4.0)
+"""Waits before each new attempt to embed in the background."""
 _PARTS = ("user_message", "assistant_message")
 
 
@@ -52,6 +56,8 @@ class Recalling:
         self.store, self._settings, self._now, self._given = store, settings, now, model
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._lock, self._embedding = threading.Lock(), threading.Lock()
+        self._refused, self._begun = set[str](), set[str]()
+        """Episodes that the model does not take though it answers; users whose episodes were looked through."""
 
     @property
     def _model(self) -> TextModel:
@@ -62,8 +68,11 @@ class Recalling:
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
-        memories: list[Memory] = self.store.memories(user_id) if settings.memory_core and user_id else []
+        known: list[Memory] = self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
+        memories = [memory for memory in known if memory["ended_at"] is None]
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
+        if summary and outdated(summary, known):
+            summary = None  # until it is made anew
         episodes, note = list[dict[str, Any]](), ""
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
@@ -104,14 +113,18 @@ class Recalling:
         return found, note
 
     def _asked(self, message: str, conversation_id: str, user_id: str) -> tuple[_Held, np.ndarray | None, str]:
-        """What is at hand, and the vector of the question; without it where the model fails or is far behind."""
+        """What is at hand, and the vector of the question; without it where the model fails."""
         try:
             vector = self._model.array([message])[0]
-            if self.store.count_unembedded(self._model.name, conversation_id, user_id) <= _INLINE:
-                self.embed(conversation_id, user_id)
-            return self._follow(conversation_id, user_id, self._model.name), vector, ""
         except WorkbenchError as error:  # words do without
             return self._follow(conversation_id, user_id, ""), None, f"recalled by words alone: {error}"
+        note = ""
+        try:
+            if self.store.count_unembedded(self._model.name, conversation_id, user_id) <= _INLINE:
+                self.embed(conversation_id, user_id)
+        except WorkbenchError as error:
+            note = f"recalled by words where there is no vector yet: {error}"
+        return self._follow(conversation_id, user_id, self._model.name), vector, note
 
     def _follow(self, conversation_id: str, user_id: str, model: str) -> _Held:
         """What is kept at hand of a conversation, with what has come since."""
@@ -125,10 +138,9 @@ class Recalling:
             new = self.store.episodes(conversation_id, user_id)
         while len(self._held) >= _KEPT:
             self._held.popitem(last=False)
-        vectors = self.store.vectors([episode["id"] for episode in new], model) if model else {}
-        if model and len(vectors) < len(new):
-            raise ModelError(f"{len(new) - len(vectors)} exchanges have no vectors yet")
-        held.add(new, vectors)
+        held.add(new)
+        if model and held.blank:
+            held.place(self.store.vectors(list(held.blank), model))
         self._held[key] = held
         return held
 
@@ -145,26 +157,45 @@ class Recalling:
             self._held.clear()
 
     def embed(self, conversation_id: str = "", user_id: str = "") -> int:
-        """Give exchanges that have none their vectors, some at once; how many got them.
+        """Give exchanges that have none their vectors; how many got them.
 
-        Those of a conversation or of a person alone, where one is named. What fails is tried again with the next call,
-        three times.
+        Those of a conversation or of a person alone, where one is named. An exchange that the model refuses, though it
+        answers, is left out until the next start.
 
         Raises:
-            ModelError: the model fails.
+            ModelError: the model does not answer.
         """
-        done = 0
+        done, size = 0, _BATCH
         with self._embedding:
-            while new := self.store.unembedded(self._model.name, _BATCH, _FAILURES, conversation_id, user_id):
+            while new := self.store.unembedded(self._model.name, size, conversation_id, user_id, self._refused):
                 try:
                     rows = self._model.array([e[part] for e in new for part in _PARTS])  # type: ignore[literal-required]
                 except WorkbenchError:
-                    self.store.note_failure(episode["id"] for episode in new)
-                    raise
+                    self._model.array(["ok"])  # raises where nothing is answered
+                    self._refused |= {new[0]["id"]} if len(new) == 1 else set()
+                    size = max(1, len(new) // 4)
+                    continue
                 pairs = ((e["id"], rows[2 * n : 2 * n + 2].tobytes()) for n, e in enumerate(new))
                 self.store.save_vectors(pairs, self._model.name)
                 done += len(new)
         return done
+
+    async def keep_up(self, conversation_id: str, user_id: str, waits: Sequence[float] = (0.0,)) -> bool:
+        """Embed what is new of a conversation, and once per process all of a user's; False where no model answered.
+
+        Args:
+            conversation_id: the conversation.
+            user_id: whose it is.
+            waits: seconds before each attempt.
+        """
+        whose = (conversation_id, "") if user_id in self._begun else ("", user_id)
+        for seconds in waits:
+            await asyncio.sleep(seconds)
+            with suppress(WorkbenchError):
+                await asyncio.to_thread(self.embed, *whose)
+                self._begun.add(user_id)
+                return True
+        return False
 
 
 class _Held:
@@ -173,21 +204,29 @@ class _Held:
     def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None):
         self.turns, self.last = Conversation(words), 0
         self.episodes: dict[str, Episode] = {}
+        self.blank: dict[str, int] = {}
+        """Episodes without a vector, with the number of their first turn."""
         self._vectors: dict[str, np.ndarray] = {}
 
-    def add(self, new: Sequence[Episode], vectors: dict[str, bytes]) -> None:
-        """Take in what is new; with vectors, or without any."""
-        import numpy as np
-
+    def add(self, new: Sequence[Episode]) -> None:
+        """Take in what is new, without vectors yet."""
         for episode in new:
             one, day = episode["id"], episode["created_at"][:10]
-            rows: Any = [None, None]
-            if one in vectors:
-                rows = self._vectors[one] = np.frombuffer(vectors[one], np.float32).reshape(2, -1)
-            for part, row in zip(_PARTS, rows, strict=True):
+            self.blank[one] = len(self.turns.turns)
+            for part in _PARTS:
                 session, speaker = f"{episode['conversation_id']} {day}", part.partition("_")[0]
-                self.turns.add(Turn(f"{one} {speaker}", session, day, speaker, episode[part]), row)  # type: ignore[literal-required]
+                self.turns.add(Turn(f"{one} {speaker}", session, day, speaker, episode[part]))  # type: ignore[literal-required]
             self.episodes[one], self.last = episode, episode["position"]
+
+    def place(self, vectors: Mapping[str, bytes]) -> None:
+        """Give episodes their vectors."""
+        import numpy as np
+
+        for episode_id, vector in vectors.items():
+            rows = self._vectors[episode_id] = np.frombuffer(vector, np.float32).reshape(2, -1)
+            first = self.blank.pop(episode_id)
+            for offset, row in enumerate(rows):
+                self.turns.place(first + offset, row)
 
     def is_as_kept(self, from_last: Sequence[Episode], count: int) -> bool:
         """Whether the store still has what is at hand; the place of one that was forgotten may be taken by another."""
