@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
     from workbench.maintenance.memories import Memories
-    from workbench.runs.canvases import CanvasFile
+    from workbench.parts.fusion.canvases import CanvasFile
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -235,7 +235,7 @@ class Workbench:
         Raises:
             CanvasError: it is no canvas, or cannot be read.
         """
-        from workbench.runs.canvases import CanvasFile
+        from workbench.parts.fusion.canvases import CanvasFile
 
         self._must_be_open()
         return CanvasFile(Path(path).expanduser(), self)
@@ -461,7 +461,7 @@ class Workbench:
         Raises:
             WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
         """
-        from workbench.runs.fusion_run import fusion_plan
+        from workbench.parts.fusion.run import fusion_plan
 
         self._must_be_open()
         own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}

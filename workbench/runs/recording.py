@@ -225,7 +225,7 @@ class Recording:
     def fusion(self) -> dict[str, Any]:
         """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
         ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
-        from workbench.runs.fusion_run import told
+        from workbench.parts.fusion.run import told
 
         return told(self)
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
-    from workbench.runs.canvas_export import Part
-    from workbench.runs.canvases import CanvasFile
+    from workbench.parts.fusion.canvas_export import Part
+    from workbench.parts.fusion.canvases import CanvasFile
     from workbench.runs.fork import Forecast
     from workbench.runs.reporting import Report
     from workbench.views.drawing import Drawing
@@ -404,8 +404,8 @@ class Run(Recording):
         Raises:
             CanvasError: there is no such part, or the file is there already, with something else in it.
         """
-        from workbench.runs.canvas_export import made_of
-        from workbench.runs.canvases import CanvasFile, write
+        from workbench.parts.fusion.canvas_export import made_of
+        from workbench.parts.fusion.canvases import CanvasFile, write
 
         return CanvasFile(write(Path(path).expanduser(), made_of(self, what)), self.workspace)
 
@@ -416,8 +416,8 @@ class Run(Recording):
             CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
             PlanError: the plan is not valid.
         """
-        from workbench.runs.canvas_export import plan_of
-        from workbench.runs.canvases import CanvasFile
+        from workbench.parts.fusion.canvas_export import plan_of
+        from workbench.parts.fusion.canvases import CanvasFile
 
         return plan_of(CanvasFile(Path(path).expanduser(), self.workspace), self.plan or Plan())
 

@@ -12,8 +12,8 @@ from typing import Any
 from workbench.errors import shown
 from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text_of
 from workbench.knowledge.reading.files import Unreadable
-from workbench.runs.canvas_work import OPERATIONS, Desk, Entry, work
-from workbench.views.canvas import canvas_blocks, drawn, work_blocks
+from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
+from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html

@@ -16,8 +16,8 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from workbench.errors import WorkbenchError
-from workbench.graphs import fusion
-from workbench.graphs.fusion import build_fusion, config_of, query_of, should_retry
+from workbench.parts.fusion import graph as fusion
+from workbench.parts.fusion.graph import build_fusion, config_of, query_of, should_retry
 from workbench.ports import Context
 from workbench.tools import hybrid
 from workbench.tools.fusing import STRATEGIES, WEIGHTS, cascade
@@ -168,7 +168,7 @@ async def test_it_is_kept_between_nodes_and_goes_on(wb):
 
 
 def test_its_input_has_a_published_schema(project):
-    published = (project / "workbench/graphs/fusion.schema.json").read_text("utf-8")
+    published = (project / "workbench/parts/fusion/fusion.schema.json").read_text("utf-8")
     assert published == fusion.schema_text(), "write fusion.schema_text() there anew"
     schema = json.loads(published)
     assert {"session_id", "canvas_path", "operation"} <= set(schema["required"])
@@ -210,7 +210,7 @@ async def test_nothing_asked_and_no_base_named_are_errors(wb):
 # --- By the names that it has elsewhere ---
 
 
-CANVASES = Path(__file__).parent.parent / "data/canvases"
+CANVASES = Path(__file__).parents[3] / "data/canvases"
 
 
 async def ask_elsewhere(wb: Any, given: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -366,7 +366,7 @@ async def test_the_step_works_without_a_run(wb):
 KILLED = """
 import sys, time
 from workbench import Workbench
-from workbench.graphs import fusion
+from workbench.parts.fusion import graph as fusion
 
 def hang(*given):
     print("reranking", flush=True)

@@ -37,10 +37,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
-from workbench.graphs.canvas_question import base_of, question_of
 from workbench.graphs.merge import with_hops
 from workbench.graphs.needs import FIRST, quality_of
 from workbench.knowledge.dated import last_day
+from workbench.parts.fusion.canvas_question import base_of, question_of
 from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings, default_settings
 from workbench.state import RetrievalResult

@@ -30,7 +30,7 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     if not find_spec("mcp"):
         raise MissingExtra("workbench mcp", "mcp")
     with page.open() as wb:
-        from workbench.cli.tools import server_of
+        from workbench.parts.serve.mcp import server_of
 
         server_of(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
 
@@ -56,7 +56,7 @@ def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise MissingExtra("workbench serve", "http")
     with page.open() as wb:
-        from workbench.cli import http
+        from workbench.parts.serve import http
 
         with http.listen(host, port, wb.settings.http_token.get_secret_value()) as listening:
             port = listening.getsockname()[1]

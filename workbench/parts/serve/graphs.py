@@ -15,9 +15,9 @@ from typing import Any
 from langgraph.graph.state import CompiledStateGraph
 
 from workbench.graphs.conversation import build_conversation, initial_state
-from workbench.graphs.fusion import build_fusion, fusion_options
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import make_worker_name, read_question
+from workbench.parts.fusion.graph import build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
 from workbench.session import Workbench

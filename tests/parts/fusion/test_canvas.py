@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.cli import main
-from workbench.cli.canvas import OPERATIONS
 from workbench.knowledge.adding import adding
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
+from workbench.parts.fusion.board import Board
+from workbench.parts.fusion.canvas_export import plan_of
+from workbench.parts.fusion.commands import OPERATIONS
 from workbench.plans import Plan, PlanError, PlanStep
-from workbench.runs.canvas_export import plan_of
 from workbench.session import Workbench
-from workbench.widgets.canvas import Board
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -528,7 +528,7 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
 
 # --- worked on ---
 
-SAMPLES = Path(__file__).resolve().parent.parent / "data" / "canvases"
+SAMPLES = Path(__file__).resolve().parents[3] / "data" / "canvases"
 MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
 
 

@@ -20,8 +20,10 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from tests.servers import Reply, scripted_server
-from workbench.cli import http, main, serve
+from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
+from workbench.parts.serve import commands as serve
+from workbench.parts.serve import http
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}

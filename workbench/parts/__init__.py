@@ -1,0 +1,1 @@
+"""Capabilities that hang on the spine, one folder each."""
