@@ -8,6 +8,7 @@ with Workbench.open("dir") as wb:
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from concurrent.futures import Future, wait
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
 
 from workbench import ports
 from workbench.errors import ModelError, WorkbenchError, WorkspaceError, shown
@@ -54,7 +55,7 @@ from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.reporting import asked_for
 from workbench.runs.run import Run
-from workbench.runs.workers import Work
+from workbench.runs.workers import FORKED, Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import clean
@@ -983,6 +984,7 @@ class Workbench:
         return self._work.durable.runs.labels_waiting()
 
     def _must_be_open(self) -> None:
+        self._work.loop.require_own()
         if not self._open:
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
 
@@ -995,6 +997,21 @@ def _left() -> None:
     for wb in list(_opened):
         wb.close()
 
+
+def _forked() -> None:
+    """Leave the workspaces to the parent process: their threads, locks and databases are not to be used here."""
+    for wb in list(_opened):
+        wb.knowledge = wb.tools = wb._work = cast(Any, _Forked())
+        wb._open = False
+    _opened.clear()
+
+
+class _Forked:
+    def __getattr__(self, name: str) -> Any:
+        raise WorkspaceError(FORKED)
+
+
+os.register_at_fork(after_in_child=_forked)
 
 # With `atexit` it would be too late: a run could start no thread any more, and IPython would have emptied the notebook
 # whose tools it calls, so that it would fail.

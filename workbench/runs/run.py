@@ -36,6 +36,17 @@ if TYPE_CHECKING:
 class Run(Recording):
     """One question carried through the conversation graph."""
 
+    _seen: dict[str, Any] | None = None
+
+    @property
+    def review(self) -> dict[str, Any] | None:
+        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
+
+        An answer by this object is for what it has shown last; where the run asks another thing by then, it is refused.
+        """
+        self._seen = super().review
+        return self._seen
+
     @property
     def workspace(self) -> Any:
         """The open workspace that it belongs to."""
@@ -85,6 +96,7 @@ class Run(Recording):
             TimeoutError: it still runs.
         """
         self._work.wait(self.run_id, timeout)
+        self.review  # noqa: B018, whoever waited is shown what it asks
         return self
 
     # the four answers
@@ -128,14 +140,19 @@ class Run(Recording):
         Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
 
         Raises:
-            NotPaused: nothing waits for an answer.
+            NotPaused: nothing waits for an answer, or something else than what was shown; it says the difference.
             InvalidAnswer: the answer does not fit; the run waits as before.
         """
-        self._work.answer(self.run_id, given)
+        self._answer(given)
         return self.wait() if wait else self
 
+    def _answer(self, given: dict[str, Any] | list[Any]) -> None:
+        seen, self._seen = self._seen, None
+        self._work.answer(self.run_id, given, seen)
+
     def _edited(self, edits: dict[str, Any], note: str) -> dict[str, Any]:
-        return answer("edit", point=(self.review or {}).get("point", ""), edits=_plain(edits), note=note)
+        asked = self._seen or self.review or {}
+        return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
@@ -159,6 +176,7 @@ class Run(Recording):
     async def await_end(self) -> Run:
         """``wait`` for a loop that must not block."""
         await self._work.await_end(self.run_id)
+        await asyncio.to_thread(lambda: self.review)
         return self
 
     async def aapprove(self, note: str = "") -> Run:
@@ -179,7 +197,7 @@ class Run(Recording):
 
     async def aanswer_review(self, given: dict[str, Any] | list[Any]) -> Run:
         """``answer_review`` for a loop that must not block."""
-        self._work.answer(self.run_id, given)
+        self._answer(given)
         return await self.await_end()
 
     async def aresume(self) -> Run:

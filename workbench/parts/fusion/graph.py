@@ -318,7 +318,7 @@ def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
     Raises:
         WorkbenchError: there is neither.
     """
-    said = [str(m.content) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
+    said = [str(m.text) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
     query = str(state.get("query") or (said[-1] if said else otherwise)).strip()
     if not query:
         raise WorkbenchError('Nothing is asked. Give a question: {"query": "..."}, or a message of a person.')
