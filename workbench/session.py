@@ -712,6 +712,10 @@ class Workbench:
         """Whether there is a run of that id."""
         return self._work.driver(run_id).runs.has(run_id)
 
+    def failure_of(self, run_id: str) -> BaseException | None:
+        """Return with what the run failed in this process; None where it has not."""
+        return self._work.failure(run_id)
+
     def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
         """Write a run as a pytest file, its capsule beside it, that fails when today's code takes another course.
 

@@ -290,6 +290,12 @@ class Work:
         if self.driver(run_id).runs.get(run_id)["status"] == "running":  # somebody else went on with it
             await asyncio.to_thread(self.wait, run_id)
 
+    def failure(self, run_id: str) -> BaseException | None:
+        """Return with what the run failed in this process; None where it has not."""
+        live = self._live.get(run_id)
+        work = live and live.work
+        return work.exception() if work and work.done() and not work.cancelled() else None
+
     # working
 
     def begin(self, run_id: str, message: str, options: Mapping[str, Any], live: Live) -> None:
