@@ -274,7 +274,7 @@ class Recording:
         from workbench.graphs.merge import merged_events
 
         still = self.recording()
-        merged, document = still.merged, still.to_dict()
+        merged, document = cast(Any, still.merged), still.to_dict()
         told = merged_events(merged, still._values().get("runs") or []) if merged else []
         collected = {name: content for event in told for name, content in event.items()}
         names = ("status", "route_decision", "execution_log", "plan", "records", "reflections")

@@ -98,7 +98,7 @@ def _fallback(value: Any) -> Any:
         return value.to_dict("records")
     if hasattr(value, "tolist"):
         return value.tolist()
-    if type(value).__str__ is object.__str__ and type(value).__repr__ is object.__repr__:
+    if {"__str__", "__repr__"}.isdisjoint(name for kind in type(value).__mro__[:-1] for name in vars(kind)):
         raise TypeError(f"a {type(value).__name__} has no text of its own")
     return clean(str(value))
 

@@ -617,6 +617,23 @@ def test_the_answer_to_a_question_is_scored_by_what_the_question_rests_on(desk, 
     assert (claim["kind"], claim["node"]) == ("supported", "cheng")
 
 
+def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
+    (tmp_path / "kiln.md").write_text("# Kiln\n\nThe kiln was built in 1911.")
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
+        wb.add_knowledge("site", [tmp_path / "kiln.md"])
+        canvas = wb.canvas(folder / "notes.canvas")
+        for operation in ("verification", "explanation"):
+            assert canvas.work(operation, ["a"]).entries
+            assert wb.knowledge.names() == ["site"] and not list((wb.path / "knowledge").glob("canvas-*"))
+        with pytest.raises(reading.CanvasError):
+            canvas.work("review", ["nobody"])
+        assert wb.knowledge.names() == ["site"]
+        run = wb.ask("What is an implication?")
+        assert run.kb_prefix == "site", "no other question goes there"
+        wb.add_knowledge("board", [folder / "notes.canvas"])
+        assert canvas.work("explanation", ["a"], "board").kb == "board" and "board" in wb.knowledge.names()
+
+
 def test_a_group_stands_for_what_is_in_it_and_what_has_no_source_leads_nowhere(desk, folder):
     path = write(folder, BREAD, LEADS, "bread.canvas")
     for operation in ("verification", "review"):

@@ -23,7 +23,7 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
     from workbench.parts.fusion.graph import config_of, fusion_options, known_operation
 
     asked = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
-        exclude={"kb_prefix", "graphiti_endpoint"}
+        exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"}
     )
     about: dict[str, Any] = {"planner": "fusion"}
     if canvas := on["canvas_path"]:

@@ -80,6 +80,9 @@ class Limits:
     at_work: int = 200
 
 
+LIMITS = Limits()
+
+
 class Given(BaseModel):
     """What a request says; a field that it does not have is refused."""
 
@@ -442,9 +445,8 @@ def token_of(settings: Settings) -> str:
     return token
 
 
-def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S, limits: Limits | None = None) -> Starlette:
+def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S, limits: Limits = LIMITS) -> Starlette:
     """The application over an open workspace."""
-    limits = limits or Limits()
     door, token = Door(wb, heartbeat_s, limits), token_of(wb.settings)
 
     def endpoint(method: Callable[[Request], Awaitable[Response]], admits: bool = True) -> Any:
@@ -507,12 +509,11 @@ def listen(host: str, port: int, token: str) -> socket.socket:
         raise SettingsError(f"{host}:{port} cannot be listened on: {error}. Choose another --host or --port.") from None
 
 
-def server_of(wb: Workbench, heartbeat_s: float, limits: Limits | None = None) -> Any:
+def server_of(wb: Workbench, heartbeat_s: float, limits: Limits = LIMITS) -> Any:
     """Make the server; what runs when it is told to stop is interrupted, and its clients are told so."""
     import uvicorn
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    limits = limits or Limits()
     waiting: dict[Any, asyncio.TimerHandle] = {}
 
     class Protocol(H11Protocol):
