@@ -303,11 +303,19 @@ def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) 
     assert wb.run(mine.run_id).plan.version == 2
     with pytest.raises(NotPaused, match=r"asks plan again, and something else: .*plan was version 1, and is version 2"):
         mine.approve()
+    with pytest.raises(NotPaused, match="asks plan again"):
+        mine.approve()
     assert mine.status == "paused" and mine.review["point"] == "plan"
     mine.approve()
     with pytest.raises(NotPaused, match="asks reflect by now, and no longer plan"):
         other.reject()
-    assert wb.run(mine.run_id).approve().status == "done", "who has seen nothing answers what there is"
+    assert other.to_dict()["review"]["point"] == "reflect", "a document shows it too"
+    assert other.approve().status == "done"
+
+
+def test_who_has_seen_nothing_answers_what_there_is(wb) -> None:
+    run_id = wb.ask("When was the kiln built?", kb="site", review="plan").run_id
+    assert wb.run(run_id).approve().status == "done", "who has seen nothing answers what there is"
 
 
 async def test_the_asynchronous_doors_hold_to_it_too(wb) -> None:

@@ -47,6 +47,12 @@ class Run(Recording):
         self._seen = super().review
         return self._seen
 
+    def to_dict(self) -> dict[str, Any]:
+        """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        document = super().to_dict()
+        self._seen = document["review"]
+        return document
+
     @property
     def workspace(self) -> Any:
         """The open workspace that it belongs to."""
@@ -147,8 +153,8 @@ class Run(Recording):
         return self.wait() if wait else self
 
     def _answer(self, given: dict[str, Any] | list[Any]) -> None:
-        seen, self._seen = self._seen, None
-        self._work.answer(self.run_id, given, seen)
+        self._work.answer(self.run_id, given, self._seen)
+        self._seen = None
 
     def _edited(self, edits: dict[str, Any], note: str) -> dict[str, Any]:
         asked = self._seen or self.review or {}
