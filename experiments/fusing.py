@@ -32,7 +32,7 @@ from merging import given, ranking, sets_there
 
 from workbench.evaluating.rankings import OneBase, asked_of, chosen, listed, order, read_rows
 from workbench.evaluating.statistics import Bootstrap
-from workbench.graphs.fusion import build_fusion
+from workbench.parts.fusion.graph import build_fusion
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid

@@ -12,6 +12,9 @@ import pytest
 from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_server
 from workbench.models.wire import MOST_BYTES
 from workbench.session import Workbench
+from workbench.settings import ROLES
+from workbench.views.calls import calls
+from workbench.views.labels import labels_for
 
 KEY = "sk-planted-0123456789abcdef"
 QUESTION = "Who directed The Wedding Banquet?"
@@ -217,6 +220,46 @@ def test_halves_of_a_character_are_joined_and_what_no_store_takes_is_dropped(pla
     server.answer(stream(*(event(json.loads(half)) for half in halves), event({"content": ""}, "stop")))
     with bench(place, server.url) as wb:
         assert wb.ask(QUESTION, kb="notes").answer == "Ang 😀 Lee [1].\ufffd"
+
+
+@pytest.mark.parametrize("text", ["<think>Passage [2] says so.</think>{}", "Passage [2] says so.</think>{}"])
+def test_what_a_model_thinks_stands_beside_the_call_and_never_in_the_answer(text, place, server):
+    server.answer(Reply(list(text.format("Ang Lee directed it [1]."))))
+    with bench(place, server.url) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.answer == "Ang Lee directed it [1]."
+        [call] = run.calls().of("writer")
+        assert (call["reply"], call["thought"]) == (run.answer, "Passage [2] says so.")
+        shown = str(calls([call], labels_for("q")).html)
+        assert "it thought" in shown and "Passage [2] says so." in shown
+        assert wb.replay(run.run_id).answer == run.answer
+
+
+FORM = '{"needs": [], "enough": true, "steps": [], "reasoning": "By the model"}'
+FORMS = {
+    "plain": FORM,
+    "fence": f"```json\n{FORM}\n```",
+    "fence in words": f"Sure, {{here}} it is:\n\n```json\n{FORM}\n```\nHope {{this}} helps.",
+    "thought": f'<think>Maybe {{"enough": false}}</think>\n{FORM}',
+    "thought without a beginning": f'I should say {{"enough": false}}.\n</think>\n{FORM}',
+    "harmony": f"<|channel|>final<|message|>{FORM}",
+    "trailing comma": FORM.replace('model"}', 'model",}'),
+    "trailing comma in a list": FORM.replace('"steps": []', '"steps": [],').replace("[],,", "[ ],"),
+    "line break": FORM.replace("By the", "By\nthe"),
+    "twice": f"{FORM}\n{FORM}",
+    "mark": f"\ufeff{FORM}",
+    "list": f"[{FORM}]",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_is_read_whatever_stands_around_it(name, place, server):
+    server.answer(Reply([FORMS[name]]))
+    roles = {f"{role}_model": "rules" for role in ROLES if role != "reflector"}
+    with bench(place, server.url) as wb:
+        run = wb.ask(QUESTION, kb="notes", settings={**roles, "reflector_model": "openai:scripted"})
+        reasoning = " ".join(run.reflections[-1]["reasoning"].split())
+        assert reasoning.startswith("By the model") and len(server.requests) == 1
 
 
 SLOW = {

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from langchain_core.messages import HumanMessage
+from pydantic import BaseModel
 
 from tests.servers import Reply, scripted_server
 from workbench.errors import ModelError, SettingsError
-from workbench.models.chat import open_chat_model, stream_text
+from workbench.models.chat import filled_in, open_chat_model, reply_text, stream_text, thoughts_of
+from workbench.models.thinking import Thinking, split
+from workbench.models.wire import hearing
 from workbench.settings import Settings
+
+
+class Sky(BaseModel):
+    blue: bool
+
 
 KEY = "sk-very-secret-1234567890"
 
@@ -52,7 +62,7 @@ async def test_an_answer_comes_in_the_models_own_chunks():
 @pytest.mark.parametrize(
     ("status", "mend"),
     [
-        (400, "WORKBENCH_MERGE_MAX_CHARACTERS"),
+        (400, "as a LangChain object"),
         (401, "WORKBENCH_CHAT_API_KEY"),
         (403, "May this key"),
         (404, "WORKBENCH_CHAT_MODEL"),
@@ -84,3 +94,154 @@ async def test_an_answer_that_breaks_off_is_an_error_after_its_first_chunks():
         async for chunk in stream_text(model_at(server.url), [HumanMessage("hello")]):
             seen.append(chunk)
     assert seen == ["The ", "Wedding "]
+
+
+# thoughts are kept apart
+
+SAID = "The kiln was built in 1911 [1]."
+THOUGHTS = {
+    "think": ("<think>T</think>\n\n" + SAID, SAID, "T"),
+    "in capitals": ("<THINK>T</THINK>" + SAID, SAID, "T"),
+    "thinking": ("<thinking>T</thinking>" + SAID, SAID, "T"),
+    "thought": ("<thought>T</thought>" + SAID, SAID, "T"),
+    "reasoning": ("<reasoning>T</reasoning>" + SAID, SAID, "T"),
+    "seed": ("<seed:think>T</seed:think>" + SAID, SAID, "T"),
+    "square": ("[THINK]T[/THINK]" + SAID, SAID, "T"),
+    "triangles": ("◁think▷T◁/think▷" + SAID, SAID, "T"),
+    "begin of thought": (
+        f"<|begin_of_thought|>T<|end_of_thought|><|begin_of_solution|>{SAID}<|end_of_solution|>",
+        SAID,
+        "T",
+    ),
+    "the closing tag alone": ("T\n</think>\n\n" + SAID, SAID, "T"),
+    "harmony": (
+        f"<|channel|>analysis<|message|>T<|end|><|start|>assistant<|channel|>final<|message|>{SAID}",
+        SAID,
+        "T",
+    ),
+    "harmony to its end": (
+        "<|start|>assistant<|channel|>commentary to=functions.x <|constrain|>json<|message|>T<|end|>"
+        f"<|start|>assistant<|channel|>final<|message|>{SAID}<|return|>",
+        SAID,
+        "T",
+    ),
+    "the final channel alone": (f"<|channel|>final<|message|>{SAID}", SAID, ""),
+    "an empty thought": ("<think>\n\n</think>\n\n" + SAID, SAID, ""),
+    "twice": (f"<think>T</think>{SAID}<think>U</think> So.", f"{SAID} So.", "T\nU"),
+    "one that looks like an end": ("<think>a < b, <b>x</b></think>" + SAID, SAID, "a < b, <b>x</b>"),
+    "none": ("If a < b [1] and <b>c</b> then d <", "If a < b [1] and <b>c</b> then d <", ""),
+}
+
+
+@pytest.mark.parametrize("name", THOUGHTS)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_thought_is_kept_apart_however_it_is_cut_up(name, size):
+    text, said, thought = THOUGHTS[name]
+    thinking = Thinking()
+    for start in range(0, len(text), size):
+        thinking.heard(text[start : start + size])
+    thinking.end()
+    assert (thinking.said, thinking.thought) == (said, thought) == split(text)
+
+
+async def test_thoughts_in_a_stream_are_no_chunks_of_the_answer():
+    for name, (text, said, thought) in THOUGHTS.items():
+        thinking = Thinking()
+        with scripted_server(Reply([text[:9], text[9:30], text[30:]])) as server:
+            chunks = [c async for c in stream_text(model_at(server.url), [HumanMessage("q")], thinking=thinking)]
+        if name == "the closing tag alone":
+            assert thinking.prefilled and thinking.said == said
+        else:
+            assert ("".join(chunks), thinking.thought) == (said, thought), name
+
+
+async def test_after_a_closing_tag_alone_the_next_thoughts_are_held_back():
+    with scripted_server(Reply(["T\n</think>", SAID]), Reply(["U\n", "</think>", SAID]), Reply([SAID])) as server:
+        model = model_at(server.url)
+        await chunks_of(model)
+        assert "".join(await chunks_of(model)) == SAID
+        assert "".join(await chunks_of(model)) == SAID, "and where it has not thought nothing is lost"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_thoughts_of_a_field_of_their_own(field):
+    def event(delta, finish=None):
+        head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+        return (
+            b"data: "
+            + json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}).encode()
+        )
+
+    lines = [event({"role": "assistant", field: "Let me "}), event({field: "think."}), event({"content": SAID}, "stop")]
+    thinking = Thinking()
+    with scripted_server(Reply(body=b"\n\n".join([*lines, b""]), content_type="text/event-stream")) as server:
+        chunks = [c async for c in stream_text(model_at(server.url), [HumanMessage("q")], thinking=thinking)]
+    assert "".join(chunks) == SAID and thinking.thought == "Let me think."
+    message = {"role": "assistant", "content": SAID, field: "Hm."}
+    body = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
+    whole = json.dumps({**body, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+    with scripted_server(Reply(body=whole)) as server:
+        reply = await model_at(server.url).ainvoke("q")
+    assert (reply_text(reply), thoughts_of(reply)) == (SAID, "Hm.")
+
+
+@pytest.mark.parametrize("text", ["<think>Hmm I wonder", "<think>Hmm</think>", "T</think>"])
+async def test_a_thought_alone_is_no_answer(text):
+    with scripted_server(Reply([text])) as server, pytest.raises(ModelError, match="thought, and then said nothing"):
+        await chunks_of(model_at(server.url))
+
+
+# what a server says when it does not answer
+
+
+SAYS = {
+    "an error as a success": (Reply(body=b'{"error": {"message": "model is loading"}}'), "model is loading", ""),
+    "an error in one word": (Reply(body=b'{"error": "model is loading"}'), "model is loading", ""),
+    "a spent quota": (Reply(status=429, message="You exceeded your current quota"), "quota of WORKBENCH", "Wait a"),
+    "no balance": (Reply(status=402, message="Insufficient Balance"), "quota of WORKBENCH", "log of the server"),
+    "no credit": (Reply(status=403, message="billing is not active"), "quota of WORKBENCH", "May this key"),
+    "too long": (
+        Reply(status=400, message="This model's maximum context length is 4096 tokens."),
+        "WORKBENCH_MERGE_MAX_CHARACTERS",
+        "",
+    ),
+    "another parameter": (
+        Reply(status=400, message="Unsupported parameter: 'stream'"),
+        "as a LangChain object",
+        "MERGE_MAX",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_the_words_of_a_server_are_shown_with_the_right_fix(name, streamed):
+    reply, says, says_not = SAYS[name]
+    with scripted_server(reply) as server, pytest.raises(ModelError) as raised:
+        model = model_at(server.url)
+        if streamed:
+            await chunks_of(model)
+        else:
+            await filled_in(model, [("human", "q")], Sky)
+    assert says in str(raised.value) and not (says_not and says_not in str(raised.value))
+    assert len(server.requests) == 1, "waiting would not help"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
+        ("temperature", "Unsupported parameter: 'temperature' is not supported with this model."),
+        ("stream_options", "Unrecognized request argument supplied: stream_options"),
+        ("max_completion_tokens", "Extra inputs are not permitted: max_completion_tokens"),
+    ],
+)
+async def test_a_parameter_that_is_refused_is_left_out_and_said(parameter, message):
+    notes: list[str] = []
+    with scripted_server() as server, hearing(notes.append):
+        server.respond = lambda request: Reply(status=400, message=message) if parameter in request else Reply([SAID])
+        model = model_at(server.url, chat_max_tokens=77)
+        assert await chunks_of(model) == [SAID]
+        assert parameter in server.requests[0] and parameter not in server.requests[1]
+        assert await chunks_of(model) == [SAID] and len(server.requests) == 3, "it is not tried again"
+    assert len(notes) == 1 and f"takes no {parameter}" in notes[0]

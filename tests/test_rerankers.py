@@ -9,8 +9,8 @@ import pytest
 
 from tests.servers.scripted import Reply, scripted_server
 from workbench.errors import MissingExtra, ModelError
-from workbench.graphs.fusion import build_fusion
 from workbench.models import rerank
+from workbench.parts.fusion.graph import build_fusion
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "model_backoff_s": 0.01}

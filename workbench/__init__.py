@@ -7,9 +7,8 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
+    parts/           capabilities that hang on the spine: memory, the fusion graph with canvases, and servers
     cli/             the command line, and tools for other agents: thin skins over the session
-    serve.py         both graphs for a LangGraph server
-    parts/           capabilities that hang on the spine: memory, which is recalled, kept and forgotten
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook

@@ -8,6 +8,7 @@ with Workbench.open("dir") as wb:
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from concurrent.futures import Future, wait
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceError, shown
@@ -55,7 +56,7 @@ from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.reporting import asked_for
 from workbench.runs.run import Listing, Run
-from workbench.runs.workers import Work
+from workbench.runs.workers import FORKED, Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import clean, keep_secret
@@ -71,8 +72,8 @@ if TYPE_CHECKING:
     from workbench.futures.what_if import WhatIf
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
+    from workbench.parts.fusion.canvases import CanvasFile
     from workbench.parts.memory.memories import Memories
-    from workbench.runs.canvases import CanvasFile
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -240,7 +241,7 @@ class Workbench:
         Raises:
             CanvasError: it is no canvas, or cannot be read.
         """
-        from workbench.runs.canvases import CanvasFile
+        from workbench.parts.fusion.canvases import CanvasFile
 
         self._must_be_open()
         return CanvasFile(Path(path).expanduser(), self)
@@ -467,7 +468,7 @@ class Workbench:
         Raises:
             WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
         """
-        from workbench.runs.fusion_run import fusion_plan
+        from workbench.parts.fusion.run import fusion_plan
 
         self._must_be_open()
         own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}
@@ -719,6 +720,10 @@ class Workbench:
     def has_run(self, run_id: str) -> bool:
         """Whether there is a run of that id."""
         return self._work.driver(run_id).runs.has(run_id)
+
+    def failure_of(self, run_id: str) -> BaseException | None:
+        """Return with what the run failed in this process; None where it has not."""
+        return self._work.failure(run_id)
 
     def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
         """Write a run as a pytest file, its capsule beside it, that fails when today's code takes another course.
@@ -987,6 +992,7 @@ class Workbench:
         return self._work.durable.runs.labels_waiting()
 
     def _must_be_open(self) -> None:
+        self._work.loop.require_own()
         if not self._open:
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
 
@@ -999,6 +1005,21 @@ def _left() -> None:
     for wb in list(_opened):
         wb.close()
 
+
+def _forked() -> None:
+    """Leave the workspaces to the parent process: their threads, locks and databases are not to be used here."""
+    for wb in list(_opened):
+        wb.knowledge = wb.tools = wb._work = cast(Any, _Forked())
+        wb._open = False
+    _opened.clear()
+
+
+class _Forked:
+    def __getattr__(self, name: str) -> Any:
+        raise WorkspaceError(FORKED)
+
+
+os.register_at_fork(after_in_child=_forked)
 
 # With `atexit` it would be too late: a run could start no thread any more, and IPython would have emptied the notebook
 # whose tools it calls, so that it would fail.

@@ -8,6 +8,7 @@ resuming or replaying never doubles an entry.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
@@ -495,6 +496,7 @@ class Message(TypedDict):
     created_at: str
 
 
+@cache  # a state that adds keys evaluates these annotations again, and must find the same channel
 def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[Any]]:
     """A reducer that appends what is new and replaces what has the same identity, keeping the order.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import click
 
 from workbench.cli.ask import ask, fusion, report, resume
-from workbench.cli.canvas import canvas
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import checkpoints, compare, export, fork, graft, import_, make_test, replay, tree, what_if
@@ -18,7 +17,8 @@ from workbench.cli.memory import memory
 from workbench.cli.page import Main
 from workbench.cli.prompts import prompts
 from workbench.cli.runs import backup, cancel, clear, feedback, gc, runs, show
-from workbench.cli.serve import mcp, over_http
+from workbench.parts.fusion.commands import canvas
+from workbench.parts.serve.commands import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 

@@ -42,7 +42,8 @@ def answer_of(given: Any, request: Request) -> Any:
 
     Args:
         given: ``{"type": "accept" | "ignore" | "response" | "edit", "args": ...}`` or a list with one of these, as an
-            inbox sends it; or ``{"decisions": [...]}``, whose edited arguments are read in the same way.
+            inbox sends it; the bare word for a yes or a no, as Studio's field takes it; or ``{"decisions": [...]}``,
+            whose edited arguments are read in the same way.
         request: what was asked.
 
     Raises:
@@ -52,6 +53,8 @@ def answer_of(given: Any, request: Request) -> Any:
         if len(given) != 1:
             raise InvalidAnswer(f"one response is expected in the list, and there are {len(given)}.")
         given = given[0]
+    if isinstance(given, str) and (plain := ANSWERS.get(given, given)) in ("approve", "reject"):
+        return {"decisions": [{"type": plain}]}
     if not isinstance(given, Mapping):
         return given
     if "decisions" in given:

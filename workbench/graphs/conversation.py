@@ -100,7 +100,12 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[s
 
 def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Context, Any, Any]:
     """The parent graph, compiled. The child keeps its own checkpoints, so it can be resumed and looked at by itself."""
-    graph = StateGraph(ConversationState, context_schema=Context)
+    return conversation_graph().compile(checkpointer=checkpointer)
+
+
+def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Context, Any, Any]:
+    """Build the parent graph, not compiled; a schema of one's own may add keys."""
+    graph = StateGraph(schema, context_schema=Context)
     graph.add_node("route", build_router())
     graph.add_node("recall", logged("recall", "memory", recall))
     graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
@@ -123,7 +128,7 @@ def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Cont
     graph.add_edge("generate", "persist")
     graph.add_edge("reporter", "persist")
     graph.add_edge("persist", END)
-    return graph.compile(checkpointer=checkpointer)
+    return graph
 
 
 def initial_state(

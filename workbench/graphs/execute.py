@@ -6,18 +6,20 @@ import asyncio
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
+from workbench.errors import KnowledgeError, ToolError, WorkbenchError, WorkspaceError, shown
 from workbench.events import progress
 from workbench.knowledge.dated import DatedBase, dated, last_day
 from workbench.plans import PlanStep
 from workbench.ports import Context
 from workbench.records.tape import Tape, given_of
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
+from workbench.text import clean
 from workbench.tools.registry import resolve_input
-from workbench.tools.tool import StepLog, read_input
+from workbench.tools.tool import StepLog, contained, plain, read_input
 
+_EVIDENCE = TypeAdapter(list[RetrievalResult])
 RESULTS = "results"
 """What a body keeps apart from the rest of an output, and a record as a reference: it may be long."""
 
@@ -108,13 +110,15 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     started_at, began = clock.now().isoformat(), clock.monotonic()
     limit = limit_of(task, step)
     raw_input: dict[str, Any] = step.tool_input
-    output: BaseModel | None = None
+    body: dict[str, Any] | None = None
     status: StepStatus = "success"
     error: str | None = None
     try:
         raw_input = _inputs(task, step, context)
         async with asyncio.timeout(limit):  # `wait_for` loses a cancel that comes with the result
-            output = await _call(step, raw_input, task, context, log)
+            with contained(step.tool):
+                output = await _call(step, raw_input, task, context, log)
+        body = _body(output, step)
         status, error = _judged(log.sub_steps)
     except TimeoutError:
         status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
@@ -129,7 +133,6 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
         status, error = "failed", str(known)
     except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
         status, error = "failed", f"{type(unknown).__name__}: {unknown}"
-    body = _body(output, step) if output is not None else None
     return _record(task, step, raw_input, started_at, clock.monotonic() - began, status, error, log, body), body
 
 
@@ -166,8 +169,21 @@ def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
 
 
 def _body(output: BaseModel, step: PlanStep) -> dict[str, Any]:
-    data = output.model_dump(mode="json")
-    results = data.pop("results")
+    """What is kept of an output: as JSON, whatever a tool of somebody's own returned.
+
+    Raises:
+        ToolError: it is no output, or a result in it is no evidence.
+    """
+    if not isinstance(output, BaseModel):
+        raise ToolError(f"{step.tool} returned a {type(output).__name__}. A tool returns its output schema.")
+    data = plain(output.model_dump())
+    results = data.pop("results", [])
+    try:
+        _EVIDENCE.validate_python(results)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, ("results", *fault["loc"])))
+        raise ToolError(f"{step.tool} returned {where} = {shown(fault['input'])}: {fault['msg']}.") from None
     most = min(step.budget.top_k, step.budget.max_evidence_count)  # also where the tool has no ``top_k`` of its own
     return {"results": results[:most], "output": data, "found": len(results)}
 
@@ -198,14 +214,14 @@ def _record(
         iteration=task["iteration"],
         tool=step.tool,
         status=status,
-        error=error,
+        error=clean(error) if error else None,
         started_at=started_at,
         duration_ms=round(seconds * 1000, 3),
         input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(raw_input)},
         output_summary=summary,
         raw_input={**raw_input, **{name: step.tool_input[name] for name, (_, of) in references if of == RESULTS}},
         raw_output_ref=f"{step.step_id}/{task['attempt']}" if body else None,
-        sub_steps=log.sub_steps,
+        sub_steps=plain(log.sub_steps),
     )
 
 

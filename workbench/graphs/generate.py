@@ -22,6 +22,7 @@ from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
+from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
 from workbench.ports import Context, written
 from workbench.state import Citation, ConversationState, ExecutionRecord, RetrievalResult
@@ -260,13 +261,16 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         usage.extend(filter(None, [usage_of(chunk)]))
 
     async def write() -> dict[str, Any]:
-        chunks: list[str] = []
+        chunks, thinking = list[str](), Thinking()
         told = [tuple(message) for message in prompt]
-        async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard):
+        async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard, thinking):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
+        if thinking.prefilled:  # what came before the closing tag was no answer
+            chunks = [visible(thinking.said)]
         own = context.prompts.of("writer", language_of(state["message"]))
-        return {"chunks": chunks, **accounted(context, "writer", own, usage[-1] if usage else None)}
+        thought = {"thought": visible(thinking.thought)} if thinking.thought else {}
+        return {"chunks": chunks, **thought, **accounted(context, "writer", own, usage[-1] if usage else None)}
 
     asked = {"model": context.settings.model_of("writer"), "messages": prompt}
     written = await context.tape.aeffect("model", "writer", asked, write, clock=context.clock.monotonic)

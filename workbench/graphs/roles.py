@@ -7,13 +7,15 @@ more than a proposal: ``say`` gives None when it cannot be used, and the caller 
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from workbench.errors import ModelError
-from workbench.models.chat import Limits, filled_in, reply_text, usage_of
+from workbench.models.chat import Limits, filled_in, reply_text, thoughts_of, usage_of
 from workbench.models.wire import tell
 from workbench.ports import Context
 from workbench.records.foreseeing import foreseen
@@ -107,7 +109,8 @@ async def _reply(
             said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        return {"text": clean(reply_text(said)), "at": at, **accounted(context, role, asked, usage_of(said))}
+        thought = {"thought": clean(thoughts)} if (thoughts := thoughts_of(said)) else {}
+        return {"text": clean(reply_text(said)), "at": at, **thought, **accounted(context, role, asked, usage_of(said))}
 
     given = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
     made = await context.tape.aeffect("model", role, given, call, clock=context.clock.monotonic)
@@ -124,12 +127,23 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
 
 
 def _read(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
-    """The form in a reply, or what is wrong with it: a model may write around its JSON."""
-    begin, end = text.find("{"), text.rfind("}")
-    try:
-        return form.model_validate_json(text[begin : end + 1] if 0 <= begin < end else text), []
-    except ValidationError as error:
-        return None, [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in error.errors()[:5]]
+    """The form in a reply, or what is wrong with it: a model may write around its JSON, and leave commas in it."""
+    wrong = list[str]()
+    for begin in [match.start() for match in re.finditer(r"\{", text)][:_MOST_BEGINS] or [0]:
+        try:
+            told, _ = _LENIENT.raw_decode(_TRAILING.sub(lambda match: match[1] or "", text[begin:]))
+            return form.model_validate_json(json.dumps(told)), []
+        except (ValidationError, ValueError, RecursionError) as error:
+            faults = error.errors()[:5] if isinstance(error, ValidationError) else []
+            said = [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in faults]
+            wrong = wrong or said or [f"the reply: {error}."]
+    return None, wrong
+
+
+_LENIENT = json.JSONDecoder(strict=False)  # a line break within a string is no fault
+_TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+_MOST_BEGINS = 20
+"""Braces at which the form may begin: there may be others in the words before it."""
 
 
 def budget_spent(context: Context) -> str:

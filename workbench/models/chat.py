@@ -12,13 +12,26 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from workbench import settings as given
 from workbench.errors import ModelError, SettingsError
-from workbench.models.wire import KEYLESS, LimitReached, Patience, address, async_client, explain, patiently, read_key
+from workbench.models.thinking import Thinking, split
+from workbench.models.wire import (
+    KEYLESS,
+    LimitReached,
+    Patience,
+    address,
+    async_client,
+    explain,
+    patiently,
+    read_key,
+    refused_parameter,
+    tell,
+)
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -63,10 +76,8 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
         model: BaseChatModel = given.known(setting, named)
         return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
-    from langchain_openai import ChatOpenAI
-
     client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
-    return ChatOpenAI(
+    model = _model_class()(
         model=named.partition(":")[2],
         base_url=settings.chat_base_url or None,
         api_key=SecretStr(key or KEYLESS),
@@ -78,6 +89,35 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
         stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
         http_async_client=client,
     )
+    return model
+
+
+@cache
+def _model_class() -> Any:
+    """ChatOpenAI that keeps what a server sends of the model's thoughts beside the content; the library drops it."""
+    from langchain_openai import ChatOpenAI
+
+    class Thoughtful(ChatOpenAI):
+        def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *more: Any) -> Any:
+            made = super()._convert_chunk_to_generation_chunk(chunk, *more)
+            choices = chunk.get("choices") or [{}]
+            return made and _with_thought(made, choices[0].get("delta"))
+
+        def _create_chat_result(self, response: Any, *more: Any) -> Any:
+            result = super()._create_chat_result(response, *more)
+            told = response if isinstance(response, dict) else response.model_dump(warnings=False)
+            for made, choice in zip(result.generations, told["choices"], strict=False):
+                _with_thought(made, choice.get("message"))
+            return result
+
+    return Thoughtful
+
+
+def _with_thought(made: Any, told: Any) -> Any:
+    thought = (told or {}).get("reasoning_content") or (told or {}).get("reasoning")
+    if isinstance(thought, str):
+        made.message.additional_kwargs["reasoning_content"] = thought
+    return made
 
 
 def require_chat_model(settings: Settings, setting: str) -> None:
@@ -119,14 +159,19 @@ async def stream_text(
     messages: Sequence[Any],
     limits: Limits | None = None,
     heard: Callable[[BaseMessage], object] = lambda _: None,
+    thinking: Thinking | None = None,
 ) -> AsyncIterator[str]:
     """The model's answer in its own chunks; empty ones are left out. ``heard`` is given every chunk as it came.
+
+    Thoughts stay in ``thinking``. Where it says ``prefilled``, what came before was a thought too, and is no answer.
 
     Raises:
         ModelError: the server failed or cannot be reached, before or in the middle of the answer; the answer is longer
             than a limit; or the stream ended without saying that the answer is whole.
     """
-    limits = limits or Limits()
+    limits, place = limits or Limits(), f"{_place(model)} {getattr(model, 'model_name', '')}"
+    thinking = thinking or Thinking()
+    thinking.assume(place in _PREFILLED)
     until = asyncio.get_running_loop().time() + limits.seconds
     written, finish, halves = 0, "", Surrogates()
     stream: Any = None
@@ -134,7 +179,12 @@ async def stream_text(
     async def first() -> Any:
         nonlocal stream
         stream = model.astream(list(messages))
-        return await anext(stream, None)
+        try:
+            return await anext(stream, None)
+        except Exception as error:
+            if not _without(model, error):
+                raise
+            return await first()
 
     try:
         async with asyncio.timeout_at(until):
@@ -143,17 +193,26 @@ async def stream_text(
             while chunk is not None:
                 heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
-                text = halves.joined(str(chunk.text))[: limits.characters - written + 1]
+                thinking.note(thought_of(chunk))
+                text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - written + 1]
                 written += len(text)
                 if written > limits.characters:
                     text = text[:-1]
                 if text:
                     yield text
-                if written > limits.characters:
+                if written > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
                     raise LimitReached(_too_long(limits))
                 async with asyncio.timeout_at(until):
                     chunk = await anext(stream, None)
-        _whole(model, finish, written)
+        if rest := thinking.end():
+            yield rest
+        if thinking.prefilled:
+            _PREFILLED.add(place)
+        _whole(model, finish, written + len(thinking.thought))
+        if thinking.thought and not thinking.said.strip():
+            raise LimitReached(
+                "the model thought, and then said nothing. Raise WORKBENCH_CHAT_MAX_TOKENS, or use another model."
+            )
     except Exception as error:
         # `from None`: what the library raised may quote the request with its key.
         raise ModelError(explained(_late(error, until, limits), model)) from None
@@ -203,6 +262,14 @@ async def filled_in(
         return await model.ainvoke([*messages, ("human", _IN_WORDS + schema)])
 
     async def call() -> Any:
+        try:
+            return await reply_of()
+        except Exception as error:
+            if not _without(model, error):
+                raise
+            return await call()
+
+    async def reply_of() -> Any:
         if place in _WITHOUT_SCHEMA or (replying is None and not hasattr(model, "openai_api_base")):
             return await in_words()
         try:
@@ -222,6 +289,10 @@ async def filled_in(
     return reply
 
 
+_PREFILLED: set[str] = set()
+"""Models whose replies begin in a thought that only a closing tag ends, as found in this process."""
+_THOUGHTS = 10
+"""How many times as long as an answer thoughts may be."""
 _WITHOUT_SCHEMA: set[str] = set()
 """Servers that were found to take no JSON schema, in this process."""
 _IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
@@ -246,7 +317,32 @@ def strict(schema: Any) -> Any:
 def reply_text(message: BaseMessage) -> str:
     """What a model replied to a form: its text, or what it called the form with where that is a tool."""
     calls = getattr(message, "tool_calls", None)
-    return str(message.text) or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
+    return split(str(message.text))[0] or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
+
+
+def thought_of(message: BaseMessage) -> str:
+    """What a server sent of the model's thoughts beside its content, or as parts of it."""
+    parts = message.content if isinstance(message.content, list) else []
+    told = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
+    told.append(message.additional_kwargs.get("reasoning_content"))
+    return "".join(part for part in told if isinstance(part, str))
+
+
+def thoughts_of(message: BaseMessage) -> str:
+    """Everything that a model thought in a whole reply."""
+    return "\n".join(filter(None, [thought_of(message), split(str(message.text))[1]]))
+
+
+def _without(model: BaseChatModel, error: Exception) -> bool:
+    """Leave out the parameter that the server has just refused, where it can be done without; it is said."""
+    name = refused_parameter(error)
+    own = {"temperature": "temperature", "stream_options": "stream_usage", "max_completion_tokens": "max_tokens"}
+    value = getattr(model, own.get(name, ""), None)
+    if value is None or value is False:
+        return False
+    setattr(model, own[name], False if name == "stream_options" else None)
+    tell(f"The model at {server_of(model)} takes no {name}: it is asked without.")
+    return True
 
 
 def _takes_no_schema(error: Exception) -> bool:

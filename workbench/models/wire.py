@@ -70,7 +70,7 @@ def passing(error: BaseException) -> bool:
     """Whether asking again may help: the server is busy, in trouble or away. A slow one has had its time already."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
-        return (status in _PASSING or status >= 500) and getattr(error, "code", None) != "insufficient_quota"
+        return (status in _PASSING or status >= 500) and not is_spent(error)
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return bool(kinds & _UNREACHED) and not kinds & _SLOW and not isinstance(error.__cause__, LimitReached)
 
@@ -159,7 +159,7 @@ _MENDS = {
     "PermissionDeniedError": "May this key use this model?",
     "NotFoundError": "Does the server have the model that {model} names?",
     "RateLimitError": "Wait a little, or use a smaller model.",
-    "BadRequestError": "If the prompt is too long, lower WORKBENCH_MERGE_MAX_CHARACTERS.",
+    "BadRequestError": "See what it says; a model with other parameters can be given as a LangChain object.",
     "InternalServerError": "The server is in trouble: see its log, and try again later.",
     "APITimeoutError": "Raise {timeout_s}, or use a faster model.",
     "TimeoutException": "Raise {timeout_s}, or use a faster model.",
@@ -172,6 +172,40 @@ _MENDS = {
     "ValueError": _NO_MODEL,
 }
 """What to do about each kind of error, by the names of the classes of openai and httpx; the first that fits."""
+
+
+_TOO_LONG = re.compile(
+    r"context.?(?:length|window|size)|too (?:long|large|many tokens)|maximum (?:context|prompt)", re.I
+)
+_SPENT = re.compile(
+    r"quota|insufficient.{0,9}(?:balance|credit|funds)|billing|payment|credits? (?:limit|exhausted)", re.I
+)
+_REFUSES = re.compile(r"not (?:supported|support|permitted|allowed)|unsupported|unrecognized|unknown|extra", re.I)
+_PARAMETERS = ("max_completion_tokens", "stream_options", "temperature")
+
+
+def is_spent(error: BaseException) -> bool:
+    """Return whether the server says that there is nothing left to pay with: waiting does not help."""
+    status = getattr(error, "status_code", None)
+    return status == 402 or (status in (403, 429) and bool(_SPENT.search(f"{getattr(error, 'code', '')} {error}")))
+
+
+def refused_parameter(error: BaseException) -> str:
+    """Return the parameter of ours that the server does not take; "" where it complains of something else."""
+    if getattr(error, "status_code", None) not in (400, 422):
+        return ""
+    named = str(getattr(error, "param", None) or "")
+    text = f"{getattr(error, 'code', '')} {error}"
+    return next((name for name in _PARAMETERS if name in (named or text) and _REFUSES.search(text)), "")
+
+
+def _special(error: BaseException) -> str:
+    """The fix that the words of an error tell better than its kind."""
+    if is_spent(error):
+        return "The quota of {api_key} is spent: waiting does not help. Pay, or use another key or model."
+    if getattr(error, "status_code", None) in (400, 413) and _TOO_LONG.search(f"{getattr(error, 'code', '')} {error}"):
+        return "The prompt is too long for it: lower WORKBENCH_MERGE_MAX_CHARACTERS."
+    return ""
 
 
 class LimitReached(Exception):
@@ -196,7 +230,8 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     known = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
     told = [redact(line, known) for line in told]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
-    mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
+    kind = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
+    mend = next(filter(None, map(_special, chain)), kind)
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
     line = " <- ".join(dict.fromkeys(told))
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
@@ -319,6 +354,27 @@ class Meter:
         return part
 
 
+def _may_be_error(response: Any) -> bool:
+    """Return whether a success has a body that a stream's reader would not look at."""
+    return bool(response.status_code == 200 and "json" in response.headers.get("content-type", ""))
+
+
+def _refuse_error(body: bytes) -> None:
+    """Raise the words of an error that a server sends as a success, as some do while a model is loading.
+
+    Raises:
+        LimitReached: it is such an error.
+    """
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    error = told.get("error") if isinstance(told, dict) else None
+    if error and not told.get("choices") and not told.get("data"):
+        words = error.get("message") if isinstance(error, dict) else error
+        raise LimitReached(f"the server answered with an error: {words or error}. See its log, or try again")
+
+
 def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> Any:
     """An asynchronous client for the openai library, of one's own: a shared one would outlive its event loop.
 
@@ -334,6 +390,8 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
         meter, parts = Meter(most_s, setting), response.aiter_bytes
         # Whatever reads a body, reads it by this.
         response.aiter_bytes = lambda chunk_size=None: (meter(part) async for part in parts(chunk_size))
+        if _may_be_error(response):
+            _refuse_error(await response.aread())
 
     return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)
 
@@ -345,5 +403,7 @@ def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> A
     def bound(response: Any) -> None:
         meter, parts = Meter(most_s, setting), response.iter_bytes
         response.iter_bytes = lambda chunk_size=None: map(meter, parts(chunk_size))
+        if _may_be_error(response):
+            _refuse_error(response.read())
 
     return DefaultHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)

@@ -100,6 +100,14 @@ class LogEntry(TypedDict):
     duration_ms: float
 
 
+class NestedEntry(LogEntry):
+    """An entry with what it took, what it gave and what is within it: subgraph, node, step, what its tool did."""
+
+    input: dict[str, Any]
+    output: dict[str, Any]
+    sub_steps: list[dict[str, Any]]
+
+
 class RunDocument(TypedDict):
     """A run. Lists are empty and objects null while nothing is known of them yet."""
 
@@ -130,6 +138,7 @@ class RunDocument(TypedDict):
     evidence: list[EvidenceLine]
     statistics: dict[str, Any]
     log: list[LogEntry]
+    execution_log: NotRequired[list[NestedEntry]]
     figures: Figures
 
 

@@ -45,6 +45,7 @@ class Call(TypedDict):
         prompt: the prompt's name and version.
         messages: ``[kind, text]`` each, as sent.
         reply: as received; why there is none, where the call failed.
+        thought: what the model thought before, where the server sends it; never parsed, never the answer.
         failed: whether it did.
         input: tokens read, None where the server counts none; ``cached`` of them it had already; ``output`` written.
         seconds: how long it took.
@@ -63,6 +64,7 @@ class Call(TypedDict):
     prompt: str
     messages: list[list[str]]
     reply: str
+    thought: str
     failed: bool
     input: int | None
     cached: int | None
@@ -159,6 +161,7 @@ def _call(n: int, effect: Effect) -> Call:
         prompt=str(told.get("prompt") or ""),
         messages=[list(message) for message in asked.get("messages", [])],
         reply=words_of(effect),
+        thought=str(told.get("thought") or ""),
         failed=bool(told.get("error")),
         input=usage.get("input"),
         cached=usage.get("cached"),

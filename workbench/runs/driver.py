@@ -18,6 +18,7 @@ from workbench.errors import (
     Divergence,
     InvalidAnswer,
     NotPaused,
+    RunError,
     WorkbenchError,
     WorkspaceError,
     WorkspaceFull,
@@ -187,10 +188,12 @@ class Driver:
             self._keep_divergence(live, refusal)
             self.runs.let_go(live.run_id, "paused")
             raise
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a part of somebody's own may raise these two
             message = self._failure(live, error)
             live.publish({"status": "error", "message": message})
-            raise
+            if isinstance(error, Exception):
+                raise
+            raise RunError(message) from error
         finally:
             live.publish(None)
 
@@ -210,7 +213,7 @@ class Driver:
         finally:
             pool.shutdown(wait=False)
 
-    def _failure(self, live: Live, error: Exception) -> str:
+    def _failure(self, live: Live, error: BaseException) -> str:
         """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.
 
         A disk without room is no failure of the run: it is interrupted, and goes on when there is room.
@@ -234,7 +237,7 @@ class Driver:
         if context.models and not budget_spent(context):
             self.runs.save_costs(live.run_id, asked_models(context))
 
-    def _keep_divergence(self, live: Live, error: Exception) -> None:
+    def _keep_divergence(self, live: Live, error: BaseException) -> None:
         """Where a replay did not fit its tape stands on the replay's own tape."""
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, "", {}, error.to_dict())

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import Divergence
+from workbench.events import nested
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan
 from workbench.records.document import run_document
@@ -225,7 +226,7 @@ class Recording:
     def fusion(self) -> dict[str, Any]:
         """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
         ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
-        from workbench.runs.fusion_run import told
+        from workbench.parts.fusion.run import told
 
         return told(self)
 
@@ -260,8 +261,24 @@ class Recording:
         return {"run_id": self.run_id, "status": self.status, "message": self.message, "query": read}
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole run as one JSON document (``run.schema.json``)."""
-        return run_document(self.recording())
+        """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        still = self.recording()
+        return {**run_document(still), "execution_log": nested(still.log)}
+
+    def debug(self) -> dict[str, Any]:
+        """What was collected of the run for whoever looks into it, under its id as the request's.
+
+        ``execution_log`` in levels, ``route_decision``, ``rag_runs``, ``combined_context``, ``retrieval_merged``, and
+        ``plan``, ``records`` and ``reflections``.
+        """
+        from workbench.graphs.merge import merged_events
+
+        still = self.recording()
+        merged, document = cast(Any, still.merged), still.to_dict()
+        told = merged_events(merged, still._values().get("runs") or []) if merged else []
+        collected = {name: content for event in told for name, content in event.items()}
+        names = ("status", "route_decision", "execution_log", "plan", "records", "reflections")
+        return {"request_id": self.run_id, **collected, **{name: document[name] for name in names}}
 
     def to_frame(self) -> pandas.DataFrame:
         """One row an attempt, in the order in which they began."""

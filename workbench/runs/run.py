@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import WhatIf
-    from workbench.runs.canvas_export import Part
-    from workbench.runs.canvases import CanvasFile
+    from workbench.parts.fusion.canvas_export import Part
+    from workbench.parts.fusion.canvases import CanvasFile
     from workbench.runs.fork import Forecast
     from workbench.runs.reporting import Report
     from workbench.runs.workers import Work
@@ -36,6 +36,23 @@ if TYPE_CHECKING:
 
 class Run(Recording):
     """One question carried through the conversation graph."""
+
+    _seen: dict[str, Any] | None = None
+
+    @property
+    def review(self) -> dict[str, Any] | None:
+        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
+
+        An answer by this object is for what it has shown last; where the run asks another thing by then, it is refused.
+        """
+        self._seen = super().review
+        return self._seen
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        document = super().to_dict()
+        self._seen = document["review"]
+        return document
 
     @property
     def workspace(self) -> Any:
@@ -86,6 +103,7 @@ class Run(Recording):
             TimeoutError: it still runs.
         """
         self._work.wait(self.run_id, timeout)
+        self.review  # noqa: B018, whoever waited is shown what it asks
         return self
 
     # the four answers
@@ -129,14 +147,19 @@ class Run(Recording):
         Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
 
         Raises:
-            NotPaused: nothing waits for an answer.
+            NotPaused: nothing waits for an answer, or something else than what was shown; it says the difference.
             InvalidAnswer: the answer does not fit; the run waits as before.
         """
-        self._work.answer(self.run_id, given)
+        self._answer(given)
         return self.wait() if wait else self
 
+    def _answer(self, given: dict[str, Any] | list[Any]) -> None:
+        self._work.answer(self.run_id, given, self._seen)
+        self._seen = None
+
     def _edited(self, edits: dict[str, Any], note: str) -> dict[str, Any]:
-        return answer("edit", point=(self.review or {}).get("point", ""), edits=_plain(edits), note=note)
+        asked = self._seen or self.review or {}
+        return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
@@ -160,6 +183,7 @@ class Run(Recording):
     async def await_end(self) -> Run:
         """``wait`` for a loop that must not block."""
         await self._work.await_end(self.run_id)
+        await asyncio.to_thread(lambda: self.review)
         return self
 
     async def aapprove(self, note: str = "") -> Run:
@@ -180,7 +204,7 @@ class Run(Recording):
 
     async def aanswer_review(self, given: dict[str, Any] | list[Any]) -> Run:
         """``answer_review`` for a loop that must not block."""
-        self._work.answer(self.run_id, given)
+        self._answer(given)
         return await self.await_end()
 
     async def aresume(self) -> Run:
@@ -395,8 +419,8 @@ class Run(Recording):
         Raises:
             CanvasError: there is no such part, or the file is there already, with something else in it.
         """
-        from workbench.runs.canvas_export import made_of
-        from workbench.runs.canvases import CanvasFile, write
+        from workbench.parts.fusion.canvas_export import made_of
+        from workbench.parts.fusion.canvases import CanvasFile, write
 
         return CanvasFile(write(Path(path).expanduser(), made_of(self, what)), self.workspace)
 
@@ -407,8 +431,8 @@ class Run(Recording):
             CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
             PlanError: the plan is not valid.
         """
-        from workbench.runs.canvas_export import plan_of
-        from workbench.runs.canvases import CanvasFile
+        from workbench.parts.fusion.canvas_export import plan_of
+        from workbench.parts.fusion.canvases import CanvasFile
 
         return plan_of(CanvasFile(Path(path).expanduser(), self.workspace), self.plan or Plan())
 

@@ -6,6 +6,7 @@ A run has one owner, whose lease says that it lives. Opening a workspace resumes
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -27,9 +28,12 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
+from workbench.events import brief
 from workbench.graphs.reviewers import again, written
 from workbench.parts.memory.store import SqlConversations, SqliteConversations
+from workbench.plans import Plan
 from workbench.ports import Context
+from workbench.records import proposals
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
@@ -48,11 +52,33 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._pool = ThreadPoolExecutor(thread_name_prefix=name)
         self._loop.set_default_executor(self._pool)
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._process, self._ends = os.getpid(), False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends:
+            # A task that raises SystemExit or KeyboardInterrupt has kept it for whoever awaits it, and asyncio raises
+            # it here once more; without its loop every other run would wait for ever.
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+
+    def require_own(self) -> None:
+        """Refuse a process that was forked from the one in which the thread runs.
+
+        Raises:
+            WorkspaceError: this is such a process.
+        """
+        if os.getpid() != self._process:
+            raise WorkspaceError(FORKED)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begin the work; cancelling the future cancels it."""
+        try:
+            self.require_own()
+        except WorkspaceError:
+            work.close()
+            raise
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -77,11 +103,16 @@ class LoopThread:
         if self._loop.is_closed():
             return
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._ends = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
+FORKED = (
+    "This process was forked from the one that opened the workspace, and has none of its threads. Start processes with "
+    "multiprocessing.get_context('spawn'), and open the workspace in each; or open it after the fork."
+)
 KEPT = 50
 """How many runs stay at hand after their work, for who listens late; of those that leave nothing, how many at all."""
 _POLL_S = 0.1
@@ -286,6 +317,12 @@ class Work:
         if self.driver(run_id).runs.get(run_id)["status"] == "running":  # somebody else went on with it
             await asyncio.to_thread(self.wait, run_id)
 
+    def failure(self, run_id: str) -> BaseException | None:
+        """Return with what the run failed in this process; None where it has not."""
+        live = self._live.get(run_id)
+        work = live and live.work
+        return work.exception() if work and work.done() and not work.cancelled() else None
+
     # working
 
     def begin(self, run_id: str, message: str, options: Mapping[str, Any], live: Live) -> None:
@@ -331,24 +368,32 @@ class Work:
         found = named(run_id, self.checkpoints(run_id), checkpoint_id)
         return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
-    def answer(self, run_id: str, given: Any) -> None:
+    def answer(self, run_id: str, given: Any, seen: Mapping[str, Any] | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
+
+        Args:
+            run_id: the run.
+            given: the answer.
+            seen: the request that was shown to whoever answers; another one is not answered by it.
 
         Raises:
             InvalidAnswer: it is no answer at all, or too long to keep; whether it fits is seen by the graph.
-            NotPaused: nothing waits; the recorded answer given again just continues an interrupted run.
+            NotPaused: nothing waits, or another request does; the recorded answer given again just continues an
+                interrupted run.
             WorkspaceBusy: another process is at it.
         """
         driver, (status, row) = self.driver(run_id), self._standing(run_id)
         if status == "paused":
             request = self.pending(run_id)
             if request is None and driver.runs.get(run_id, whole=False) != row:  # somebody answered in this very moment
-                return self.answer(run_id, given)
+                return self.answer(run_id, given, seen)
             if request is None:
                 raise NotPaused(
                     f"Run {run_id} waits, but its checkpoint is lost. `workbench resume {run_id}` goes on from what it "
                     "has stored, and asks again."
                 )
+            if seen and seen["review_id"] != request["review_id"]:
+                raise NotPaused(f"{_changed_since(seen, request)} Look at run.review, and answer that.")
             wanted = Given(written(given), request["review_id"])
             self._take(driver, row)
             self._start(driver, Live(run_id), wanted)
@@ -489,6 +534,7 @@ class Work:
         return f"It is worked on by {self._lease.holder(row['owner'] or '')}."
 
     def _take(self, driver: Driver, row: RunRow) -> None:
+        self.loop.require_own()
         if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
             raise WorkspaceBusy(f"Run {row['run_id']} is taken. {self._held(row)}")
         if driver.runs.claim(row, self._lease.owner):
@@ -580,3 +626,17 @@ def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
         return False
     kinds = one.get("type") == decision["action"] and one.get("message", "") == decision["message"]
     return kinds and edits == decision["edits"]
+
+
+def _changed_since(seen: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return in a sentence what is asked now, in place of what was shown."""
+    before, after, asks = proposals.proposal(seen), proposals.proposal(now), proposals.point(now)
+    if proposals.point(seen) != asks:
+        return f"The run asks {asks} by now, and no longer {proposals.point(seen)}."
+    changes = {name: [before.get(name), after[name]] for name in after if before.get(name) != after[name]}
+    if "plan" in changes:
+        old, new = (Plan.load(plan) for plan in changes.pop("plan"))
+        difference = {name: change for name, change in old.diff(new).items() if change}
+        changes["plan"] = [f"version {old.version}", f"version {new.version}: {brief(difference)}"]
+    told = "; ".join(f"{name} was {brief(old)}, and is {brief(new)}" for name, (old, new) in changes.items())
+    return f"The run asks {asks} again, and something else: {told or 'the same at a later moment'}."

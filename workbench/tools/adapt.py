@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
-import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Set
+from contextlib import suppress
+from dataclasses import asdict, is_dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -15,9 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import RetrievalResult
+from workbench.text import clean
 from workbench.tools.evidence import ranked, titles
 from workbench.tools.scoring import Question
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import Found, FunctionTool, Search, contained, plain
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
@@ -73,15 +76,22 @@ def from_function(
     if intents and "query" not in schema.model_fields:
         raise ToolError(f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`.")
 
-    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
-        import asyncio
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
+    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
         given = {field: getattr(tool_input, field) for field in schema.model_fields if field in parameters}
         given |= {p: {"knowledge": knowledge, "log": log}[p] for p in handed_in}
-        if inspect.iscoroutinefunction(function):
-            returned = await function(**given)
-        else:
-            returned = await asyncio.to_thread(function, **given)
+
+        def call() -> Any:
+            with contained(name):
+                returned = function(**given)
+                return list(islice(returned, MOST + 1)) if isinstance(returned, Iterator) else returned
+
+        returned = function(**given) if is_async else await asyncio.to_thread(call)
+        if inspect.isawaitable(returned):
+            returned = await returned
+        if isinstance(returned, AsyncIterable):
+            returned = [item async for item in returned]
         return normalise(name, returned, tool_input, knowledge)
 
     return FunctionTool(
@@ -191,16 +201,25 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
     """
     extra = dict(returned) if isinstance(returned, Mapping) and "results" in returned else {}
     items = extra.pop("results", returned)
+    if hasattr(items, "to_dict") and hasattr(items, "columns"):  # a DataFrame; iterated, it gives its column names
+        items = items.to_dict("records")
     if isinstance(items, (str, bytes, Mapping, BaseModel)) or not isinstance(items, Iterable):
         raise ToolError(
-            f"{name} returned {type(items).__name__}. "
-            "Return a list of strings, dicts or Documents, or a dict with such a list under 'results'."
+            f"{name} returned {type(items).__name__}. Return a list of strings, dicts or Documents, a DataFrame, "
+            "or a dict with one of these under 'results'."
         )
+    items = sorted(items, key=repr) if isinstance(items, Set) else list(items)  # a set has no order of its own
+    if len(items) > MOST:
+        raise ToolError(f"{name} returned more than {MOST:,} results. Return the best of them.")
     asked = [value for _, value in tool_input if isinstance(value, str)]
     question = Question.of(str(getattr(tool_input, "query", " ".join(asked))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
     kept = ranked(results, getattr(tool_input, "top_k", len(results)))
     return {"candidates": titles(kept), **extra, "results": kept}
+
+
+MOST = 100_000
+"""Results that a function may return, or an iterator give, before ``top_k`` are taken."""
 
 
 def _result(name: str, place: int, item: Any, question: Question) -> RetrievalResult:
@@ -211,13 +230,21 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
         raise ToolError(f"{name}: result {place} has metadata that is a {type(told).__name__}. Give a dict.")
     text = next((found.pop(key) for key in _TEXT if key in found), None)
     if not isinstance(text, str) or not text.strip():
-        raise ToolError(f"{name}: result {place} has no text. Give a non-empty string under 'evidence' or 'text'.")
+        given = "" if text is None else f" but a {type(text).__name__}"
+        raise ToolError(
+            f"{name}: result {place} has no text{given}. Give a non-empty string under 'evidence' or 'text'."
+        )
+    text = clean(str(text))  # numpy's strings are no plain ones
     ids = [given[key] for given in (found, told) for key in _ID if given.get(key)]
-    source_id = str(ids[0]) if ids else hashlib.sha256(text.encode()).hexdigest()[:16]
+    source_id = clean(str(ids[0])) if ids else hashlib.sha256(text.encode()).hexdigest()[:16]
     score = _score(name, place, found.pop("score", None))
     source_type = _one_of(name, place, "source_type", found.pop("source_type", "chunk"), SourceType)
     granularity = _one_of(name, place, "granularity", found.pop("granularity", "low_level"), Granularity)
     metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **told, **found}
+    try:
+        metadata = plain({key: value for key, value in metadata.items() if key not in _OURS})
+    except ToolError as error:
+        raise ToolError(f"{name}: result {place}: {error}") from None
     metadata["title"] = str(metadata["title"] or metadata.get("source", ""))
     if score is None:
         score = question.judge("keyword_search", text, metadata["title"], str(metadata["doc_id"]), bm25=1 / place)
@@ -228,13 +255,8 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
         granularity=granularity,
         score=round(score, 6),
         evidence=text,
-        metadata={**_plain(metadata), "kb_prefix": question.knowledge.name, "tools": [name], "place": place},
+        metadata={**metadata, "kb_prefix": question.knowledge.name, "tools": [name], "place": place},
     )
-
-
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata as JSON, since it goes into stores and checkpoints; a date becomes its text."""
-    return json.loads(json.dumps({k: v for k, v in metadata.items() if k not in _OURS}, default=str))
 
 
 def _one_of(name: str, place: int, key: str, value: Any, kinds: Any) -> Any:
@@ -249,6 +271,12 @@ def _as_dict(name: str, place: int, item: Any) -> dict[str, Any]:
         return {"evidence": item}
     if isinstance(item, Mapping):
         return dict(item)
+    if isinstance(item, BaseModel):
+        return item.model_dump()
+    if is_dataclass(item) and not isinstance(item, type):
+        return asdict(item)
+    if isinstance(item, tuple) and hasattr(item, "_asdict"):
+        return dict(item._asdict())
     if hasattr(item, "page_content") and hasattr(item, "metadata"):
         return {
             "evidence": item.page_content,
@@ -261,13 +289,16 @@ def _as_dict(name: str, place: int, item: Any) -> dict[str, Any]:
 def _score(name: str, place: int, score: Any) -> float | None:
     if score is None:
         return None
-    number = isinstance(score, int | float) and not isinstance(score, bool)
-    if not number or not math.isfinite(score) or not 0 <= score <= 1:
+    number = float("nan")
+    if not isinstance(score, (bool, str, bytes)) and str(getattr(score, "dtype", "")) != "bool":
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(score)  # numpy's and decimal's numbers too
+    if not 0 <= number <= 1:
         raise ToolError(
-            f"{name}: result {place} has the score {score!r}. "
+            f"{name}: result {place} has the score {shown(score)}. "
             "Give the probability that it is relevant, 0 to 1, or no score: then it is estimated from the text."
         )
-    return float(score)
+    return number
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

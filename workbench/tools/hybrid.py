@@ -41,7 +41,7 @@ class Output(Found):
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Passages on which words, meaning and graph agree; those about a name in the query are always among them.
 
-    It is one pass of the fusion graph (``graphs/fusion.py``), whose nodes are these functions.
+    It is one pass of the fusion graph (``parts/fusion``), whose nodes are these functions.
     """
     pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:

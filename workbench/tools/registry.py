@@ -40,7 +40,7 @@ BUILT_IN = {
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
     "reflection": "workbench.reports.reflection",  # it validates as reports do, so it stands above this room
-    "fusion_search": "workbench.graphs.fusion_search",  # a graph itself, so it stands above this room
+    "fusion_search": "workbench.parts.fusion.search",  # a graph itself, so it stands above this room
 }
 
 

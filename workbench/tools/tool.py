@@ -11,12 +11,96 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from workbench.errors import ToolError
 from workbench.ports import Clock, KnowledgeBase, ToolLog
 from workbench.state import SubStep
+from workbench.text import clean
 
 LONGEST_NAME = 64
+
+
+@contextmanager
+def contained(name: str) -> Iterator[None]:
+    """Turn what would end the process, its event loop or a future into a failure of the tool.
+
+    argparse, click and ``sys.exit`` raise SystemExit; a ``next`` without a default raises StopIteration, which no
+    future can carry; a cancellation that nobody asked for would stop the whole run.
+
+    Raises:
+        ToolError: names what the tool raised.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if _is_cancelled():
+            raise
+        raise _failure(name, error) from error
+    except Exception as error:
+        if isinstance(error, (StopIteration, StopAsyncIteration)):
+            raise _failure(name, error) from error
+        raise
+    except BaseException as error:
+        raise _failure(name, error) from error
+
+
+def _is_cancelled() -> bool:
+    """Return whether the task in which this is called is being cancelled from outside."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # in a thread: what is raised there is the tool's own
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+def _failure(name: str, error: BaseException) -> ToolError:
+    text = clean(f"{type(error).__name__}: {error}").removesuffix(": ")
+    return ToolError(f"{name} raised {text}. A tool fails by an Exception of its own.")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: numbers of other libraries as numbers, dates as text, what is not finite as null.
+
+    >>> from decimal import Decimal
+    >>> plain({"when": Decimal("0.5"), 1: {"a"}, "text": "bad \\ud83d"})
+    {'when': '0.5', '1': ['a'], 'text': 'bad ?'}
+
+    Raises:
+        ToolError: it holds itself, or what cannot be read.
+    """
+    try:
+        return to_jsonable_python(
+            _cleaned(value), fallback=_fallback, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=False
+        )
+    except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
+        raise ToolError(f"a {type(value).__name__} cannot be kept as JSON: {error}") from None
+
+
+def _cleaned(value: Any) -> Any:
+    """Replace characters that no store takes; a set has an order, so that the same input gives the same bytes."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {_key(name): _cleaned(inner) for name, inner in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(_cleaned, value), key=repr)
+    return [_cleaned(inner) for inner in value] if type(value) in (list, tuple) else value
+
+
+def _key(name: Any) -> str:
+    return clean(str(name))
+
+
+def _fallback(value: Any) -> Any:
+    """Arrays, tables and numbers of numpy and pandas give their own; what else there is, its text."""
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):
+        return value.to_dict("records")
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if {"__str__", "__repr__"}.isdisjoint(name for kind in type(value).__mro__[:-1] for name in vars(kind)):
+        raise TypeError(f"a {type(value).__name__} has no text of its own")
+    return clean(str(value))
 
 
 class Search(BaseModel):
@@ -70,10 +154,11 @@ class FunctionTool:
 
     async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
         """Run it; a plain function runs in a thread, so that a slow one does not hold up the others."""
-        if inspect.iscoroutinefunction(self.function):
-            output = await self.function(tool_input, knowledge, log)
-        else:
-            output = await asyncio.to_thread(self._in_one_generation, tool_input, knowledge, log)
+        with contained(self.name):
+            if inspect.iscoroutinefunction(self.function):
+                output = await self.function(tool_input, knowledge, log)
+            else:
+                output = await asyncio.to_thread(self._in_one_generation, tool_input, knowledge, log)
         try:
             return self.output_schema.model_validate(output)
         except ValidationError as error:
@@ -85,7 +170,7 @@ class FunctionTool:
             ) from None
 
     def _in_one_generation(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
-        with knowledge.reading():
+        with contained(self.name), knowledge.reading():
             return self.function(tool_input, knowledge, log)
 
 

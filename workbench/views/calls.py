@@ -52,6 +52,9 @@ def _seen(call: Mapping[str, Any], labels: Labels) -> list[Markup]:
         el("div", el("div.wb-dim.wb-small", labels(f"said_{kind}")), el("pre.wb-kept", cut(text, _LONGEST)))
         for kind, text in call["messages"]
     ]
+    if call["thought"]:
+        thought = el("pre.wb-kept", cut(call["thought"], _LONGEST))
+        seen.append(el("details", el("summary.wb-dim.wb-small", labels("call_thought")), thought))
     said = el(
         "div",
         el("div.wb-strong.wb-small", labels("call_failed" if call["failed"] else "call_said")),

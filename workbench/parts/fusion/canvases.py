@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from workbench.errors import shown
+from workbench.errors import UnknownKnowledge, shown
 from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text_of
 from workbench.knowledge.reading.files import Unreadable
+from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
+from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
 from workbench.records.writing import write_file
-from workbench.runs.canvas_work import OPERATIONS, Desk, Entry, work
-from workbench.views.canvas import canvas_blocks, drawn, work_blocks
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
@@ -69,19 +70,32 @@ class CanvasFile(Canvas, Shown):
         Args:
             operation: its name.
             nodes: their ids; none means the answers for ``scoring``, and every node with a text for the others.
-            kb: the knowledge base to ask; None for one of this canvas, as its file is, which is made or brought up.
+            kb: the knowledge base to ask; None for one of this canvas alone, as its file is. It is gone afterwards, so
+                that no other question is ever routed to it; ``wb.add_knowledge`` makes one that lasts.
 
         Raises:
             CanvasError: there is no such operation or node.
         """
         if operation not in OPERATIONS:
             raise CanvasError(f"There is no operation {shown(operation)}. Known: {', '.join(OPERATIONS)}.")
-        if kb is None:
-            kb = f"canvas-{hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:8]}"
-            self.workspace.add_knowledge(kb, [self.path], lambda *_: None)
         asked = [nodes] if isinstance(nodes, str) else list(nodes)
-        desk = Desk(self, self.workspace.knowledge.get(kb), labels_for(self.message))
-        return Worked(operation, tuple(work(desk, operation, asked)), self, kb)
+        with self._base(kb) as base:
+            desk = Desk(self, base, labels_for(self.message))
+            return Worked(operation, tuple(work(desk, operation, asked)), self, base.name)
+
+    @contextmanager
+    def _base(self, kb: str | None) -> Iterator[Any]:
+        """The base of that name, or one of this canvas for as long as it is worked on."""
+        if kb is not None:
+            yield self.workspace.knowledge.get(kb)
+            return
+        name = f"canvas-{uuid4().hex[:12]}"
+        try:
+            self.workspace.add_knowledge(name, [self.path], lambda *_: None)
+            yield self.workspace.knowledge.get(name)
+        finally:
+            with suppress(UnknownKnowledge):
+                self.workspace.remove_knowledge(name)
 
     def save(self, path: str | Path | None = None) -> Path:
         """Write it: into its file, or into a new one. What was not touched stays as it was, to the byte.

@@ -19,11 +19,11 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
 
     An explanation is what the run itself finds.
     """
-    from workbench.graphs.canvas_question import base_of, question_of
-    from workbench.graphs.fusion import config_of, fusion_options, known_operation
+    from workbench.parts.fusion.canvas_question import base_of, question_of
+    from workbench.parts.fusion.graph import config_of, fusion_options, known_operation
 
     asked = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
-        exclude={"kb_prefix", "graphiti_endpoint"}
+        exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"}
     )
     about: dict[str, Any] = {"planner": "fusion"}
     if canvas := on["canvas_path"]:

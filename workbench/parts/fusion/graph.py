@@ -23,6 +23,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
 
@@ -33,14 +34,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
-from workbench.graphs.canvas_question import base_of, question_of
 from workbench.graphs.merge import with_hops
 from workbench.graphs.needs import FIRST, quality_of
 from workbench.knowledge.dated import last_day
+from workbench.parts.fusion.canvas_question import base_of, question_of
 from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings, default_settings
 from workbench.state import RetrievalResult
@@ -62,7 +63,7 @@ SURE = 0.8
 class FusionConfig(BaseModel):
     """What ``config["configurable"]`` may set; what it does not, the settings say."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     fusion_strategy: str = "rrf"
     rerank_model: str = ""
@@ -70,7 +71,15 @@ class FusionConfig(BaseModel):
     max_retries: int = Field(3, ge=0, le=10)
     top_k: int = Field(10, ge=1, le=1000)
     kb_prefix: str = ""
-    graphiti_endpoint: str = ""
+    graphiti_endpoint: str = Field("", description="Graphiti's REST service, asked beside the base; empty: none")
+    lancedb_path: str = Field("", description="Where the base keeps its vectors, if it is by LanceDB; no other folder")
+
+    @field_validator("graphiti_endpoint")
+    @classmethod
+    def _by_rest(cls, given: str) -> str:
+        if given and not given.startswith(("http://", "https://")):
+            raise ValueError("it is the address of a database; give that of Graphiti's REST service, http://HOST:PORT")
+        return given
 
 
 class FusionInput(MessagesState, total=False):
@@ -318,7 +327,7 @@ def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
     Raises:
         WorkbenchError: there is neither.
     """
-    said = [str(m.content) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
+    said = [str(m.text) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
     query = str(state.get("query") or (said[-1] if said else otherwise)).strip()
     if not query:
         raise WorkbenchError('Nothing is asked. Give a question: {"query": "..."}, or a message of a person.')
@@ -331,7 +340,14 @@ def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
     Raises:
         WorkbenchError: names the option, and what it takes.
     """
-    given = {name: value for name, value in (config.get("configurable") or {}).items() if value is not None}
+    configurable = (config.get("configurable") or {}).items()  # LangGraph keeps its own names there too
+    given = {name: value for name, value in configurable if name in FusionConfig.model_fields and value is not None}
+    place = str(settings.get("lancedb_path", ""))
+    if (asked := given.get("lancedb_path")) and Path(str(asked)).expanduser() != Path(place or ".").expanduser():
+        raise WorkbenchError(
+            f"lancedb_path is {shown(asked)}, and the base keeps its vectors {shown(place) if place else 'elsewhere'}. "
+            "Set WORKBENCH_VECTOR_STORE=lancedb and WORKBENCH_LANCEDB_PATH, and `workbench kb rebuild` it."
+        )
     try:
         options = FusionConfig.model_validate({**settings, **given})
     except ValidationError as error:
@@ -363,6 +379,7 @@ def fusion_options(settings: Settings) -> dict[str, Any]:
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
         "graphiti_endpoint": settings.graphiti_endpoint,
+        "lancedb_path": settings.lancedb_path if settings.vector_store == "lancedb" else "",
     }
 
 

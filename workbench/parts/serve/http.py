@@ -16,6 +16,7 @@ import socket
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -28,7 +29,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from workbench import errors
-from workbench.errors import NotPaused, SettingsError, WorkbenchError, shown
+from workbench.errors import ModelError, NotPaused, SettingsError, WorkbenchError, shown
 from workbench.events import done, failed, for_client, normalize_stream_event, review, token
 from workbench.futures.capsule import redacted, secrets
 from workbench.graphs.reviewers import answer
@@ -36,10 +37,13 @@ from workbench.runs.asking import LONGEST_NAME
 from workbench.runs.feedback import give
 from workbench.runs.run import Run
 from workbench.session import Workbench
+from workbench.settings import Settings
 
 HEARTBEAT_S = 15.0
 MOST_BYTES = 1_000_000
 """Of a request."""
+LEAST_TOKEN = 16
+"""Visible characters of the secret that every request brings."""
 _MOST_MESSAGES = 1_000
 _STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _ENDS = {"done", "review", "error"}
@@ -51,6 +55,7 @@ _STATUS: Mapping[type[WorkbenchError], int] = {
     errors.InvalidAnswer: 422,
 }
 """What is not named here is 400."""
+_DEBUG = ("route_decision", "execution_log", "plan", "records", "reflections")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _log = logging.getLogger("workbench.http")
 
@@ -58,12 +63,33 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 MaybeName = Annotated[str, Field(max_length=LONGEST_NAME)]
 Words = Annotated[str, Field(max_length=100_000)]
 T = TypeVar("T")
+_CLOSE = {"Connection": "close"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a client may take before it is answered: seconds for head and body, bytes of a head, places in the server.
+
+    Of connections whose request has not come, ``waiting`` stay open; the oldest makes room for the newest.
+    """
+
+    head_s: float = 10.0
+    body_s: float = 30.0
+    head_bytes: int = 64 * 1024
+    waiting: int = 200
+    at_work: int = 200
+
+
+LIMITS = Limits()
 
 
 class Given(BaseModel):
     """What a request says; a field that it does not have is refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+G = TypeVar("G", bound=Given)
 
 
 class Chat(Given):
@@ -108,6 +134,20 @@ class Listing(Given):
     before: MaybeName | None = None
 
 
+class Which(Given):
+    """Whose run."""
+
+    user_id: MaybeName = ""
+
+
+class RunsListing(Which):
+    """Which runs."""
+
+    session_id: MaybeName = ""
+    status: Literal["", "running", "paused", "interrupted", "done", "failed", "cancelled"] = ""
+    limit: int = Field(100, ge=1, le=_MOST_MESSAGES)
+
+
 class Verdict(Given):
     """A row of the table ``feedback``; ``message_id`` names the answer, or ``thread_id`` its run.
 
@@ -127,8 +167,8 @@ class Verdict(Given):
 class Door:
     """The endpoints over an open workspace, a method each."""
 
-    def __init__(self, wb: Workbench, heartbeat_s: float):
-        self._wb, self._heartbeat_s = wb, heartbeat_s
+    def __init__(self, wb: Workbench, heartbeat_s: float, limits: Limits):
+        self._wb, self._heartbeat_s, self._limits = wb, heartbeat_s, limits
         self.hidden = secrets(wb.settings)
 
     async def health(self, request: Request) -> Response:
@@ -141,17 +181,17 @@ class Door:
 
     async def stream(self, request: Request) -> Response:
         """Ask, and stream what is done."""
-        given = await _body(request, Chat)
+        given = await self._body(request, Chat)
         return Events(await self._asked(given), given.debug, self._heartbeat_s, self.hidden)
 
     async def chat(self, request: Request) -> Response:
         """Ask, and wait for the answer or a pause."""
-        given = await _body(request, Chat)
+        given = await self._body(request, Chat)
         return await self._ended(await self._asked(given), given.debug)
 
     async def answer(self, request: Request) -> Response:
         """Answer what a run asks, or go on with one that was interrupted."""
-        given = await _body(request, Decision)
+        given = await self._body(request, Decision)
 
         def begin() -> Run:
             run = self._run(request.path_params["run_id"], given.user_id)
@@ -162,6 +202,31 @@ class Door:
             return Events(run, given.debug, self._heartbeat_s, self.hidden)
         return await self._ended(run, given.debug)
 
+    async def runs(self, request: Request) -> Response:
+        """The runs, newest first, a line each."""
+        given = _read(RunsListing, dict(request.query_params))
+        equals = {name: value for name, value in given.model_dump(exclude={"limit"}).items() if value}
+
+        def work() -> list[dict[str, str]]:
+            found = self._wb.runs(given.limit, **equals)
+            names = ("user_id", "session_id", "created_at")
+            return [{**run.line(), **{name: getattr(run, name) for name in names}} for run in found]
+
+        return JSONResponse({"runs": redacted(await to_thread.run_sync(work), self.hidden)})
+
+    async def run(self, request: Request) -> Response:
+        """A run whole: plan, records, reflections, evidence, answer, the log in levels."""
+        return await self._of(request, "run_id", Run.to_dict)
+
+    async def debug(self, request: Request) -> Response:
+        """What was collected for a request, whose id is its run's."""
+        return await self._of(request, "request_id", Run.debug)
+
+    async def _of(self, request: Request, name: str, make: Callable[[Run], dict[str, Any]]) -> Response:
+        given, run_id = _read(Which, dict(request.query_params)), request.path_params[name]
+        told = await to_thread.run_sync(lambda: make(self._run(run_id, given.user_id)))
+        return JSONResponse(redacted(told, self.hidden))
+
     async def messages(self, request: Request) -> Response:
         """The messages of a conversation, oldest first."""
         given, session = _read(Listing, dict(request.query_params)), request.path_params["session"]
@@ -171,7 +236,7 @@ class Door:
 
     async def clear(self, request: Request) -> Response:
         """Forget what was said in one conversation."""
-        given = await _body(request, Conversation)
+        given = await self._body(request, Conversation)
 
         def work() -> dict[str, str]:
             cleared = self._wb.clear(given.session_id, given.user_id)
@@ -182,7 +247,7 @@ class Door:
 
     async def feedback(self, request: Request) -> Response:
         """Keep what somebody thinks of an answer."""
-        given = await _body(request, Verdict)
+        given = await self._body(request, Verdict)
 
         def work() -> dict[str, str]:
             run_id = self._wb.run_of(given.message_id) if given.message_id else given.thread_id
@@ -192,6 +257,21 @@ class Door:
             return {"status": "ok", "run_id": run.run_id}
 
         return JSONResponse(await to_thread.run_sync(work))
+
+    async def _body(self, request: Request, model: type[G]) -> G:
+        """The body as that model: JSON, and no more of it, nor for longer, than is bearable."""
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
+        read = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.body_s):
+                async for chunk in request.stream():
+                    read += chunk
+                    if len(read) > MOST_BYTES:
+                        raise HTTPException(413, f"The body may have {MOST_BYTES:,} bytes.", _CLOSE)
+        except TimeoutError:
+            raise HTTPException(408, f"The body was not whole after {self._limits.body_s:g} s.", _CLOSE) from None
+        return _read(model, bytes(read))
 
     async def _asked(self, given: Chat) -> Run:
         """The run, at work."""
@@ -206,7 +286,8 @@ class Door:
         told = await to_thread.run_sync(lambda: _told(run, debug))
         if told["status"] not in ("done", "paused"):
             detail = {"detail": told["error"] or _stopped(run), "run_id": run.run_id, "status": told["status"]}
-            return JSONResponse(redacted(detail, self.hidden), 500 if told["status"] == "failed" else 409)
+            failed_with = 502 if isinstance(self._wb.failure_of(run.run_id), ModelError) else 500
+            return JSONResponse(redacted(detail, self.hidden), failed_with if told["status"] == "failed" else 409)
         return JSONResponse(told)
 
     def _run(self, run_id: str, user: str) -> Run:
@@ -230,7 +311,8 @@ def _told(run: Run, debug: bool) -> dict[str, Any]:
     """A run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
     still, conversation = run.recording(), run.conversation_id
     names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
-    more = {"route_decision": still.route_decision, "execution_log": still.log} if debug else {}
+    seen = still.to_dict() if debug else {}
+    more = {name: seen[name] for name in _DEBUG if name in seen}
     return {"conversation_id": conversation, **{name: getattr(still, name) for name in names}, **more}
 
 
@@ -326,20 +408,6 @@ async def _whole(begin: Callable[[], Run]) -> Run:
 
 # what is asked, and who may ask
 
-G = TypeVar("G", bound=Given)
-
-
-async def _body(request: Request, model: type[G]) -> G:
-    """The body as that model: JSON, and no more of it than is bearable."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
-    read = bytearray()
-    async for chunk in request.stream():
-        read += chunk
-        if len(read) > MOST_BYTES:
-            raise HTTPException(413, f"The body may have {MOST_BYTES:,} bytes.")
-    return _read(model, bytes(read))
-
 
 def _read(model: type[G], given: bytes | Mapping[str, Any]) -> G:
     try:
@@ -356,14 +424,30 @@ def _admitted(request: Request, token: str) -> None:
             raise HTTPException(403, "Only http://127.0.0.1 is answered without WORKBENCH_HTTP_TOKEN.")
         return
     kind, _, given = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.strip().encode()):
+    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
         why = "Send the server's WORKBENCH_HTTP_TOKEN as Authorization: Bearer TOKEN."
         raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
 
 
-def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S) -> Starlette:
+def token_of(settings: Settings) -> str:
+    """Return the secret that every request brings along; "" where there is none.
+
+    Raises:
+        SettingsError: it is too short, or blank, to keep anybody out.
+    """
+    given = settings.http_token.get_secret_value()
+    token, count = given.strip(), sum(letter.isprintable() and not letter.isspace() for letter in given)
+    if given and (count < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise SettingsError(
+            f"WORKBENCH_HTTP_TOKEN has {count} visible characters. Give at least {LEAST_TOKEN} letters, digits or "
+            "signs of ASCII, as `python -c 'import secrets; print(secrets.token_urlsafe())'` makes them."
+        )
+    return token
+
+
+def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S, limits: Limits = LIMITS) -> Starlette:
     """The application over an open workspace."""
-    door, token = Door(wb, heartbeat_s), wb.settings.http_token.get_secret_value()
+    door, token = Door(wb, heartbeat_s, limits), token_of(wb.settings)
 
     def endpoint(method: Callable[[Request], Awaitable[Response]], admits: bool = True) -> Any:
         async def answered(request: Request) -> Response:
@@ -392,6 +476,9 @@ def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S) -> Starlette:
         Route(f"{v1}/health", endpoint(door.health, admits=False), methods=["GET"]),
         Route(f"{v1}/chat/stream", endpoint(door.stream), methods=["POST"]),
         Route(f"{v1}/chat", endpoint(door.chat), methods=["POST"]),
+        Route(f"{v1}/runs", endpoint(door.runs), methods=["GET"]),
+        Route(f"{v1}/runs/{{run_id}}", endpoint(door.run), methods=["GET"]),
+        Route(f"{v1}/debug/{{request_id}}", endpoint(door.debug), methods=["GET"]),
         Route(f"{v1}/runs/{{run_id}}/answer", endpoint(door.answer), methods=["POST"]),
         Route(f"{v1}/conversations/{{session:path}}/messages", endpoint(door.messages), methods=["GET"]),
         Route(f"{v1}/clear", endpoint(door.clear), methods=["POST"]),
@@ -422,9 +509,47 @@ def listen(host: str, port: int, token: str) -> socket.socket:
         raise SettingsError(f"{host}:{port} cannot be listened on: {error}. Choose another --host or --port.") from None
 
 
-def serve(wb: Workbench, listening: socket.socket, heartbeat_s: float) -> None:
-    """Answer until the process is told to stop; what runs then is interrupted, and its clients are told so."""
+def server_of(wb: Workbench, heartbeat_s: float, limits: Limits = LIMITS) -> Any:
+    """Make the server; what runs when it is told to stop is interrupted, and its clients are told so."""
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    waiting: dict[Any, asyncio.TimerHandle] = {}
+
+    class Protocol(H11Protocol):
+        """uvicorn's own, with an end to what a client may take to send the head of a request; uvicorn has none."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._leave()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._watch()
+
+        def _watch(self) -> None:
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._leave()
+            elif self not in waiting and not self.transport.is_closing():
+                waiting[self] = self.loop.call_later(limits.head_s, self._close)
+                if len(waiting) > limits.waiting:
+                    next(iter(waiting))._close()
+
+        def _leave(self) -> None:
+            if timer := waiting.pop(self, None):
+                timer.cancel()
+
+        def _close(self) -> None:
+            self._leave()
+            self.transport.close()
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -432,9 +557,10 @@ def serve(wb: Workbench, listening: socket.socket, heartbeat_s: float) -> None:
             await super().shutdown(sockets)
             await interrupting
 
-    options: dict[str, Any] = {"log_level": "warning", "server_header": False, "lifespan": "off"}
-    bounds: dict[str, Any] = {"limit_concurrency": 200, "timeout_graceful_shutdown": 5}
-    Server(uvicorn.Config(app_of(wb, heartbeat_s), **options, **bounds)).run(sockets=[listening])
+    options: dict[str, Any] = {"log_level": "warning", "server_header": False, "lifespan": "off", "http": Protocol}
+    options |= {"h11_max_incomplete_event_size": limits.head_bytes, "timeout_graceful_shutdown": 5}
+    options["limit_concurrency"] = limits.waiting + limits.at_work
+    return Server(uvicorn.Config(app_of(wb, heartbeat_s, limits), ws="none", **options))
 
 
 def _interrupted(wb: Workbench) -> None:

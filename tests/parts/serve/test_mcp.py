@@ -14,8 +14,9 @@ from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult, ErrorData
 
 from tests.servers import Reply, only, scripted_server
-from workbench.cli import main, serve
-from workbench.cli.tools import NOTICE, server_of
+from workbench.cli import main
+from workbench.parts.serve import commands as serve
+from workbench.parts.serve.mcp import NOTICE, server_of
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from tests.servers import Reply, scripted_server
-from workbench.cli import http, main, serve
+from tests.servers import Reply, closed_port, scripted_server
+from workbench.cli import main
 from workbench.errors import SettingsError, WorkspaceError
+from workbench.parts.serve import commands as serve
+from workbench.parts.serve import http
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
@@ -283,6 +286,70 @@ def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
         assert "Traceback" not in fault.text and "ZeroDivisionError at test_http.py" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "token",
+    [" ", "\t\n ", "x", "short-token", "a" * 15, "a " * 15, "\u200b" * 20, "\u3000" * 20, "密" * 20, "a" * 16 + "\x00"],
+    ids=repr,
+)
+def test_a_token_that_keeps_nobody_out_is_refused(folder, token) -> None:
+    refused = pytest.raises(SettingsError, match=r"WORKBENCH_HTTP_TOKEN has .* at least 16")
+    with Workbench.open(folder, **CORE, http_token=token) as wb, refused:
+        http.app_of(wb)
+    done = CliRunner(env={"WORKBENCH_HTTP_TOKEN": token.replace("\x00", "é")}).invoke(
+        main, ["serve", "--workspace", str(folder), "--host", "0.0.0.0", "--port", "0"]
+    )
+    assert done.exit_code == 1 and "at least 16" in done.stderr
+
+
+def test_a_token_has_at_least_sixteen_visible_characters(folder) -> None:
+    with Workbench.open(folder, **CORE, http_token=f" {'a' * 16}\n") as wb:
+        client = TestClient(http.app_of(wb))
+        for given, status in (("a" * 16, 200), ("", 401), (" ", 401), ("a" * 15, 401)):
+            found = client.get("/api/v1/runs", headers={"authorization": f"Bearer {given}"})
+            assert found.status_code == status, given
+
+
+# runs and what was collected of them
+
+
+def test_runs_are_listed_and_read_with_their_records_and_log(client, wb) -> None:
+    first = client.post("/api/v1/chat", json=ANN).json()["run_id"]
+    second = client.post("/api/v1/chat", json={**ANN, "user_id": "bob", "review": ["plan"]}).json()["run_id"]
+
+    def listed(**params: Any) -> list[str]:
+        return [run["run_id"] for run in client.get("/api/v1/runs", params=params).json()["runs"]]
+
+    assert listed() == [second, first] and listed(user_id="ann") == [first] and listed(limit=1) == [second]
+    assert listed(status="paused") == [second] and listed(session_id="nobody's") == []
+    assert client.get("/api/v1/runs", params={"status": "odd"}).status_code == 422
+    line = client.get("/api/v1/runs").json()["runs"][1]
+    assert (line["status"], line["message"], line["user_id"]) == ("done", QUESTION, "ann") and line["created_at"]
+
+    told = client.get(f"/api/v1/runs/{first}", params={"user_id": "ann"}).json()
+    assert told == json.loads(json.dumps(wb.run(first).to_dict()))
+    assert told["plan"]["steps"] and told["records"] and told["reflections"] and told["answer"] == ANSWER
+    levels = {entry["node"]: entry for entry in told["execution_log"]}
+    assert {"route", "retrieval", "generate", "persist"} <= set(levels)
+    nodes = {entry["node"]: entry for entry in levels["retrieval"]["sub_steps"]}
+    assert {"planner", "executor", "reflector", "merger"} <= set(nodes), "subgraph, node, step, what its tool did"
+    [step, *_] = nodes["executor"]["sub_steps"]
+    assert step["node"] in {record["step_id"] for record in told["records"]} and step["sub_steps"]
+    for path in (f"runs/{first}", f"debug/{first}", "runs/nobody", "debug/nobody"):
+        assert client.get(f"/api/v1/{path}", params={"user_id": "eve"}).status_code == 404, path
+
+
+def test_what_was_collected_is_fetched_by_the_id_of_the_request(client) -> None:
+    run_id = client.post("/api/v1/chat", json=ANN).json()["run_id"]
+    told = client.get(f"/api/v1/debug/{run_id}").json()
+    assert told["request_id"] == run_id and told["status"] == "done" and told["route_decision"]["kb_prefix"] == "notes"
+    assert "1993" in json.dumps(told["combined_context"]) and told["rag_runs"] and told["retrieval_merged"]
+    assert told["records"] and told["reflections"] and told["plan"]["steps"]
+    assert [entry["node"] for entry in told["execution_log"]][-1] == "persist"
+    whole = client.post("/api/v1/chat", json={**ANN, "debug": True}).json()
+    assert {"plan", "records", "reflections", "execution_log", "route_decision"} <= set(whole)
+    assert "retrieval" in [entry["node"] for entry in whole["execution_log"]]
+
+
 def test_another_host_than_this_machine_needs_a_token() -> None:
     for host in ("0.0.0.0", "::"):
         with pytest.raises(SettingsError, match=r"other machines\. Set WORKBENCH_HTTP_TOKEN"):
@@ -333,6 +400,92 @@ def served(
 def scripted(url: str) -> dict[str, str]:
     """Settings by which a model behind that address writes the answers."""
     return {"writer_model": "openai:scripted", "chat_base_url": url, "chat_api_key": "planted-key"}
+
+
+@contextmanager
+def bounded(wb: Workbench, **limits: Any) -> Iterator[int]:
+    """A server with small figures, in a thread: its port."""
+    with http.listen("127.0.0.1", 0, "") as listening:
+        server = http.server_of(wb, 15.0, http.Limits(**limits))
+        running = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        running.start()
+        until(lambda: server.started)
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = True
+            running.join(20)
+            assert not running.is_alive()
+
+
+def sent(port: int, text: bytes) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), timeout=10)
+    client.sendall(text)
+    return client
+
+
+def healthy(port: int) -> bool:
+    return httpx.get(f"http://127.0.0.1:{port}/api/v1/health", trust_env=False, timeout=10).status_code == 200
+
+
+HEAD = b"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+def test_requests_that_are_never_whole_end_and_hold_up_nobody(wb) -> None:
+    with bounded(wb, head_s=1.0, body_s=0.5, waiting=20) as port:
+        slow = [sent(port, HEAD[:20]) for _ in range(60)]  # more than may wait
+        assert healthy(port)
+        whole = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        kept = sent(port, whole)  # a second request on a connection that was answered
+        assert kept.recv(65_536).startswith(b"HTTP/1.1 200")
+        kept.sendall(b"GET /api")
+        silent, begun = sent(port, b""), sent(port, HEAD + b"Content-Length: 50\r\n\r\n{")
+        answer = b"".join(iter(lambda: begun.recv(65_536), b""))
+        assert answer.startswith(b"HTTP/1.1 408") and b"connection: close" in answer.lower()
+        for client in (*slow, kept, silent):  # dripping keeps none of them open
+            assert client.recv(65_536) == b""
+        assert healthy(port)
+        for client in (*slow, kept, silent, begun):
+            client.close()
+
+
+@pytest.mark.parametrize("name", ["one endless header", "endless headers", "an endless line"])
+def test_endless_heads_end_at_once(wb, name) -> None:
+    part = {"one endless header": b"a" * 1024, "endless headers": b"X-A: b\r\n" * 100, "an endless line": b"/a" * 512}
+    begins = b"GET " if name == "an endless line" else HEAD + b"X-B: "
+    with bounded(wb, head_bytes=16_384) as port:
+        client, sending = sent(port, begins), 0
+        with suppress(ConnectionError):
+            while sending < 2_000_000:
+                client.sendall(part[name])
+                sending += len(part[name])
+        assert sending < 2_000_000, "the server has stopped reading"
+        client.close()
+        assert healthy(port)
+
+
+def test_chunks_of_a_body_end_at_its_bound(wb) -> None:
+    chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
+    with bounded(wb) as port:
+        client = sent(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        with suppress(ConnectionError):
+            for _ in range(1_000):
+                client.sendall(chunk)
+        with suppress(ConnectionError):
+            assert client.recv(65_536).startswith(b"HTTP/1.1 413")
+        client.close()
+        assert healthy(port)
+
+
+@pytest.mark.parametrize("how", ["dead", "in trouble", "no such model"])
+def test_a_model_that_fails_is_a_bad_gateway_in_its_words(folder, how) -> None:
+    reply = Reply(status=500, message="out of memory") if how == "in trouble" else Reply(status=404, message="no model")
+    with scripted_server(reply) as model:
+        url = closed_port() if how == "dead" else model.url
+        with Workbench.open(folder, **CORE, **scripted(url), model_backoff_s=0.01) as wb:
+            given = TestClient(http.app_of(wb), base_url="http://127.0.0.1").post("/api/v1/chat", json=ANN)
+    assert given.status_code == 502 and given.json()["status"] == "failed"
+    assert f"The chat model at {url} failed" in given.json()["detail"] and "planted-key" not in given.text
 
 
 def test_tokens_stream_as_the_model_writes_and_pings_fill_the_gaps(folder) -> None:

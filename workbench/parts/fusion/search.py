@@ -14,7 +14,7 @@ from typing import Any, cast
 from langgraph.runtime import get_runtime
 from pydantic import Field
 
-from workbench.graphs.fusion import FusionInput, Operation, build_fusion
+from workbench.parts.fusion.graph import FusionInput, Operation, build_fusion
 from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
 from workbench.state import SubStep

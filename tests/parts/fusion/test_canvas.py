@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.cli import main
-from workbench.cli.canvas import OPERATIONS
 from workbench.knowledge.adding import adding
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
+from workbench.parts.fusion.board import Board
+from workbench.parts.fusion.canvas_export import plan_of
+from workbench.parts.fusion.commands import OPERATIONS
 from workbench.plans import Plan, PlanError, PlanStep
-from workbench.runs.canvas_export import plan_of
 from workbench.session import Workbench
-from workbench.widgets.canvas import Board
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -528,7 +528,7 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
 
 # --- worked on ---
 
-SAMPLES = Path(__file__).resolve().parent.parent / "data" / "canvases"
+SAMPLES = Path(__file__).resolve().parents[3] / "data" / "canvases"
 MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
 
 
@@ -615,6 +615,23 @@ def test_the_answer_to_a_question_is_scored_by_what_the_question_rests_on(desk, 
     assert kinds(found(desk, law, "scoring")["da"])["承诺生效时合同成立。"] == "covered"
     [claim] = found(desk, law, "verification", "da")["da"]["rows"]
     assert (claim["kind"], claim["node"]) == ("supported", "cheng")
+
+
+def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
+    (tmp_path / "kiln.md").write_text("# Kiln\n\nThe kiln was built in 1911.")
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
+        wb.add_knowledge("site", [tmp_path / "kiln.md"])
+        canvas = wb.canvas(folder / "notes.canvas")
+        for operation in ("verification", "explanation"):
+            assert canvas.work(operation, ["a"]).entries
+            assert wb.knowledge.names() == ["site"] and not list((wb.path / "knowledge").glob("canvas-*"))
+        with pytest.raises(reading.CanvasError):
+            canvas.work("review", ["nobody"])
+        assert wb.knowledge.names() == ["site"]
+        run = wb.ask("What is an implication?")
+        assert run.kb_prefix == "site", "no other question goes there"
+        wb.add_knowledge("board", [folder / "notes.canvas"])
+        assert canvas.work("explanation", ["a"], "board").kb == "board" and "board" in wb.knowledge.names()
 
 
 def test_a_group_stands_for_what_is_in_it_and_what_has_no_source_leads_nowhere(desk, folder):

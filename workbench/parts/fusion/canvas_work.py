@@ -22,7 +22,7 @@ from workbench.views.layout import layered
 from workbench.views.page import cut
 
 if TYPE_CHECKING:
-    from workbench.runs.canvases import CanvasFile
+    from workbench.parts.fusion.canvases import CanvasFile
 
 MOST_NODES = 50
 """Nodes that are worked on at once."""

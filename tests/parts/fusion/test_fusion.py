@@ -16,9 +16,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from workbench.errors import WorkbenchError
-from workbench.graphs import fusion
-from workbench.graphs.fusion import build_fusion, config_of, query_of, should_retry
+from workbench.parts.fusion import graph as fusion
+from workbench.parts.fusion.graph import build_fusion, config_of, query_of, should_retry
 from workbench.ports import Context
+from workbench.settings import Settings
 from workbench.tools import hybrid
 from workbench.tools.fusing import STRATEGIES, WEIGHTS, cascade
 from workbench.tools.registry import StepLog
@@ -168,7 +169,7 @@ async def test_it_is_kept_between_nodes_and_goes_on(wb):
 
 
 def test_its_input_has_a_published_schema(project):
-    published = (project / "workbench/graphs/fusion.schema.json").read_text("utf-8")
+    published = (project / "workbench/parts/fusion/fusion.schema.json").read_text("utf-8")
     assert published == fusion.schema_text(), "write fusion.schema_text() there anew"
     schema = json.loads(published)
     assert {"session_id", "canvas_path", "operation"} <= set(schema["required"])
@@ -193,11 +194,26 @@ def test_should_retry_reads_what_a_call_configures():
         ({"fusion_strategy": "best"}, "rrf, weighted, cascade"),
         ({"quality_threshold": 2}, "quality_threshold cannot be 2"),
         ({"max_retries": -1}, "max_retries cannot be -1"),
+        ({"graphiti_endpoint": "bolt://localhost:7687"}, r"graphiti_endpoint cannot be 'bolt.*REST service"),
+        ({"graphiti_endpoint": "localhost:8000"}, "REST service"),
+        ({"lancedb_path": "~/.lancedb"}, "WORKBENCH_VECTOR_STORE=lancedb and WORKBENCH_LANCEDB_PATH"),
     ],
 )
 def test_a_wrong_option_is_named(options, told):
     with pytest.raises(WorkbenchError, match=told):
         config_of({"configurable": options})
+
+
+def test_a_configuration_acts_or_is_refused(tmp_path):
+    given = fusion.CanvasRAGConfig(graphiti_endpoint="http://localhost:8000", lancedb_path="~/.lancedb")
+    settings = {"vector_store": "lancedb", "lancedb_path": str(Path("~/.lancedb").expanduser())}
+    known = fusion.fusion_options(Settings(**settings))
+    assert config_of({"configurable": {**given.model_dump(), "thread_id": "t"}}, **known) == given
+    with pytest.raises(WorkbenchError, match=r"keeps its vectors .*elsewhere"):
+        config_of({"configurable": {"lancedb_path": str(tmp_path)}}, **{**known, "lancedb_path": "elsewhere"})
+    for wrong in ({"graphiti_endpoint": "bolt://localhost:7687"}, {"lancedb": "x"}, {"top_k": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            fusion.CanvasRAGConfig(**wrong)
 
 
 async def test_nothing_asked_and_no_base_named_are_errors(wb):
@@ -210,7 +226,7 @@ async def test_nothing_asked_and_no_base_named_are_errors(wb):
 # --- By the names that it has elsewhere ---
 
 
-CANVASES = Path(__file__).parent.parent / "data/canvases"
+CANVASES = Path(__file__).parents[3] / "data/canvases"
 
 
 async def ask_elsewhere(wb: Any, given: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -366,7 +382,7 @@ async def test_the_step_works_without_a_run(wb):
 KILLED = """
 import sys, time
 from workbench import Workbench
-from workbench.graphs import fusion
+from workbench.parts.fusion import graph as fusion
 
 def hang(*given):
     print("reranking", flush=True)

@@ -30,7 +30,7 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     if not find_spec("mcp"):
         raise MissingExtra("workbench mcp", "mcp")
     with page.open() as wb:
-        from workbench.cli.tools import server_of
+        from workbench.parts.serve.mcp import server_of
 
         server_of(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
 
@@ -48,19 +48,19 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
 )
 @paged
 def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
-    """Serve the workspace over HTTP: chat, a stream of events, answers to pauses, conversations, feedback.
+    """Serve the workspace over HTTP: chat, a stream of events, runs and their records, answers to pauses, feedback.
 
-    Only this machine is answered, unless WORKBENCH_HTTP_TOKEN is set: every request then brings it along as
-    "Authorization: Bearer TOKEN".
+    Only this machine is answered, unless WORKBENCH_HTTP_TOKEN is set, of 16 characters or more: every request then
+    brings it along as "Authorization: Bearer TOKEN".
     """
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise MissingExtra("workbench serve", "http")
     with page.open() as wb:
-        from workbench.cli import http
+        from workbench.parts.serve import http
 
-        with http.listen(host, port, wb.settings.http_token.get_secret_value()) as listening:
+        with http.listen(host, port, http.token_of(wb.settings)) as listening:
             port = listening.getsockname()[1]
             page.give({"host": host, "port": port}, f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).")
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # stopped either way, the workspace is closed
             with suppress(KeyboardInterrupt):
-                http.serve(wb, listening, heartbeat)
+                http.server_of(wb, heartbeat).run(sockets=[listening])

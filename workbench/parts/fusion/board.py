@@ -8,10 +8,10 @@ import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.knowledge.reading.canvas import Canvas, title_of
-from workbench.runs.canvas_work import OPERATIONS
-from workbench.runs.canvases import CanvasFile, Worked
+from workbench.parts.fusion.canvas_work import OPERATIONS
+from workbench.parts.fusion.canvases import CanvasFile, Worked
+from workbench.parts.fusion.drawing import MOST_DRAWN, drawn
 from workbench.text import visible
-from workbench.views.canvas import MOST_DRAWN, drawn
 from workbench.views.labels import labels_for
 from workbench.views.page import Markup, Picture, el, glyph
 from workbench.views.render import page_html

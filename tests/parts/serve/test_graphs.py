@@ -1,0 +1,255 @@
+"""The factories of langgraph.json: as a LangGraph server loads them, and by its own client from the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from workbench.errors import InvalidAnswer, RunError, WorkbenchError
+from workbench.session import Workbench
+
+CORE = {"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules", "WORKBENCH_RERANK_MODEL": "none"}
+QUESTION = "Who built the Aldermoor kiln?"
+ANSWER = "The Aldermoor kiln was built in 1993 by Rhea Moss [1]."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("served")
+    (place / "kiln.md").write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993 by Rhea Moss.\n")
+    (place / "mill.md").write_text("# Mill\n\nThe Brackwater mill was sold in 1950 to Tom Field.\n")
+    with Workbench.open(place / "w", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+        wb.add_knowledge("notes", [place / "kiln.md", place / "mill.md"])
+    return place / "w"
+
+
+@pytest.fixture
+def served(project: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module as a server loads it: by its file."""
+    for name, value in {**CORE, "WORKBENCH_WORKSPACE": str(folder)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LANGGRAPH_ALLOW_BLOCKING", "false")
+    path = json.loads((project / "langgraph.json").read_text())["graphs"]["conversation"].partition(":")[0]
+    spec = importlib.util.spec_from_file_location("served", project / path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "served", module)
+    spec.loader.exec_module(module)
+    yield module
+    for wb in module._workspaces.values():
+        wb.close()
+
+
+def person(text: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "human", "content": text}]}
+
+
+async def test_a_copy_pauses_answers_and_goes_on(served) -> None:
+    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver(), "name": "conversation"})
+    assert graph.name == "conversation"
+    config = {"configurable": {"thread_id": "t1"}}
+    paused = await graph.ainvoke({"message": QUESTION, "kb_prefix": "notes", "review": ["plan"]}, config)
+    assert paused["__interrupt__"][0].value["point"] == "plan"
+    done = await graph.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert done["answer"] == ANSWER and done["citations"]
+    again = await graph.ainvoke({"message": "When was it built?", "kb_prefix": "notes"}, config)
+    assert again["message"] == "When was it built?" and "1993" in again["answer"]
+    assert len(again["records"]) == len(again["plan"]["steps"]), "nothing of the first question"
+    assert [message.type for message in again["messages"]] == ["human", "ai", "human", "ai"]
+
+
+@pytest.mark.parametrize(
+    "resume",
+    ["approve", "accept", [{"type": "accept", "args": None}], {"type": "accept"}, {"decisions": [{"type": "approve"}]}],
+    ids=str,
+)
+async def test_a_pause_is_answered_in_each_shape(served, resume) -> None:
+    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
+    config = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke({**person(QUESTION), "review": ["reflect"]}, config, context={"kb_prefix": "notes"})
+    assert (await graph.ainvoke(Command(resume=resume), config))["answer"] == ANSWER
+
+
+async def test_a_wrong_answer_leaves_the_pause(served) -> None:
+    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
+    config = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke({**person(QUESTION), "review": ["reflect"]}, config, context={"kb_prefix": "notes"})
+    with pytest.raises(Exception, match="perhaps"):
+        await graph.ainvoke(Command(resume="perhaps"), config)
+    assert (await graph.ainvoke(Command(resume="approve"), config))["answer"] == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("given", "context", "configurable"),
+    [
+        (person(QUESTION), {"kb_prefix": "notes"}, {}),
+        (person(QUESTION), None, {"kb_prefix": "notes"}),
+        (person([{"type": "text", "text": QUESTION}]), {"requested_kb_prefixes": ["notes"]}, {}),
+        ({**person(QUESTION), "requested_kb_prefix": "notes", "message": "", "plan": None}, None, {}),
+        ({"message": QUESTION, "requested_kb_prefixes": ["notes"]}, {}, {}),
+    ],
+)
+async def test_what_is_asked_comes_from_messages_input_context_or_configurable(served, given, context, configurable):
+    state = await (await served.conversation()).ainvoke(given, {"configurable": configurable}, context=context)
+    assert state["answer"] == ANSWER and state["route_decision"]["method"] == "override"
+
+
+async def test_a_report_is_written(served) -> None:
+    asked = {"message": "Aldermoor kiln: builders", "kb_prefix": "notes", "report": {"report_type": "short"}}
+    assert "## References" in (await (await served.conversation()).ainvoke(asked))["answer"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "given", "says"),
+    [
+        ("conversation", {}, "Nothing is asked"),
+        ("conversation", {"messages": [{"role": "ai", "content": "x"}]}, "Nothing is asked"),
+        ("conversation", {"messages": [{"colour": 1}]}, "messages cannot be read"),
+        ("conversation", {"message": "x", "colour": 1}, "colour cannot be 1.*Known: kb_prefix"),
+        ("conversation", {"message": "x", "review": ["everywhere"]}, "Unknown review point 'everywhere'"),
+        ("conversation", {"message": "x", "kb_prefix": "nots"}, "notes"),
+        ("conversation", {"message": "x", "report": {"colour": 1}}, "report has 'colour'"),
+        ("retrieval", {"query": "x"}, "Which knowledge base.*notes"),
+        ("retrieval", {"kb_prefix": "notes"}, "Nothing is asked"),
+        ("fusion", {"query": "x", "operation": "dance"}, "no operation 'dance'"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_with_the_reason(served, graph, given, says) -> None:
+    with pytest.raises((RunError, WorkbenchError, InvalidAnswer), match=f"(?s){says}"):
+        await (await getattr(served, graph)()).ainvoke(given)
+
+
+@pytest.mark.parametrize("asked", [{"query": QUESTION}, person(QUESTION)], ids=["query", "messages"])
+async def test_retrieval_and_fusion_alone(served, asked, monkeypatch) -> None:
+    retrieved = await (await served.retrieval()).ainvoke(asked, context={"kb_prefix": "notes"})
+    assert "Rhea Moss" in retrieved["merged"]["context"]
+    graph = await served.fusion()
+    options = {"configurable": {"kb_prefix": "notes", "top_k": 1}}
+    for found in (await graph.ainvoke(asked, options), await graph.ainvoke(asked, context=options["configurable"])):
+        assert [one["metadata"]["title"] for one in found["reranked_results"]] == ["Kiln"]
+    assert set(graph.get_context_jsonschema()["properties"]) >= {"kb_prefix", "top_k", "fusion_strategy"}
+
+
+async def test_the_loop_of_the_server_is_free_meanwhile(served) -> None:
+    """A factory and a run open files and databases: in threads of their own."""
+    longest, last = 0.0, time.monotonic()
+
+    async def watch() -> None:
+        nonlocal longest, last
+        while True:
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+            await asyncio.sleep(0.005)
+
+    watching = asyncio.create_task(watch())
+    await (await served.conversation()).ainvoke({"message": QUESTION, "kb_prefix": "notes"})
+    watching.cancel()
+    assert longest < 2, "a call blocked the loop"
+
+
+async def test_leaving_a_stream_ends_its_work(served) -> None:
+    graph = (await served.conversation()).copy({"checkpointer": InMemorySaver()})
+    config = {"configurable": {"thread_id": "left"}}
+    stream = graph.astream({"message": QUESTION, "kb_prefix": "notes"}, config, stream_mode="updates")
+    assert "route" in await anext(stream)
+    await stream.aclose()
+    await asyncio.sleep(0.3)
+    at = (await graph.aget_state(config)).next
+    await asyncio.sleep(0.3)
+    assert at and (await graph.aget_state(config)).next == at
+
+
+# the real server
+
+
+def _free() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def server(project: Path, folder: Path, tmp_path: Path) -> Iterator[str]:
+    if not (importlib.util.find_spec("langgraph_cli") and importlib.util.find_spec("langgraph_api")):
+        pytest.skip("needs langgraph-cli[inmem], of the extra `test`")
+    config = json.loads((project / "langgraph.json").read_text())
+    config["graphs"] = {name: str(project / path) for name, path in config["graphs"].items()}
+    (tmp_path / "langgraph.json").write_text(json.dumps(config))
+    port = _free()
+    code = "from langgraph_cli.cli import cli; cli()"
+    command = ["dev", "--no-browser", "--no-reload", "--port", str(port)]
+    own = {**CORE, "WORKBENCH_WORKSPACE": str(folder), "LANGSMITH_TRACING": "false", "PYTHONPATH": str(project)}
+    environment = {**os.environ, **own, "LANGGRAPH_NO_VERSION_CHECK": "true"}
+    log = tmp_path / "log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *command], cwd=tmp_path, env=environment, stdout=out, stderr=out
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                if httpx.get(f"{url}/ok", timeout=1).status_code == 200:
+                    break
+            except httpx.HTTPError:
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.1)
+        else:
+            raise AssertionError(log.read_text())
+        yield url
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+async def test_the_real_server_by_its_own_client(server) -> None:
+    from langgraph_sdk import get_client
+
+    client = get_client(url=server)
+    drawn = {}
+    for assistant in await client.assistants.search():
+        graph = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
+        drawn[assistant["graph_id"]] = {node["id"] for node in graph["nodes"]}
+    assert set(drawn) == {"conversation", "retrieval", "fusion"}
+    assert "retrieval:reflector" in drawn["conversation"] and "check_quality" in drawn["fusion"]
+
+    thread, asked = (await client.threads.create())["thread_id"], {"kb_prefix": "notes"}
+    paused = await client.runs.wait(
+        thread, "conversation", input={**person(QUESTION), "review": ["reflect"]}, context=asked
+    )
+    assert paused["__interrupt__"][0]["value"]["point"] == "reflect"
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    done = await client.runs.wait(
+        thread, "conversation", command={"resume": {"decisions": [{"type": "approve"}]}}, context=asked
+    )
+    assert done["answer"] == ANSWER and done["messages"][-1]["content"] == ANSWER
+    again = await client.runs.wait(thread, "conversation", input=person("When was it built?"), context=asked)
+    assert "1993" in again["answer"] and len(again["messages"]) == 4
+    for graph in ("retrieval", "fusion"):
+        found = await client.runs.wait(None, graph, input=person(QUESTION), config={"configurable": asked})
+        assert "Rhea Moss" in json.dumps(found)
+    parts = [
+        part.event
+        async for part in client.runs.stream(
+            None, "conversation", input=person(QUESTION), context=asked, stream_mode=["updates"], stream_subgraphs=True
+        )
+    ]
+    assert any(event.startswith("updates|retrieval") for event in parts) and "error" not in parts, parts

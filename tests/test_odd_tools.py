@@ -1,0 +1,326 @@
+"""Tools and parts of one's own that return or raise what nobody expects: a result, or a failure with its type."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime
+import decimal
+import json
+import math
+import os
+import signal
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import BaseModel
+
+from workbench import Plan, PlanStep
+from workbench.errors import NotPaused
+from workbench.plans import PlanBudget
+from workbench.session import Workbench
+
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+
+
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    folder = tmp_path_factory.mktemp("odd")
+    (folder / "a.md").write_text("# Notes\n\nThe kiln was built in 1911. It is old.\n")
+    with Workbench.open(folder / "w", **CORE, max_iterations=1) as opened:
+        opened.add_knowledge("site", [folder / "a.md"])
+        yield opened
+
+
+def plan(tool: str, **budget: Any) -> Plan:
+    limits = {"timeout_s": 5.0, "top_k": 5, "max_retries": 0, **budget}
+    step = PlanStep(step_id="a", objective="q", tool=tool, tool_input={"query": "q"}, budget=PlanBudget(**limits))
+    return Plan(problem_statement="q", steps=[step])
+
+
+def asked(wb: Workbench, function: Any, **budget: Any) -> Any:
+    function.__annotations__ = {"query": str}
+    wb.tools.tool(function, name="odd", description="odd", replace=True)
+    run = wb.ask("q?", kb="site", plan=plan("odd", **budget))
+    assert run.status == "done", run.error
+    json.dumps(run.to_dict(), allow_nan=False).encode()
+    return run
+
+
+class Record(BaseModel):
+    text: str = "a"
+
+
+@dataclasses.dataclass
+class Line:
+    text: str = "a"
+
+
+Row = namedtuple("Row", ["text", "score"])
+
+
+class Thing:
+    pass
+
+
+async def _rows() -> Any:
+    yield "a"
+
+
+async def _later() -> list[str]:
+    return ["a"]
+
+
+def _loop() -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    held["self"] = held
+    return held
+
+
+RETURNED: dict[str, tuple[Any, list[tuple[str, Any]]]] = {
+    "np.float32": ([{"text": "a", "score": np.float32(0.5)}], [("a", 0.5)]),
+    "np.int64": ([{"text": "a", "score": np.int64(1)}], [("a", 1.0)]),
+    "Decimal": ([{"text": "a", "score": decimal.Decimal("0.5")}], [("a", 0.5)]),
+    "array": (np.array(["a", "b"]), [("a", None), ("b", None)]),
+    "DataFrame": (pd.DataFrame({"text": ["a"], "score": [0.5]}), [("a", 0.5)]),
+    "DataFrame under results": ({"results": pd.DataFrame({"text": ["a"]}), "note": pd.NaT}, [("a", None)]),
+    "Series": (pd.Series(["a"]), [("a", None)]),
+    "set": ({"b", "a"}, [("a", None), ("b", None)]),
+    "generator": (lambda: (letter for letter in "ab"), [("a", None), ("b", None)]),
+    "asynchronous generator": (_rows, [("a", None)]),
+    "awaitable": (_later, [("a", None)]),
+    "tuple": (("a", "b"), [("a", None), ("b", None)]),
+    "half a surrogate": (["bad \ud83d here"], [("bad ? here", None)]),
+    "model": ([Record()], [("a", None)]),
+    "dataclass": ([Line()], [("a", None)]),
+    "named tuple": ([Row("a", 0.5)], [("a", 0.5)]),
+    "empty": ([], []),
+}
+METADATA: dict[str, tuple[Any, Any]] = {
+    "float32": (np.float32(0.5), 0.5),
+    "array": (np.array([1, 2]), [1, 2]),
+    "nested set": ({"x": {1, 2}}, {"x": [1, 2]}),
+    "nan": (math.nan, None),
+    "infinity": ([np.inf], [None]),
+    "date": (datetime.date(2020, 1, 2), "2020-01-02"),
+    "Timestamp": (pd.Timestamp("2020-01-02"), "2020-01-02T00:00:00"),
+    "key": ({1: 2, ("a", 1): 3}, {"1": 2, "('a', 1)": 3}),
+    "surrogate": ("\ud83d", "?"),
+    "bytes": (b"abc", "YWJj"),
+    "path": (Path("a"), "a"),
+}
+REFUSED: dict[str, tuple[Any, str]] = {
+    "None": (None, "returned NoneType"),
+    "text": ("just text", "returned str"),
+    "number": (np.float32(1), "returned float32"),
+    "bytes": ([b"abc"], "is a bytes"),
+    "object": ([Thing()], "is a Thing"),
+    "mapping": ({"text": "a"}, "returned dict"),
+    "blank": ([" "], "has no text"),
+    "number as text": ([{"text": 5}], "has no text"),
+    "nan": ([{"text": "a", "score": math.nan}], "the score nan"),
+    "bool": ([{"text": "a", "score": np.True_}], "the score"),
+    "holds itself": ([{"text": "a", "loop": _loop()}], "result 1: a dict cannot be kept as JSON"),
+    "object inside": ([{"text": "a", "x": Thing()}], "a Thing has no text of its own"),
+    "without end": (lambda: ("a" for _ in iter(int, 1)), "more than 100,000 results"),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_a_tool_returns_is_converted(wb, name) -> None:
+    value, wanted = RETURNED[name]
+    run = asked(wb, lambda query: value() if callable(value) else value)
+    assert run.records[0]["status"] == "success", run.records[0]["error"]
+    found = {r["evidence"]: r["score"] for r in run.evidence}
+    assert set(found) == {text for text, _ in wanted}
+    assert all(score is None or math.isclose(found[text], score) for text, score in wanted)
+
+
+@pytest.mark.parametrize("name", METADATA)
+def test_metadata_is_json(wb, name) -> None:
+    value, wanted = METADATA[name]
+    run = asked(wb, lambda query: [{"text": "a", "x": value}])
+    assert run.evidence[0]["metadata"]["x"] == wanted
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_taken_is_refused_with_its_type(wb, name) -> None:
+    value, says = REFUSED[name]
+    run = asked(wb, lambda query: value() if name == "without end" else value)
+    assert run.records[0]["status"] == "failed" and says in run.records[0]["error"]
+
+
+async def _exits(query: str) -> list[str]:
+    raise SystemExit(3)
+
+
+async def _cancels(query: str) -> list[str]:
+    raise asyncio.CancelledError
+
+
+class _Own(BaseException):
+    pass
+
+
+def raises(error: BaseException) -> Any:
+    def tool(query: str) -> list[str]:
+        raise error
+
+    return tool
+
+
+RAISED: dict[str, tuple[Any, str]] = {
+    "SystemExit": (raises(SystemExit(3)), "SystemExit: 3"),
+    "KeyboardInterrupt": (raises(KeyboardInterrupt()), "KeyboardInterrupt"),
+    "GeneratorExit": (raises(GeneratorExit()), "GeneratorExit"),
+    "StopIteration": (lambda query: [next(iter([]))], "StopIteration"),
+    "asyncio's SystemExit": (_exits, "SystemExit: 3"),
+    "a cancellation that nobody asked for": (_cancels, "CancelledError"),
+    "in a generator": (lambda query: (raises(SystemExit(4))(query) for _ in "a"), "SystemExit: 4"),
+    "one's own": (raises(_Own("x")), "_Own: x"),
+    "a surrogate": (raises(ValueError("bad \ud83d")), "ValueError: bad ?"),
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_what_a_tool_raises_is_a_failed_step_within_its_budget(wb, name) -> None:
+    function, says = RAISED[name]
+    run = asked(wb, function, timeout_s=3.0)
+    assert (run.records[0]["status"], says in run.records[0]["error"]) == ("failed", True), run.records
+    assert wb.ask("When was the kiln built?", kb="site").status == "done", "and the next run goes on"
+
+
+class Loose(BaseModel):
+    results: Any = None
+
+
+class Bare:
+    """The port of a tool by hand: what it gives is checked all the same."""
+
+    name, description, calibration, parallel = "bare", "bare", "", True
+    intents: frozenset[str] = frozenset()
+    input_schema = output_schema = Loose
+
+    def __init__(self, output: Any):
+        self.output = output
+
+    async def __call__(self, tool_input: Any, knowledge: Any, log: Any) -> Any:
+        with log("look", table=np.array([1])):
+            if isinstance(self.output, BaseException):
+                raise self.output
+        return self.output
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        (None, "returned a NoneType"),
+        ({"results": []}, "returned a dict"),
+        (Loose(results=[{"text": "a"}]), "results.0.result_id"),
+        (Loose(results=pd.DataFrame({"text": ["a"]})), "results.0.result_id"),
+        (SystemExit(2), "SystemExit: 2"),
+    ],
+)
+def test_a_tool_by_the_port_is_held_to_the_same(wb, output, says) -> None:
+    wb.tools.register(Bare(output), replace=True)
+    step = PlanStep(step_id="a", objective="q", tool="bare", tool_input={})
+    run = wb.ask("q?", kb="site", plan=Plan(problem_statement="q", steps=[step]))
+    assert run.status == "done" and says in run.records[0]["error"]
+    assert run.records[0]["sub_steps"][0]["detail"]["table"] == [1]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("part", ["planner", "reviewer"])
+def test_a_part_that_ends_the_process_fails_its_run_alone(wb, part, error) -> None:
+    def ends(*_: Any) -> Any:
+        raise error
+
+    if part == "reviewer":
+        run = wb.start("When was the kiln built?", kb="site", review="plan", reviewer=ends)
+    else:
+
+        async def planner(query: Any, decision: Any, knowledge: Any, tools: Any) -> Any:
+            raise error
+
+        wb.register_planner(planner)
+        run = wb.ask("When was the kiln built?", kb="site")
+        wb.register_planner(None)
+    assert run.wait(20).status == "failed" and type(error).__name__ in run.error
+    assert wb.ask("When was the kiln built?", kb="site").status == "done"
+
+
+# a process forked after the workspace was opened
+
+
+def _in_child(work: Any) -> str:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            told = repr(work())
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(writing, told.encode())
+        os._exit(0)
+    os.close(writing)
+    signal.alarm(30)
+    try:
+        with os.fdopen(reading) as pipe:
+            return pipe.read()
+    finally:
+        signal.alarm(0)
+        os.waitpid(child, 0)
+
+
+def test_a_forked_process_is_refused_with_the_fix(wb) -> None:
+    run = wb.ask("When was the kiln built?", kb="site", review="plan")
+    doors = {
+        "ask": lambda: wb.ask("When was the kiln built?", kb="site").answer,
+        "runs": lambda: wb.runs(),
+        "search": lambda: wb.knowledge.get("site").keyword_search("kiln", 3),
+        "messages": lambda: wb.messages(run.session_id),
+        "approve": lambda: run.approve(),
+        "add": lambda: wb.add_knowledge("more", ["x.md"]),
+    }
+    for door, work in doors.items():
+        told = _in_child(work)
+        assert told.startswith("WorkspaceError: This process was forked") and "spawn" in told, (door, told)
+    assert run.approve().status == "done", "the parent goes on"
+
+
+# an answer is for what its holder has seen
+
+
+def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) -> None:
+    mine = wb.ask("When was the kiln built?", kb="site", review={"plan", "reflect"})
+    other = wb.run(mine.run_id)
+    other.respond("and the mill?")
+    assert wb.run(mine.run_id).plan.version == 2
+    with pytest.raises(NotPaused, match=r"asks plan again, and something else: .*plan was version 1, and is version 2"):
+        mine.approve()
+    with pytest.raises(NotPaused, match="asks plan again"):
+        mine.approve()
+    assert mine.status == "paused" and mine.review["point"] == "plan"
+    mine.approve()
+    with pytest.raises(NotPaused, match="asks reflect by now, and no longer plan"):
+        other.reject()
+    assert other.to_dict()["review"]["point"] == "reflect", "a document shows it too"
+    assert other.approve().status == "done"
+
+
+def test_who_has_seen_nothing_answers_what_there_is(wb) -> None:
+    run_id = wb.ask("When was the kiln built?", kb="site", review="plan").run_id
+    assert wb.run(run_id).approve().status == "done", "who has seen nothing answers what there is"
+
+
+async def test_the_asynchronous_doors_hold_to_it_too(wb) -> None:
+    mine = await wb.aask("When was the kiln built?", kb="site", review="plan")
+    await wb.run(mine.run_id).arespond("and the mill?")
+    with pytest.raises(NotPaused, match="something else"):
+        await mine.aapprove()
+    assert mine.review and (await mine.aapprove()).status == "done"

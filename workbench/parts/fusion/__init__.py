@@ -1,0 +1,1 @@
+"""The fusion graph over two sources, and JSON Canvases: asked, worked on, drawn and written."""
