@@ -44,12 +44,12 @@ class WhatIf(Shown):
         points: one dict a point:
             ``iteration``; ``recorded`` (``go_on`` or ``stop``);
             ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``top_score``, ``coverage`` (share of the named things
-            with enough evidence), ``quality`` (how well the last reflection saw the question covered; None where it did
+            with enough evidence), ``probability`` (of the answer, as the last reflection saw it; None where it did
             not say), ``recall`` (of gold documents, among the first five; None without
             gold), ``first`` (those five), ``answer``, ``live`` (calls that no tape had);
             ``go_on`` is None where the rules know nothing more to do;
             ``gain``, what going on adds, or takes away: ``pieces`` found, ``merged``, ``top_score``, ``coverage``,
-            ``quality``, ``recall``, ``left`` (documents that are no longer among the
+            ``probability``, ``recall``, ``left`` (documents that are no longer among the
             first five), ``answer_changes``, ``new`` (result ids);
             ``cost``: ``seconds``, ``tokens``, ``calls``;
             ``value``: ``pieces_per_s``, ``recall_per_s``; None where going on took no time.
@@ -223,7 +223,7 @@ def _side(run: Recording, gold: frozenset[str]) -> dict[str, Any]:
         "pieces": len(pieces),
         "top_score": max((piece["score"] for piece in pieces.values()), default=0.0),
         "coverage": round(sum(c["found"] >= c["needed"] for c in coverage) / len(coverage), 6) if coverage else None,
-        "quality": signals.get("quality"),
+        "probability": signals.get("probability"),
         "recall": round(len(gold.intersection(first)) / len(gold), 6) if gold else None,
         "first": first,
         "answer": run.answer,
@@ -242,7 +242,7 @@ def _gain(stop: Recording, go_on: Recording, sides: Mapping[str, Any]) -> dict[s
     one, two = sides["stop"], sides["go_on"]
     gain = {
         name: None if None in (one[name], two[name]) else round(two[name] - one[name], 6)
-        for name in ("top_score", "coverage", "quality", "recall")
+        for name in ("top_score", "coverage", "probability", "recall")
     }
     return {
         "pieces": len(set(after) - set(before)),

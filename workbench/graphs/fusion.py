@@ -39,7 +39,7 @@ from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.canvas_question import base_of, question_of
 from workbench.graphs.merge import with_hops
-from workbench.graphs.needs import FIRST, quality_of
+from workbench.graphs.needs import FIRST, first_documents
 from workbench.knowledge.dated import last_day
 from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings, default_settings
@@ -57,6 +57,8 @@ STANDING = 3
 """Documents of the best pass that stand in front, whatever a retry finds: the graph has led to them already."""
 SURE = 0.8
 """How probable the graph's best passage must be, by itself, for a cascade to leave the vectors alone."""
+SAYS_MORE = 0.01
+"""What a document must add to the share of the question that the better ones cover."""
 
 
 class FusionConfig(BaseModel):
@@ -247,6 +249,23 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     if hops:
         found = with_hops(cast(list[RetrievalResult], evidence.ranked(found, len(found))), hops, kept=STANDING)
     return {"reranked_results": evidence.ranked(found, asking.options.top_k)}
+
+
+def quality_of(question: str, evidence: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
+    """Return the share of the question's words and names that the best five documents cover, times their mean score.
+
+    The mean is over those that say something of the question which the better ones do not.
+    """
+    first = first_documents(evidence)
+    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in first]
+    reading = next_hop.Reading.of(question, texts, base)
+    covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
+    for result, row in zip(first, reading.texts, strict=True):
+        together = [max(pair) for pair in zip(covered, row, strict=True)]
+        if reading.share(together) >= share + SAYS_MORE:
+            covered, share = together, reading.share(together)
+            scores.append(result["score"])
+    return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ READ = 10
 """Passages that a model is shown; the first of each document come first."""
 STEPS = 3
 """Steps that one reflection may add."""
-_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "quality", "failures", "timeouts")
+_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
 
 
 class Grade(BaseModel):

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, distinct, gather
+from workbench.graphs.merge import HOP, evidence_of
 from workbench.graphs.model_reflect import graded, judged_by_model, rewritten_by_model
 from workbench.graphs.needs import (
     FIRST,
@@ -21,7 +21,7 @@ from workbench.graphs.needs import (
     is_enough,
     is_low,
     is_settled,
-    quality_of,
+    is_unsure,
     read_needs,
     settle,
     signals,
@@ -97,7 +97,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query = runtime.context, state["query"]
     plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
-    evidence = distinct(gather(state.get("records", []), context.runs, state.get("run_id", "")))
+    evidence = evidence_of(state, context)
     now = Pass(state, context, plan, bases, evidence, supply_of(state["route_decision"], bases))
     seen = _seen(now)
     if "grader" in context.models and seen.get("needs"):
@@ -128,12 +128,12 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
 def _seen(now: Pass) -> dict[str, Any]:
     """Return the signals with the ledger among them."""
     state, supply, decision = now.state, now.supply, now.state["route_decision"]
-    overrides = {"min_quality": now.context.settings.min_quality, **state.get("thresholds", {})}
-    enough = thresholds(supply.intent, overrides, supply)
+    enough = thresholds(supply.intent, state.get("thresholds"), supply)
     records = state.get("records", [])
     remaining = now.context.settings.time_budget_s - work_seconds(records)
     said: tuple[str, Sequence[Message]] = (state.get("message", ""), state.get("history", []))
-    judgement = judge(decision["question"], now.evidence, now.bases, *said) if "question" in decision else None
+    numbered = now.evidence[: now.context.settings.merge_max_results]
+    judgement = judge(decision["question"], numbered, now.bases, *said) if "question" in decision else None
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
     if judgement is None:
         return seen
@@ -142,12 +142,8 @@ def _seen(now: Pass) -> dict[str, Any]:
     criteria = now.plan.acceptance_criteria or texts
     own = now.plan.metadata.get("planner") not in (RULES, MODEL)
     verdicts = {text: "open" for text in criteria if own and text not in texts} | state.get("needs", {})
-    ledger = Ledger(supply, seen, judgement, now.evidence, now.base)
-    seen = settle(seen, fill(ledger, criteria, known, verdicts), known)
-    query, typed = steer(state["query"], seen["needs"]), any(r["metadata"].get("fields") for r in now.evidence[:FIRST])
-    if query and now.evidence and not typed and supply.intent not in ("list", "recommend"):
-        seen["quality"] = quality_of(query, now.evidence, now.base)
-    return seen
+    ledger = Ledger(supply, seen, judgement, now.evidence, [now.base, *now.bases])
+    return settle(seen, fill(ledger, criteria, known, verdicts), known)
 
 
 async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflection:
@@ -156,14 +152,22 @@ async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflecti
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
     proposal.enrich = can_enrich(state, context)
     if not is_enough(seen) and not one_step:
-        if "quality" in seen:
-            proposal.hops = sub_questions(steer(state["query"], seen["needs"]), now.evidence, now.base)
+        proposal.hops = _hops(now, seen)
         before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
         if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
             asked = (context, state["query"], proposal.writings, now.label)
             proposal.rewritten, note = await rewritten_by_model(*asked)
             proposal.seen |= {"rewrite_note": note} if note else {}
     return propose(proposal, context.settings.max_iterations, one_step)
+
+
+def _hops(now: Pass, seen: Mapping[str, Any]) -> list[SubQuestion]:
+    """Return what plain texts leave of the question where the answer is unsure; none for a list, nor while asking."""
+    query, listed = steer(now.state["query"], seen.get("needs", [])), now.supply.intent in ("list", "recommend")
+    if not query or listed or seen.get("kind") == "asks" or not is_unsure(seen):
+        return []
+    typed = any(result["metadata"].get("fields") for result in now.evidence[:FIRST])
+    return [] if typed else sub_questions(query, now.evidence, now.base)
 
 
 async def _by_model(now: Pass, seen: Mapping[str, Any]) -> tuple[Reflection | None, list[str]]:
@@ -344,7 +348,7 @@ class Proposal:
                 objective = self.say("reflect_need", need=need)
                 self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names and not self.hops:
+        if words and names and not self.hops and is_unsure(self.seen):
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def next_hops(self) -> None:
@@ -412,7 +416,7 @@ def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[st
 MEASURES = (
     ("evidence_count", "min_evidence", "g"),
     ("top_score", "min_top_score", ".2f"),
-    ("quality", "min_quality", ".2f"),
+    ("probability", "min_probability", ".2f"),
     ("candidates", "min_candidates", "g"),
 )
 """Signal, the threshold that it is held against, and how both are written."""

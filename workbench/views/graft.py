@@ -230,7 +230,7 @@ def _provenance(graft: Graft, labels: Labels) -> Block:
 def what_if_blocks(found: WhatIf) -> list[Block]:
     """A row a reflect point: what going on gains and costs."""
     labels = labels_for(found.run.message)
-    gains = ("new_pieces", "displaced", "quality", "recall")
+    gains = ("new_pieces", "displaced", "probability", "recall")
     costs = ("pay", "calls", "worth", "live")
     heads = columns(labels, "pass", "way_taken", *gains, *costs)
     rows = tuple(_what_if_row(point, labels) for point in found.points)
@@ -246,7 +246,7 @@ def _what_if_row(point: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:
         return (*head, *["–"] * 8)
     gain, cost, value = point["gain"], point["cost"], point["value"]
     told = {**gain, "displaced": len(gain["left"])}
-    gains = (_signed(told[name]) for name in ("pieces", "displaced", "quality", "recall"))
+    gains = (_signed(told[name]) for name in ("pieces", "displaced", "probability", "recall"))
     tokens = [labels("beside_saved_tokens", n=f"{cost['tokens']:,}")] if cost["tokens"] else []
     seconds = labels("comma").join([f"{cost['seconds']:g} s", *tokens])
     worth = "" if value["pieces_per_s"] is None else labels("per_second", n=f"{value['pieces_per_s']:g}")
