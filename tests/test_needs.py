@@ -230,7 +230,9 @@ def mixed(tmp_path_factory):
         yield wb
 
 
-@pytest.mark.parametrize("question", [q.strip() for line in QUESTIONS.split("\n") for q in line.split("|") if q.strip()])
+@pytest.mark.parametrize(
+    "question", [q.strip() for line in QUESTIONS.split("\n") for q in line.split("|") if q.strip()]
+)
 def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) -> None:
     run = mixed.ask(question, kb="mixed")
     last, lines = run.reflections[-1], entries(run).values()
@@ -251,8 +253,12 @@ def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) 
 
 
 def test_an_unmet_criterion_of_one_s_own_is_all_that_lacks_until_it_is_struck(mixed) -> None:
-    run = mixed.ask("Who built Salt Mill?", kb="mixed", plan=planned(mixed, "the price of the wool"), review=["reflect"])
-    assert run.reflections[-1]["signals"]["kind"] in SURE and "the price of the wool" in run.reflections[-1]["reasoning"]
+    run = mixed.ask(
+        "Who built Salt Mill?", kb="mixed", plan=planned(mixed, "the price of the wool"), review=["reflect"]
+    )
+    assert (
+        run.reflections[-1]["signals"]["kind"] in SURE and "the price of the wool" in run.reflections[-1]["reasoning"]
+    )
     assert run.reflections[-1]["stop_reason"] != "quality_satisfied"
     run.edit(needs={"the price of the wool": "struck"})
     assert run.reflections[-1]["stop_reason"] == "quality_satisfied"

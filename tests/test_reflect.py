@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from workbench.graphs.needs import Supply, Thing, is_enough, signals, thresholds
-from workbench.graphs.reflect import Proposal, call_of, calls, propose
+from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval
-from workbench.plans import Plan, PlanStep
+from workbench.plans import Plan, PlanStep, call_of, calls
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
 

@@ -38,8 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.canvas_question import base_of, question_of
-from workbench.graphs.merge import with_hops
-from workbench.graphs.needs import FIRST, first_documents
+from workbench.graphs.merge import PLACES, first_documents, with_hops
 from workbench.knowledge.dated import last_day
 from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings, default_settings
@@ -205,7 +204,7 @@ async def after_graph(
     asking = _asked(state, config, runtime)
     if asking.options.fusion_strategy != "cascade":
         return "fuse_results"
-    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:FIRST]]
+    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
     first = await asyncio.to_thread(asking.base.passages, ids)
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
     return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"

@@ -372,6 +372,14 @@ def _document(result: RetrievalResult) -> str:
     return str(result["metadata"].get("doc_id") or result["source_id"])
 
 
+def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+    """Return the best result of each of the first documents."""
+    first: dict[str, RetrievalResult] = {}
+    for result in evidence:
+        first.setdefault(_document(result), result)
+    return list(first.values())[:PLACES]
+
+
 def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:
     """Every piece once, in the order of the steps and of what each found."""
     return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))

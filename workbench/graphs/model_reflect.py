@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workbench.graphs.cards import described, offered, told_evidence, told_steps
+from workbench.graphs.merge import first_documents
 from workbench.graphs.model_plan import step_form, steps_of
-from workbench.graphs.needs import Entry, first_documents, is_settled
+from workbench.graphs.needs import Entry, is_settled
 from workbench.graphs.roles import NONE, left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase

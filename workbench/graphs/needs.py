@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
+from workbench.graphs.merge import first_documents
 from workbench.language.answer import Judgement, says_field
 from workbench.language.citing import cite
 from workbench.language.names import together
@@ -21,7 +22,7 @@ from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
 from workbench.state import ExecutionRecord, QueryIntent, Question, RetrievalResult, RouteDecision
-from workbench.text import fold, language_of, sentences
+from workbench.text import fold, language_of, mentions, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
 
@@ -42,8 +43,6 @@ CANDIDATES = 5
 """Different documents that a recommendation needs."""
 SIDE = 2
 """Pieces of evidence that each side of a comparison needs."""
-FIRST = 5
-"""Documents that are to hold the answer together."""
 NAMED = 10
 """Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
 
@@ -120,16 +119,6 @@ def _thing(name: str, bases: Sequence[KnowledgeBase]) -> Thing:
             hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(writing, NAMED)])
             passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(writing))}
     return Thing(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
-
-
-def mentions(text: str, name: str) -> bool:
-    """Check whether a folded text has a folded name, as whole words where the script has words.
-
-    >>> mentions("the hulk is green", "hulk"), mentions("a hulking man", "hulk"), mentions("看茶馆吗", "茶馆")
-    (True, False, True)
-    """
-    edges = (r"(?<!\w)" if name[:1].isascii() else "", r"(?!\w)" if name[-1:].isascii() else "")
-    return name in text and re.search(edges[0] + re.escape(name) + edges[1], text) is not None
 
 
 def thresholds(
@@ -309,14 +298,6 @@ def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdict
     return entries
 
 
-def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
-    """Return the best result of each of the first documents."""
-    first: dict[str, RetrievalResult] = {}
-    for result in evidence:
-        first.setdefault(str(result["metadata"].get("doc_id") or result["source_id"]), result)
-    return list(first.values())[:FIRST]
-
-
 def settle(seen: Mapping[str, Any], entries: Sequence[Entry], known: Iterable[Need]) -> dict[str, Any]:
     """Return the signals without what is missing of needs that a person confirmed or struck."""
     texts = {entry["need"] for entry in entries if is_settled(entry)}
@@ -363,15 +344,12 @@ def unmet(seen: Mapping[str, Any]) -> list[Entry]:
 def binding(seen: Mapping[str, Any]) -> list[Entry]:
     """Return the unmet needs that a person insists on, or that a model found in no passage.
 
-    >>> entry = {"need": "the year of the prize", "met": 0.1, "said": "open"}
+    >>> entry = {"need": "the year of the prize", "kind": "words", "met": 0.1, "said": "open"}
     >>> [one["need"] for one in binding({"needs": [entry, {**entry, "need": "born", "said": ""}]})]
     ['the year of the prize']
     """
-    return [entry for entry in unmet(seen) if entry["said"] == "open" or _in_no_passage(entry)]
-
-
-def _in_no_passage(entry: Mapping[str, Any]) -> bool:
-    return entry.get("verdict") in ("missing", "contradicted") and entry.get("kind") not in ("all", "answer")
+    found = [entry for entry in unmet(seen) if entry["kind"] not in ("all", "answer")]
+    return [e for e in found if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")]
 
 
 # --- What is seen of the evidence ---
@@ -392,8 +370,8 @@ def signals(
         ``evidence_count``, ``documents``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each thing),
         ``missing`` (names to search for), ``unknown`` (names that no base writes), ``holding`` (how many documents hold
         the filters), ``complete`` (whether these are all that there are), ``candidates``, ``kind``, ``answered`` and
-        ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (step ids),
-        ``iteration``, ``time_left_s`` and ``thresholds``.
+        ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (ids of
+        steps), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
     needed = SIDE if supply.intent == "compare" else 1
     coverage: list[dict[str, Any]] = [

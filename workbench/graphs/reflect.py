@@ -10,10 +10,9 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, evidence_of
+from workbench.graphs.merge import HOP, PLACES, evidence_of
 from workbench.graphs.model_reflect import graded, judged_by_model, rewritten_by_model
 from workbench.graphs.needs import (
-    FIRST,
     Ledger,
     Supply,
     binding,
@@ -34,7 +33,18 @@ from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
-from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
+from workbench.plans import (
+    ENDED_WELL,
+    WIDE,
+    Plan,
+    PlanBudget,
+    PlanStep,
+    call_of,
+    calls,
+    fresh_id,
+    last_records,
+    work_seconds,
+)
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
@@ -58,12 +68,10 @@ LADDER = (SEARCH, *SIMPLER[SEARCH])
 """What a retry without a model asks, wider: the first that was not asked so."""
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
 AGAIN = PlanBudget()
-WIDER = PlanBudget(top_k=2 * AGAIN.top_k)
+WIDER = PlanBudget(top_k=WIDE)
 HOPS = PlanBudget(timeout_s=10, top_k=20)
 MODEL = "llm"
 """The planner of a plan whose criteria are a model's: like those of the rules they do not bind."""
-_NOT_COMPARED = ("top_k", "passage", "sentence")
-"""Inputs that do not make a call a different one."""
 
 
 class Pass(NamedTuple):
@@ -147,27 +155,27 @@ def _seen(now: Pass) -> dict[str, Any]:
 
 
 async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflection:
-    state, context, proposal = now.state, now.context, now.proposal(seen)
+    context, proposal = now.context, now.proposal(seen)
     proposal.writings = list(dict.fromkeys(writing for thing in now.supply.things for writing in thing.writings))
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
-    proposal.enrich = can_enrich(state, context)
+    proposal.enrich = can_enrich(now.state, context)
     if not is_enough(seen) and not one_step:
         proposal.hops = _hops(now, seen)
-        before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
+        before = [r for r in now.state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
         if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
-            asked = (context, state["query"], proposal.writings, now.label)
-            proposal.rewritten, note = await rewritten_by_model(*asked)
+            query = now.state["query"]
+            proposal.rewritten, note = await rewritten_by_model(context, query, proposal.writings, now.label)
             proposal.seen |= {"rewrite_note": note} if note else {}
     return propose(proposal, context.settings.max_iterations, one_step)
 
 
 def _hops(now: Pass, seen: Mapping[str, Any]) -> list[SubQuestion]:
-    """Return what plain texts leave of the question where the answer is unsure; none for a list, nor while asking."""
-    query, listed = steer(now.state["query"], seen.get("needs", [])), now.supply.intent in ("list", "recommend")
-    if not query or listed or seen.get("kind") == "asks" or not is_unsure(seen):
+    """Return what plain texts leave of a question that they do not surely answer."""
+    query = steer(now.state["query"], seen.get("needs", []))
+    typed = any(result["metadata"].get("fields") for result in now.evidence[:PLACES])
+    if not query or typed or now.supply.intent in ("list", "recommend") or not is_unsure(seen):
         return []
-    typed = any(result["metadata"].get("fields") for result in now.evidence[:FIRST])
-    return [] if typed else sub_questions(query, now.evidence, now.base)
+    return sub_questions(query, now.evidence, now.base)
 
 
 async def _by_model(now: Pass, seen: Mapping[str, Any]) -> tuple[Reflection | None, list[str]]:
@@ -280,6 +288,10 @@ class Proposal:
         self.reasons.append(reason)
         return True
 
+    def search(self, tool: str, reason: str, budget: PlanBudget, query: str) -> bool:
+        """Propose a plain search; return whether it is proposed."""
+        return self.add(tool, reason, budget, query=query, top_k=budget.top_k)
+
     def search_for(self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any) -> bool:
         """Propose a targeted search."""
         listed = self.say("comma").join(names)
@@ -297,15 +309,13 @@ class Proposal:
             self.activate += [step.step_id for step in asleep]
             self.done |= {call_of(step.tool, step.tool_input) for step in asleep}
             self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
-            return
-        reason = self.say("reflect_add", tool="naive_search")
-        self.add("naive_search", reason, FALLBACK, query=self.query, top_k=FALLBACK.top_k)
+        else:
+            self.search("naive_search", self.say("reflect_add", tool="naive_search"), FALLBACK, self.query)
 
     def again(self) -> None:
         """Too low: search for the question in a model's words."""
         query, tool = self.rewritten, SEARCH if SEARCH in self.tools else "naive_search"
-        reason = self.say("reflect_rewrite", query=query)
-        if query and self.is_poor() and self.add(tool, reason, AGAIN, query=query, top_k=AGAIN.top_k):
+        if query and self.is_poor() and self.search(tool, self.say("reflect_rewrite", query=query), AGAIN, query):
             self.rewrite_query = query
 
     def wider(self) -> None:
@@ -316,7 +326,7 @@ class Proposal:
         query = " ".join([self.query, *(w for w in self.writings if fold(w) not in fold(self.query))])
         for tool in LADDER:
             reason = self.say("reflect_wider", tool=tool, query=query)
-            if tool not in failed and self.add(tool, reason, WIDER, query=query, top_k=WIDER.top_k):
+            if tool not in failed and self.search(tool, reason, WIDER, query):
                 return
 
     def is_poor(self) -> bool:
@@ -366,7 +376,7 @@ class Proposal:
             query = str(self.last[step_id]["raw_input"].get("query") or self.query)
             for simpler in SIMPLER.get(tool, ("naive_search",)):
                 reason = self.say("reflect_degrade", tool=tool, simpler=simpler)
-                if self.add(simpler, reason, FALLBACK, query=query, top_k=FALLBACK.top_k):
+                if self.search(simpler, reason, FALLBACK, query):
                     break
 
 
@@ -376,7 +386,7 @@ def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False)
     ``one_step`` marks an agent that is one tool on purpose: it is judged, and never extended.
     """
     enough = is_enough(proposal.seen)
-    if not enough and not one_step:
+    if not (enough or one_step or proposal.seen.get("kind") == "asks"):  # no search says what a person meant
         proposal.more_evidence()
         proposal.again()
         proposal.missing()
@@ -385,29 +395,6 @@ def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False)
         proposal.simpler_tools()
         proposal.wider()
     return proposal.conclude(enough, max_iterations, list(_facts(proposal.seen, proposal.say)))
-
-
-def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
-
-    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
-    True
-    """
-    given = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
-    if tool_input.get("top_k", 0) >= WIDER.top_k:
-        given["wide"] = True
-    if isinstance(given.get("query"), str):
-        given["query"] = fold(given["query"])
-    return tool, canonical_json(given)
-
-
-def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
-    """Return every call that was made, or will be without anybody's doing."""
-    last = last_records(records)
-    skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
-    asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
-    return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
 # --- The reasons, in the language of the question ---
