@@ -8,8 +8,10 @@ every need is met or settled by a person, and every limit is reached.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
@@ -37,8 +39,8 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "unknown": (5, 0.5),
 }
 """Intent -> least evidence, least top score."""
-PROBABILITY = 0.5
-"""How likely the answer must be to answer, or another pass is proposed."""
+PROBABILITY = float(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["probability"])
+"""How probably the answer must answer, or what it leaves is searched: ``experiments/passes.py DATA --fit``."""
 CANDIDATES = 5
 """Different documents that a recommendation needs."""
 SIDE = 2

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
 from workbench.graphs.merge import HOP, PLACES, evidence_of
-from workbench.graphs.model_reflect import graded, judged_by_model, rewritten_by_model
+from workbench.graphs.model_reflect import graded, reflected_by_model, rewritten_by_model
 from workbench.graphs.needs import (
     Ledger,
     Supply,
@@ -116,7 +116,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     reflection = None
     if "reflector" in context.models and not one_step:
-        reflection, refused = await _by_model(now, seen)
+        reflection, refused = await reflected_by_model(now, now.proposal(seen))
         seen |= {"model_refused": refused} if refused else {}
     if reflection is None:
         reflection = await _by_rules(now, seen, one_step)
@@ -176,37 +176,6 @@ def _hops(now: Pass, seen: Mapping[str, Any]) -> list[SubQuestion]:
     if not query or typed or now.supply.intent in ("list", "recommend") or not is_unsure(seen):
         return []
     return sub_questions(query, now.evidence, now.base)
-
-
-async def _by_model(now: Pass, seen: Mapping[str, Any]) -> tuple[Reflection | None, list[str]]:
-    """Return the reflection of the reflector's model; None where the rules must say what to do."""
-    context, proposal = now.context, now.proposal(seen)
-    judgement, refused = await judged_by_model(
-        context,
-        proposal.query,
-        now.plan,
-        seen.get("needs", []),
-        seen,
-        now.evidence,
-        now.state.get("records", []),
-        now.bases,
-        lambda step: call_of(step.tool, step.tool_input) in proposal.done,
-    )
-    if judgement is None:
-        return None, refused
-    say, overruled = proposal.say, judgement.overruled
-    proposal.seen = {**seen, "needs": judgement.entries, "judge": context.settings.model_of("reflector")}
-    facts = [judgement.reasoning.rstrip("。. ")] if judgement.reasoning else []
-    if overruled:
-        proposal.seen |= {"overruled": overruled}
-        facts.append(say("reflect_overruled", names=say("comma").join(overruled)))
-    for step in [] if judgement.enough else judgement.steps:
-        proposal.steps.append(step)
-        proposal.reasons.append(say("reflect_ask", query=step.tool_input.get("query") or step.objective))
-    reflection = proposal.conclude(judgement.enough, context.settings.max_iterations, facts or [say("reflect_model")])
-    if reflection["stop_reason"] not in ("no_further_action", "error"):
-        return reflection, refused
-    return None, [*refused, *overruled, "it named no step that can be run, so the rules say what to do"]
 
 
 # --- The rules ---
@@ -287,6 +256,10 @@ class Proposal:
         self.steps.append(PlanStep(step_id=step_id, objective=what, tool=tool, tool_input=tool_input, budget=budget))
         self.reasons.append(reason)
         return True
+
+    def is_done(self, step: PlanStep) -> bool:
+        """Check whether a step's call was made already, or will be."""
+        return call_of(step.tool, step.tool_input) in self.done
 
     def search(self, tool: str, reason: str, budget: PlanBudget, query: str) -> bool:
         """Propose a plain search; return whether it is proposed."""
