@@ -28,7 +28,7 @@ SETS = ("hotpot", "musique", "2wiki")
 AGENT, FIRST = "fusion_agent", 5
 COST = 0.5
 """Points that the passes which are not run may cost on the fit half."""
-STEPS = np.round(np.arange(0.0, 1.001, 0.05), 2)
+STEPS = np.round(np.arange(0.5, 1.001, 0.02), 2)
 
 
 class Case(NamedTuple):

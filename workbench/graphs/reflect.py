@@ -160,7 +160,7 @@ async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflecti
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
     proposal.enrich = can_enrich(now.state, context)
     if not is_enough(seen) and not one_step:
-        proposal.hops = _hops(now, seen)
+        proposal.hops = _hops(now, seen) if proposal.is_open() else []
         before = [r for r in now.state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
         if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
             query = now.state["query"]
@@ -170,10 +170,10 @@ async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflecti
 
 
 def _hops(now: Pass, seen: Mapping[str, Any]) -> list[SubQuestion]:
-    """Return what plain texts leave of a question that they do not surely answer."""
+    """Return what plain texts leave of the question, asked of the names that they bring in."""
     query = steer(now.state["query"], seen.get("needs", []))
     typed = any(result["metadata"].get("fields") for result in now.evidence[:PLACES])
-    if not query or typed or now.supply.intent in ("list", "recommend") or not is_unsure(seen):
+    if not query or typed or now.supply.intent in ("list", "recommend"):
         return []
     return sub_questions(query, now.evidence, now.base)
 
@@ -306,6 +306,10 @@ class Proposal:
         """Check whether the best score is too low, or a name is in no document."""
         return is_low(self.seen) or bool(self.seen["unknown"])
 
+    def is_open(self) -> bool:
+        """Check whether the answer is unsure and no hop was made yet: hops after hops find nothing new."""
+        return is_unsure(self.seen) and all(record["tool"] != HOP for record in self.records)
+
     def missing(self) -> None:
         """Search for missing names, fields of a thing, and candidates."""
         if names := self.seen["missing"]:
@@ -331,7 +335,7 @@ class Proposal:
                 objective = self.say("reflect_need", need=need)
                 self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names and not self.hops and is_unsure(self.seen):
+        if words and names and not self.hops and self.is_open():
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def next_hops(self) -> None:
