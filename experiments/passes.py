@@ -1,10 +1,10 @@
-"""Fit from which probability of the answer on no further pass is proposed, and show what the passes below it bring.
+"""Fit how well the first documents must cover a question, else what they leave is searched; and show what it brings.
 
     python experiments/passes.py DATA [--work DIR] [--sets hotpot musique 2wiki] [--limit 150] [--fit]
 
 DATA is a folder with the question sets, which are for measuring and are not shipped. Each question is asked of the
-fusion agent twice: with one pass, and with all passes whatever the first one found. Half of the questions, by a hash of
-their id, fit ``workbench/graphs/needs.json``: the lowest probability that costs no more than ``COST`` points of R@5 or
+fusion agent twice: with one pass, and with hops wherever it is not enough. Half of the questions, by a hash of
+their id, fit ``workbench/graphs/needs.json``: the lowest quality that costs no more than ``COST`` points of R@5 or
 all@5 of any set. The other half reports it.
 """
 
@@ -21,22 +21,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.evaluating.rankings import Asked, changed, ranker
-from workbench.graphs import needs
+from workbench.graphs import needs, reflect
 from workbench.session import Workbench
 
 SETS = ("hotpot", "musique", "2wiki")
 AGENT, FIRST = "fusion_agent", 5
 COST = 0.5
 """Points that the passes which are not run may cost on the fit half."""
-STEPS = np.round(np.arange(0.5, 1.001, 0.02), 2)
+STEPS = np.round(np.arange(0.1, 1.001, 0.02), 2)
 
 
 class Case(NamedTuple):
-    """A question: how probably the first pass answers it, R@5 and all@5 after one pass and after all, and passes."""
+    """A question: how well the first pass covers it, R@5 and all@5 after one pass and after all, and passes."""
 
     set_name: str
     fits: bool
-    probability: float
+    quality: float
     one: tuple[float, float]
     every: tuple[float, float]
     passes: int
@@ -69,14 +69,14 @@ async def cases(wb: Workbench, data: Path, name: str, limit: int) -> list[Case]:
         asked = Asked(row["id"], row["question"])
         one, every = await once(asked, base), await always(asked, base)
         scores = found(one.documents, row["gold"]), found(every.documents, row["gold"])
-        probability = one.probability if one.probability is not None else 1.0
-        rows_found.append(Case(name, is_of_fit(row["id"]), probability, *scores, every.passes))
+        quality = every.quality if every.quality is not None else 1.0  # what was enough was not looked at
+        rows_found.append(Case(name, is_of_fit(row["id"]), quality, *scores, every.passes))
     return rows_found
 
 
 def with_limit(rows: Sequence[Case], limit: float) -> tuple[float, float, float]:
-    """Return R@5, all@5 and passes where only an answer that is less probable is looked at again."""
-    again = [row.probability < limit for row in rows]
+    """Return R@5, all@5 and passes where only what is covered less is looked at again."""
+    again = [row.quality < limit for row in rows]
     scores = [row.every if more else row.one for row, more in zip(rows, again, strict=True)]
     passes = [row.passes if more else 1 for row, more in zip(rows, again, strict=True)]
     recall, whole = np.mean(scores, axis=0)
@@ -84,7 +84,7 @@ def with_limit(rows: Sequence[Case], limit: float) -> tuple[float, float, float]
 
 
 def fitted(rows: Sequence[Case]) -> float:
-    """Return the lowest probability whose missing passes cost little on every set."""
+    """Return the lowest quality whose missing passes cost little on every set."""
     of_sets = [[row for row in rows if row.set_name == name] for name in dict.fromkeys(row.set_name for row in rows)]
     for limit in STEPS:
         pairs = [(with_limit(part, limit), with_limit(part, np.inf)) for part in of_sets]
@@ -107,7 +107,7 @@ def report(rows: Sequence[Case], limit: float) -> Iterator[str]:
         yield f"{name}: {len(part)} questions"
         for title, value in (("one pass", 0.0), (f"below {limit:.2f}", limit), ("every pass", np.inf)):
             recall, whole, passes = with_limit(part, value)
-            missed = np.array([row.every[1] - row.one[1] if row.probability >= value else 0.0 for row in part])
+            missed = np.array([row.every[1] - row.one[1] if row.quality >= value else 0.0 for row in part])
             lost = f"all@5 lost {missed.mean():.1f} {interval(missed)}"
             yield f"  {title:11} R@5 {recall:5.1f}  all@5 {whole:5.1f}  passes {passes:.2f}  {lost}"
 
@@ -119,9 +119,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/passes"), help="where the indexes are kept")
     parser.add_argument("--sets", nargs="*", default=[*SETS])
     parser.add_argument("--limit", type=int, default=150, help="questions of each set")
-    parser.add_argument("--fit", action="store_true", help="choose the probability again, on the fit half")
+    parser.add_argument("--fit", action="store_true", help="choose the quality again, on the fit half")
     args = parser.parse_args()
-    limit, needs.PROBABILITY = needs.PROBABILITY, np.inf
+    limit, reflect.QUALITY = reflect.QUALITY, np.inf
     rows = list[Case]()
     with Workbench.open(args.work) as wb:
         for name in args.sets:
@@ -132,7 +132,7 @@ def main() -> None:
     if args.fit:
         limit = fitted([row for row in rows if row.fits])
         made_by = f"python experiments/passes.py DATA --fit: the fit halves of {', '.join(args.sets)}"
-        content = json.dumps({"made_by": made_by, "probability": limit}, indent=1)
+        content = json.dumps({"made_by": made_by, "quality": limit}, indent=1)
         Path(needs.__file__).with_suffix(".json").write_text(content + "\n", encoding="utf-8")
     for half in (True, False):
         sys.stdout.write(f"\n{'fit' if half else 'report'} half\n")

@@ -76,7 +76,7 @@ def test_how_well_the_reflection_tells_incomplete_evidence(wb, folder) -> None:
     judged = table["tools"]["fusion_agent"]["judged"]
     assert judged["questions"] == len(QUESTIONS) and 0 <= judged["incomplete"] <= 4
     assert (judged["auc"] is None) == (judged["incomplete"] in (0, 4)) and "judged" not in table["tools"]["bm25"]
-    assert "AUC of the probability" in table_text(table, (1, 2))
+    assert "AUC of the quality" in table_text(table, (1, 2))
 
 
 def test_an_honest_score_has_no_error_and_a_boast_has_all_of_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 from workbench.graphs.needs import Supply, Thing, is_enough, signals, thresholds
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval
+from workbench.language.quoting import weights
 from workbench.plans import Plan, PlanStep, call_of, calls
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
@@ -79,7 +80,7 @@ def test_nothing_is_asked_for_that_is_not_there() -> None:
 
 def test_what_a_person_sets_wins() -> None:
     enough = thresholds("qa", {"min_evidence": 9, "min_top_score": 0.9}, Supply("qa", passages=100, relevant=2))
-    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_probability": 0.5}
+    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_probability": weights()["sure"]}
 
 
 # --- what is seen ---

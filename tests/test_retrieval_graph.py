@@ -11,8 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from workbench.graphs.needs import PROBABILITY
 from workbench.graphs.retrieval import build_retrieval
+from workbench.language.quoting import weights
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.records.lease import SystemClock
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
@@ -300,7 +300,7 @@ async def test_reflect_review_reject_edit_and_thresholds():
     desk = Desk(step("a"))
     await desk.run(review=["reflect"], thresholds=hard)
     assert (await desk.asked())["action_requests"][0]["args"]["should_continue"] is True
-    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_probability": PROBABILITY}, (
+    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_probability": weights()["sure"]}, (
         "the others by default"
     )
     state = await desk.say("reject")

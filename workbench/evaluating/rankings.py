@@ -325,14 +325,14 @@ class Found(NamedTuple):
         said: document and probability of every passage that was found; empty where nothing says one.
         steps: how many steps ran.
         passes: how often what was found was judged.
-        probability: of the answer after the first pass; None where it was not judged.
+        quality: how well the first pass covers the question; None where it was not judged.
     """
 
     documents: list[str]
     said: Sequence[tuple[str, float]] = ()
     steps: int = 1
     passes: int = 1
-    probability: float | None = None
+    quality: float | None = None
 
 
 Ranker = Callable[[Asked, KnowledgeBase], Awaitable[Found]]
@@ -442,7 +442,7 @@ def _agent(agent_type: str, context: Context) -> Ranker:
         state, log = await agents[knowledge].walk(asked.question, "evaluation")
         nodes = [entry["node"] for entry in log]
         found = _found(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
-        return found._replace(probability=state["reflections"][0]["signals"].get("probability"))
+        return found._replace(quality=state["reflections"][0]["signals"].get("quality"))
 
     return ranked
 

@@ -4,7 +4,7 @@
 
 BM25, dense and their fusion are always in it. A tool gets the words of a question, and its conversation as a narrower
 base, and nothing else of the row. An agent's line has its ``steps`` and ``passes`` too, and ``judged``: how many
-questions lack a gold document among the first so many, and the AUC with which the first reflection's probability tells
+questions lack a gold document among the first so many, and the AUC with which the first reflection's quality tells
 them apart. It may be followed by lines that differ from it in one thing: "fusion_agent without plan". ``calibration``
 says how far the scores of a tool can be believed (``reliability``).
 """
@@ -162,12 +162,12 @@ class Measure:
     def _judged(self, found: Mapping[str, Found]) -> dict[str, Any]:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
         judged = [
-            (f.probability, set(self.gold[i]) <= set(f.documents[:FIRST]))
+            (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))
             for i, f in found.items()
-            if f.probability is not None
+            if f.quality is not None
         ]
-        whole = [p for p, complete in judged if complete]
-        poor = [p for p, complete in judged if not complete]
+        whole = [quality for quality, complete in judged if complete]
+        poor = [quality for quality, complete in judged if not complete]
         both = len(whole) * len(poor)
         auc = scipy_stats().mannwhitneyu(whole, poor).statistic / both if both else None
         return {"questions": len(judged), "incomplete": len(poor), "auc": None if auc is None else round(auc, 3)}
@@ -325,7 +325,7 @@ def table_text(table: Mapping[str, Any], cuts: Sequence[int]) -> str:
         if judged := line.get("judged"):
             work = f"{line['steps']} steps and {line['passes']} passes a question"
             lack = f"a document is missing among the first {FIRST} in {judged['incomplete']} of {judged['questions']}"
-            parts.append(f"{name}: {work}; {lack}; AUC of the probability: {judged['auc']}")
+            parts.append(f"{name}: {work}; {lack}; AUC of the quality: {judged['auc']}")
     return "\n".join(parts)
 
 

@@ -48,6 +48,7 @@ from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
 from workbench.tools.graphiti import Input as FactsInput
 from workbench.tools.graphiti import graphiti
+from workbench.tools.next_hop import quality_of
 from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog
 
@@ -56,8 +57,6 @@ STANDING = 3
 """Documents of the best pass that stand in front, whatever a retry finds: the graph has led to them already."""
 SURE = 0.8
 """How probable the graph's best passage must be, by itself, for a cascade to leave the vectors alone."""
-SAYS_MORE = 0.01
-"""What a document must add to the share of the question that the better ones cover."""
 
 
 class FusionConfig(BaseModel):
@@ -250,23 +249,6 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     return {"reranked_results": evidence.ranked(found, asking.options.top_k)}
 
 
-def quality_of(question: str, evidence: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
-    """Return the share of the question's words and names that the best five documents cover, times their mean score.
-
-    The mean is over those that say something of the question which the better ones do not.
-    """
-    first = first_documents(evidence)
-    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in first]
-    reading = next_hop.Reading.of(question, texts, base)
-    covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
-    for result, row in zip(first, reading.texts, strict=True):
-        together = [max(pair) for pair in zip(covered, row, strict=True)]
-        if reading.share(together) >= share + SAYS_MORE:
-            covered, share = together, reading.share(together)
-            scores.append(result["score"])
-    return round(share * sum(scores) / len(scores), 3) if scores else 0.0
-
-
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
@@ -274,7 +256,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     found = cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, asking)
     with base.reading():
-        quality = quality_of(query, found, base)
+        quality = quality_of(query, first_documents(found), base)
         best: dict[str, Any] = state["best"] if retries else {"quality_score": -1.0}
         if quality > best["quality_score"]:
             best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}

@@ -20,6 +20,7 @@ from workbench.graphs.merge import first_documents
 from workbench.language.answer import Judgement, says_field
 from workbench.language.citing import cite
 from workbench.language.names import together
+from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
@@ -39,8 +40,8 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "unknown": (5, 0.5),
 }
 """Intent -> least evidence, least top score."""
-PROBABILITY = float(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["probability"])
-"""How probably the answer must answer, or what it leaves is searched: ``experiments/passes.py DATA --fit``."""
+QUALITY = float(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["quality"])
+"""How well the first documents must cover a question, or what they leave is searched: ``experiments/passes.py``."""
 CANDIDATES = 5
 """Different documents that a recommendation needs."""
 SIDE = 2
@@ -129,9 +130,9 @@ def thresholds(
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.
 
     >>> thresholds("list", {"min_top_score": 0.5}, Supply("list", passages=1065, relevant=8))
-    {'min_evidence': 8, 'min_top_score': 0.5, 'min_probability': 0.5}
+    {'min_evidence': 8, 'min_top_score': 0.5, 'min_probability': 0.151}
     >>> thresholds("recommend", {"min_evidence": 30}, Supply("recommend", passages=12))
-    {'min_evidence': 12, 'min_top_score': 0.6, 'min_probability': 0.5, 'min_candidates': 5}
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_probability': 0.151, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
     supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}
@@ -140,7 +141,7 @@ def thresholds(
     enough: dict[str, float] = {
         "min_evidence": min(int(overrides.get("min_evidence", evidence)), max(1, supply.passages)),
         "min_top_score": float(overrides.get("min_top_score", score)),
-        "min_probability": float(overrides.get("min_probability", PROBABILITY)),
+        "min_probability": float(overrides.get("min_probability", weights()["sure"])),
     }
     if intent == "recommend":
         most = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)

@@ -10,9 +10,10 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, PLACES, evidence_of
+from workbench.graphs.merge import HOP, evidence_of, first_documents
 from workbench.graphs.model_reflect import graded, reflected_by_model, rewritten_by_model
 from workbench.graphs.needs import (
+    QUALITY,
     Ledger,
     Supply,
     binding,
@@ -50,7 +51,7 @@ from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import ExecutionRecord, Message, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
-from workbench.tools.next_hop import SubQuestion, sub_questions
+from workbench.tools.next_hop import SubQuestion, quality_of, sub_questions
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
 
@@ -160,7 +161,7 @@ async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflecti
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
     proposal.enrich = can_enrich(now.state, context)
     if not is_enough(seen) and not one_step:
-        proposal.hops = _hops(now, seen) if proposal.is_open() else []
+        proposal.hops = _hops(now, proposal)
         before = [r for r in now.state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
         if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
             query = now.state["query"]
@@ -169,13 +170,15 @@ async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflecti
     return propose(proposal, context.settings.max_iterations, one_step)
 
 
-def _hops(now: Pass, seen: Mapping[str, Any]) -> list[SubQuestion]:
-    """Return what plain texts leave of the question, asked of the names that they bring in."""
-    query = steer(now.state["query"], seen.get("needs", []))
-    typed = any(result["metadata"].get("fields") for result in now.evidence[:PLACES])
-    if not query or typed or now.supply.intent in ("list", "recommend"):
+def _hops(now: Pass, proposal: Proposal) -> list[SubQuestion]:
+    """Return what plain texts leave of a question that they cover badly; once, for hops after hops find nothing new."""
+    query, first = steer(now.state["query"], proposal.seen.get("needs", [])), first_documents(now.evidence)
+    typed = any(result["metadata"].get("fields") for result in first)
+    made = any(record["tool"] == HOP for record in proposal.records)
+    if not query or typed or made or now.supply.intent in ("list", "recommend"):
         return []
-    return sub_questions(query, now.evidence, now.base)
+    proposal.seen["quality"] = quality_of(query, first, now.base)
+    return sub_questions(query, now.evidence, now.base) if proposal.seen["quality"] < QUALITY else []
 
 
 # --- The rules ---
@@ -306,20 +309,17 @@ class Proposal:
         """Check whether the best score is too low, or a name is in no document."""
         return is_low(self.seen) or bool(self.seen["unknown"])
 
-    def is_open(self) -> bool:
-        """Check whether the answer is unsure and no hop was made yet: hops after hops find nothing new."""
-        return is_unsure(self.seen) and all(record["tool"] != HOP for record in self.records)
-
     def missing(self) -> None:
         """Search for missing names, fields of a thing, and candidates."""
-        if names := self.seen["missing"]:
-            self.search_for(names, entities=names)
-        titles = list(dict.fromkeys(title for title, _ in self.seen.get("missing_fields", [])))
-        for title in titles:
-            fields = [field for t, field in self.seen["missing_fields"] if t == title]
-            self.search_for([" ".join([title, *fields])], entities=[title])
-        if titles and self.enrich:
-            self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=titles)
+        if self.seen["missing"]:
+            self.search_for(self.seen["missing"], entities=self.seen["missing"])
+        words: dict[str, list[str]] = {}
+        for title, field in self.seen.get("missing_fields", []):
+            words.setdefault(title, [title]).append(field)
+        for title in words:
+            self.search_for([" ".join(words[title])], entities=[title])
+        if words and self.enrich:
+            self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=list(words))
         short = self.seen["thresholds"].get("min_candidates", 0) - self.seen.get("candidates", 0)
         if short > 0:
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
@@ -335,7 +335,7 @@ class Proposal:
                 objective = self.say("reflect_need", need=need)
                 self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names and not self.hops and self.is_open():
+        if words and names and not self.hops and is_unsure(self.seen):
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def next_hops(self) -> None:
