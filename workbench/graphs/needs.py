@@ -200,13 +200,13 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     found = [Need(name, "name", name=name) for name in names]
     if question is None:
         return found[:MOST]
-    conditions = [Need(text, "condition") for text in question["understood"] if decision["filters"]]
-    if decision["query_intent"] == "recommend":  # what is named is what others are compared with
-        return [*conditions[: MOST - 1], _last(decision, question, label)]
     for field in question["fields"]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         found += owned or [Need(field, "field", field)]
-    found += [*conditions, *(Need(text, "words") for text in [*question["not_applied"], *question["words"]])]
+    found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
+    if decision["query_intent"] == "recommend":
+        found = []  # what is named is what others are compared with
+    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
     return [*list(dict.fromkeys(found))[: MOST - 1], _last(decision, question, label)]
 
 
@@ -274,8 +274,7 @@ class Ledger(NamedTuple):
 
     def _tells(self, need: Need, result: RetrievalResult, line: str) -> bool:
         """Check whether a line is on the name of a need and says the field that is asked for."""
-        things = [thing for thing in self.supply.things if thing.name == need.name]
-        thing = things[0] if things else Thing(need.name, (need.name,))
+        thing = next((t for t in self.supply.things if t.name == need.name), Thing(need.name, (need.name,)))
         if need.name and not thing.covered_by(result, line):
             return False
         value = (result["metadata"].get("fields") or {}).get(need.field)

@@ -49,7 +49,7 @@ from workbench.plans import (
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
-from workbench.state import ExecutionRecord, Message, Reflection, RetrievalResult, RetrievalState, StopReason
+from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
 from workbench.tools.next_hop import SubQuestion, quality_of, sub_questions
 from workbench.tools.registry import check
@@ -129,8 +129,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     change: dict[str, Any] = {"reflections": [reflection]}
     if "reflect" in state.get("review", []):
         how, steps = "on" if reflection["should_continue"] else "stop", reflection["next_steps"]
-        point = f"reflect {state['iteration']} {how}"
-        change |= expected(context, point, len(steps) + len(reflection["activate"]))
+        change |= expected(context, f"reflect {state['iteration']} {how}", len(steps) + len(reflection["activate"]))
     return change
 
 
@@ -140,12 +139,12 @@ def _seen(now: Pass) -> dict[str, Any]:
     enough = thresholds(supply.intent, state.get("thresholds"), supply)
     records = state.get("records", [])
     remaining = now.context.settings.time_budget_s - work_seconds(records)
-    said: tuple[str, Sequence[Message]] = (state.get("message", ""), state.get("history", []))
+    if "question" not in decision:
+        return signals(supply, now.evidence, records, enough, state["iteration"], remaining)
     numbered = now.evidence[: now.context.settings.merge_max_results]
-    judgement = judge(decision["question"], numbered, now.bases, *said) if "question" in decision else None
+    message, history = state.get("message", ""), state.get("history", [])
+    judgement = judge(decision["question"], numbered, now.bases, message, history)
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
-    if judgement is None:
-        return seen
     known = read_needs(state["query"], decision)
     texts = [need.text for need in known]
     criteria = now.plan.acceptance_criteria or texts
@@ -270,8 +269,7 @@ class Proposal:
 
     def search_for(self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any) -> bool:
         """Propose a targeted search."""
-        listed = self.say("comma").join(names)
-        reason = self.say("reflect_look_for", names=listed)
+        reason = self.say("reflect_look_for", names=self.say("comma").join(names))
         return self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
 
     def more_evidence(self) -> None:
@@ -332,8 +330,7 @@ class Proposal:
             if entry["kind"] != "count":
                 need = entry["need"]
                 query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
-                objective = self.say("reflect_need", need=need)
-                self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
+                self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
         if words and names and not self.hops and is_unsure(self.seen):
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
@@ -343,8 +340,7 @@ class Proposal:
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         for hop in self.hops:
             objective = self.say("reflect_hop", title=hop.title, name=hop.name)
-            reason = self.say("reflect_ask", query=hop.query)
-            self.add(HOP, reason, HOPS, objective, **hop.asked(self.query), **where)
+            self.add(HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.asked(self.query), **where)
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""
