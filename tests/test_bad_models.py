@@ -73,7 +73,7 @@ def server() -> Iterator[ScriptedServer]:
 def bench(place: Path, url: str, **settings) -> Workbench:
     """The workspace, open, with a chat model at that address."""
     # One pass is enough, so that only the writer is asked.
-    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1, "min_quality": 0.0}
+    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
     names = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
     roles = only("writer", "rewriter", *settings.pop("also", ()))
     opened = {"chat_model": "openai:scripted", "chat_base_url": url, "chat_api_key": KEY}

@@ -159,7 +159,7 @@ def invalid(run: Run) -> list[tuple[Any, str]]:
         (edit(point, thresholds={"min_evidence": -1}), f"{start}.args.thresholds.min_evidence"),
         (edit(point, thresholds={"min_evidence": 10**400}), f"{start}.args.thresholds.min_evidence: the number is too"),
         (edit(point, thresholds={"min_top_score": math.nan}), f"{start}.args.thresholds.min_top_score"),
-        (edit(point, thresholds={"min_top": 1}), "Known: min_evidence, min_top_score, min_quality."),
+        (edit(point, thresholds={"min_top": 1}), "Known: min_evidence, min_top_score, min_probability."),
         (edit(point, **{field: 5}), f"{start}.args.{field}"),
         (edit(point, **{field: steps(step("new", "x", tool="rm_rf"))}), f"{at}.tool: new: unknown tool 'rm_rf'"),
         (edit(point, **{field: steps(step("new", "x", "nowhere"))}), f"{at}.depends_on"),

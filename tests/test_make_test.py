@@ -73,7 +73,10 @@ CHANGES = {
         "reflection 'judgements'",
     ),
     "merger": (
-        "import workbench.graphs.merge as m\nold = m.distinct\nm.distinct = lambda *a: old(*a)[::-1]",
+        "import workbench.graphs.merge as m\nold = m.merge\n"
+        "def changed(*a, **k):\n    merged = old(*a, **k)\n"
+        "    return {**merged, 'retrieval_results': merged['retrieval_results'][::-1]}\n"
+        "m.merge = changed",
         "evidence 'merged'",
     ),
     "dispatcher": (

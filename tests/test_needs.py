@@ -9,7 +9,7 @@ import pytest
 
 from workbench import Workbench
 from workbench.errors import InvalidAnswer
-from workbench.graphs.needs import quality_of, read_needs
+from workbench.graphs.needs import read_needs
 from workbench.graphs.route import read_question
 from workbench.plans import Plan, PlanStep
 
@@ -82,7 +82,7 @@ def test_a_field_is_met_by_the_document_that_has_it(wb) -> None:
 
 
 def test_an_added_need_is_searched_for_until_it_is_met_or_settled(wb) -> None:
-    run = wb.ask(ASKED, kb="texts", review=["reflect"], thresholds={"min_quality": 0.0, "min_evidence": 1})
+    run = wb.ask(ASKED, kb="texts", review=["reflect"], thresholds={"min_probability": 0.0, "min_evidence": 1})
     wool = "the price of the wool"
     run.edit(needs={wool: "open"})
     assert run.status == "paused" and entries(run)[wool]["said"] == "open"
@@ -110,7 +110,7 @@ def test_confirming_every_need_leaves_nothing_to_search_for(wb) -> None:
 
 
 def test_words_that_are_struck_are_asked_no_further(wb) -> None:
-    run = wb.ask(ASKED, kb="texts", review=["reflect"], thresholds={"min_quality": 1.0})
+    run = wb.ask(ASKED, kb="texts", review=["reflect"], thresholds={"min_probability": 1.0})
     hops = [step["tool_input"]["query"] for step in run.reflections[-1]["next_steps"] if step["tool"] == "next_hop"]
     assert any("die" in query for query in hops)
     run.edit(needs={"die": "struck"})
@@ -160,7 +160,7 @@ def planned(wb: Workbench, *criteria: str) -> Plan:
     ],
 )
 def test_a_criterion_of_one_s_own_binds_until_it_is_struck(wb, criterion, met) -> None:
-    enough = {"min_evidence": 1, "min_top_score": 0, "min_quality": 0}
+    enough = {"min_evidence": 1, "min_top_score": 0, "min_probability": 0}
     run = wb.ask(ASKED, kb="texts", plan=planned(wb, criterion), review=["reflect"], thresholds=enough)
     line = entries(run)[criterion]
     assert (line["met"] >= 0.5, line["said"]) == (met, "open")
@@ -185,15 +185,90 @@ def test_a_word_that_no_document_says_is_an_unmet_need(wb) -> None:
     assert line["met"] < 0.5 and not line["by"] and "budget" in run.reflections[-1]["reasoning"]
 
 
-def test_quality_falls_where_the_first_documents_leave_words_unsaid(wb) -> None:
-    run, base = wb.ask(ASKED, kb="texts"), wb.knowledge.get("texts")
-    whole, part = quality_of(ASKED, run.evidence, base), quality_of(f"{ASKED} zeppelin", run.evidence, base)
-    assert 0 < part < whole <= 1 and quality_of(ASKED, [], base) == 0
-
-
 def test_a_list_that_a_word_did_not_filter_says_so_and_does_not_answer(wb) -> None:
     run = wb.ask("List the notes since 2020 with turquoise glaze", kb="notes")
     assert "kiln-7" in run.answer and "“turquoise”" in run.answer.splitlines()[-1]
     assert run.reflections[-1]["signals"]["answered"] is False
     cold = wb.ask("List the notes since 2020 that are cold", kb="notes")
     assert "Kiln 7 is cold" in cold.answer and cold.reflections[-1]["signals"]["answered"] is True
+
+
+# --- The ledger never contradicts the answer ---
+
+MIXED = {
+    **{title: (text, {}) for title, text in TEXTS.items()},
+    **NOTES,
+    "kiln-9": ("Kiln 9 was rebuilt after the flood. It burns birch.", {"year": 2022, "city": "Oslo"}),
+    "窑十二": ("窑十二烧白瓷，由林青看管。", {"owner": "林青", "year": 2018, "city": "景德镇"}),
+}
+"""Notes with typed fields and texts without any, in both languages."""
+SURE = ("fields", "quotation")
+QUESTIONS = """
+    What is the budget of kiln-4? | Who is the owner of kiln-4? | Who is the owner of kiln-9? | Who built Salt Mill?
+    What is the year of kiln-7? | List the notes since 2020 | List the notes since 2020 with turquoise glaze
+    List the notes since 2020 that are cold | How many notes are from Oslo? | How many notes since 2030?
+    Which note is the latest? | List the notes in Oslo before 2020 | Compare kiln-4 and kiln-7 | What is a weir?
+    Compare the year of kiln-4 and kiln-7 | What does kiln-9 burn? | When was kiln-9 rebuilt? | Where is Lightcliffe?
+    At how many degrees does kiln 4 fire? | Where did the builder of Salt Mill die? | Where is Zanzibar?
+    Where did the owner of the Zanzibar die? | Who repaired the east window of Salt Mill? | Who is he?
+    What colour is Titus Salt's hat? | When did Titus Salt marry? | Recommend a few kilns | Tell me about kiln-7
+    Recommend kilns like kiln-4 | I liked kiln-7, what next? | What was it built of? | What is the total of year?
+    What is the salary of Ida Brandt? | Which kiln is owned by Ole Lund? | Notes by Ole Lund since 2022
+    Which notes have no owner? | quantum chromodynamics lattice | How does kiln-4 differ from Salt Mill?
+    盐仓由谁建造？ | 盐仓的建造者在哪里去世？ | 盐仓的屋顶是什么颜色？ | 沈万和是谁？ | 窑十二的看管人是谁？
+    窑十二的城市是什么？ | 列出2020年以后的窑 | 有多少个窑在景德镇？ | 桑给巴尔在哪里？ | 推荐几座窑
+"""
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixed")
+    rows = [{"id": name, "title": name, "text": text, **fields} for name, (text, fields) in MIXED.items()]
+    (folder / "mixed.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
+        wb.add_knowledge("mixed", [folder / "mixed.jsonl"])
+        yield wb
+
+
+@pytest.mark.parametrize(
+    "question", [q.strip() for line in QUESTIONS.split("\n") for q in line.split("|") if q.strip()]
+)
+def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) -> None:
+    run = mixed.ask(question, kb="mixed")
+    last, lines = run.reflections[-1], entries(run).values()
+    seen, cited = last["signals"], {citation["result_id"] for citation in run.citations}
+    sure, enough = run.answer_kind in SURE, last["stop_reason"] == "quality_satisfied"
+    unmet = [entry["need"] for entry in lines if entry["met"] < 0.5]
+    assert seen["kind"] == run.answer_kind, "the reflection judges the answer that is written"
+    assert not enough or (sure and not unmet), "what is enough answers, and lacks nothing"
+    assert all(need in last["reasoning"] for need in unmet), "what is lacking is said"
+    short = seen["missing"] or seen["unknown"] or any(seen[s] < seen["thresholds"][t] for s, t in LIMITS if s in seen)
+    assert enough or not sure or unmet or short, "a sure answer is enough unless something is named that it lacks"
+    for entry in lines:
+        assert set(entry["by"]) <= cited, "a need is met by what is shown, with its number"
+        assert bool(entry["by"]) <= (entry["met"] >= 0.5) and (entry["by"] or entry["met"] < 0.5 or not cited)
+        shown = " ".join(c["sentence"] for c in run.citations if c["result_id"] in entry["by"])
+        if entry["kind"] == "words" and entry["met"] == 1.0:
+            assert entry["need"][:4].lower() in shown.lower(), "no word is met that no shown sentence says"
+
+
+def test_an_unmet_criterion_of_one_s_own_is_all_that_lacks_until_it_is_struck(mixed) -> None:
+    run = mixed.ask(
+        "Who built Salt Mill?", kb="mixed", plan=planned(mixed, "the price of the wool"), review=["reflect"]
+    )
+    assert (
+        run.reflections[-1]["signals"]["kind"] in SURE and "the price of the wool" in run.reflections[-1]["reasoning"]
+    )
+    assert run.reflections[-1]["stop_reason"] != "quality_satisfied"
+    run.edit(needs={"the price of the wool": "struck"})
+    assert run.reflections[-1]["stop_reason"] == "quality_satisfied"
+
+
+LIMITS = (("evidence_count", "min_evidence"), ("top_score", "min_top_score"), ("probability", "min_probability"))
+
+
+def test_what_no_note_has_is_not_enough_and_not_given_as_an_answer(mixed) -> None:
+    for question in ("What is the budget of kiln-4?", "Who is the owner of kiln-9?", "盐仓的屋顶是什么颜色？"):
+        run = mixed.ask(question, kb="mixed")
+        assert (run.answer_kind, run.stop_reason == "quality_satisfied") == ("closest", False), run.answer
+        assert run.reflections[-1]["signals"]["probability"] < 0.5 or entries(run)["owner of kiln-9"]["met"] == 0

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from workbench.graphs.needs import Supply, Thing, is_enough, signals, thresholds
-from workbench.graphs.reflect import Proposal, call_of, calls, propose
+from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval
-from workbench.plans import Plan, PlanStep
+from workbench.language.quoting import weights
+from workbench.plans import Plan, PlanStep, call_of, calls
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
 
@@ -79,7 +80,7 @@ def test_nothing_is_asked_for_that_is_not_there() -> None:
 
 def test_what_a_person_sets_wins() -> None:
     enough = thresholds("qa", {"min_evidence": 9, "min_top_score": 0.9}, Supply("qa", passages=100, relevant=2))
-    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_quality": 0.5}
+    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "min_probability": weights()["sure"]}
 
 
 # --- what is seen ---
@@ -203,7 +204,8 @@ def test_a_missing_field_is_searched_for_on_its_document_and_outside() -> None:
 def test_words_that_nothing_says_are_searched_for_on_the_named_thing() -> None:
     name = {"need": "Inception", "kind": "name", "met": 1.0, "said": ""}
     needs = [name, {"need": "budget", "kind": "words", "met": 0.1, "said": ""}]
-    (step,) = proposed(state={"answered": False, "needs": needs})["next_steps"]
+    unsure = {"answered": False, "probability": 0.1, "thresholds": {**seen()["thresholds"], "min_probability": 0.5}}
+    (step,) = proposed(state={**unsure, "needs": needs})["next_steps"]
     assert step["tool"] == "local_search"
     assert step["tool_input"] == {"query": "Inception budget", "entities": ["Inception"]}
 

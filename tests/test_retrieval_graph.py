@@ -12,6 +12,7 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from workbench.graphs.retrieval import build_retrieval
+from workbench.language.quoting import weights
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.records.lease import SystemClock
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
@@ -25,7 +26,7 @@ DECISION = {
     "worker_name": "notes:fusion_agent:retrieve_only",
     "kb_prefix": "notes",
 }
-ENOUGH = {"min_evidence": 0, "min_top_score": 0.0}
+ENOUGH = {"min_evidence": 0, "min_top_score": 0.0, "min_probability": 0.0}
 
 
 class Desk:
@@ -36,7 +37,7 @@ class Desk:
         self.tools = ToolRegistry()
         self._register()
         self.planner = FixedPlanner(Plan(steps=list(steps), execution_mode=mode))
-        context = memory_context([KB], tools=self.tools, planner=self.planner, **{"min_quality": 0.0} | settings)
+        context = memory_context([KB], tools=self.tools, planner=self.planner, **settings)
         self.context = replace(context, clock=SystemClock())
         self.graph = build_retrieval().compile(checkpointer=InMemorySaver())
         self.config = {"configurable": {"thread_id": "t"}, "max_concurrency": 4}
@@ -299,7 +300,9 @@ async def test_reflect_review_reject_edit_and_thresholds():
     desk = Desk(step("a"))
     await desk.run(review=["reflect"], thresholds=hard)
     assert (await desk.asked())["action_requests"][0]["args"]["should_continue"] is True
-    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_quality": 0.0}, "as it was set"
+    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "min_probability": weights()["sure"]}, (
+        "the others by default"
+    )
     state = await desk.say("reject")
     assert state["stop_reason"] == "stopped_by_reviewer" and desk.calls == ["a"]
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
 from workbench.state import Condition, ExecutionRecord, Op
-from workbench.text import clean
+from workbench.text import clean, fold
 
 SIGNS: Mapping[str, Op] = {
     "!=": "ne",
@@ -381,6 +381,12 @@ class Plan(BaseModel):
         return []
 
 
+WIDE = 2 * PlanBudget().top_k
+"""A search for so many results is another one than for fewer."""
+_NOT_COMPARED = ("top_k", "passage", "sentence")
+"""Inputs that do not make a call a different one."""
+
+
 def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> dict[str, Any]:
     """One entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
 
@@ -500,6 +506,29 @@ def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecor
         if record["step_id"] not in last or record["attempt"] >= last[record["step_id"]]["attempt"]:
             last[record["step_id"]] = record
     return last
+
+
+def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
+
+    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
+    True
+    """
+    given = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
+    if tool_input.get("top_k", 0) >= WIDE:
+        given["wide"] = True
+    if isinstance(given.get("query"), str):
+        given["query"] = fold(given["query"])
+    return tool, canonical_json(given)
+
+
+def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
+    """Return every call that was made, or will be without anybody's doing."""
+    last = last_records(records)
+    skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
+    asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
+    made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
+    return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
 def work_seconds(records: Iterable[ExecutionRecord]) -> float:

@@ -160,9 +160,6 @@ class Settings(BaseSettings):
     max_concurrency: int = Field(4, ge=1, validation_alias=_named("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
-    min_quality: float = Field(
-        0.5, ge=0, le=1, description="how well the first documents must cover a question, or another pass is proposed"
-    )
 
     # reports
     report_type: str = Field(

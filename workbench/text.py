@@ -508,3 +508,13 @@ def _is_date(text: str) -> bool:
     """Whether a text is a day and at most its time, and not a sentence with a day in it."""
     start, end, _ = days(text)[0]
     return not re.search(r"[^\W\d_]{4,}", text[:start] + text[end:])
+
+
+def mentions(text: str, name: str) -> bool:
+    """Check whether a folded text has a folded name, as whole words where the script has words.
+
+    >>> mentions("the hulk is green", "hulk"), mentions("a hulking man", "hulk"), mentions("看茶馆吗", "茶馆")
+    (True, False, True)
+    """
+    edges = (r"(?<!\w)" if name[:1].isascii() else "", r"(?!\w)" if name[-1:].isascii() else "")
+    return name in text and re.search(edges[0] + re.escape(name) + edges[1], text) is not None

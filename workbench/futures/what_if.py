@@ -35,12 +35,12 @@ class WhatIf(Shown):
         run: the run that was played.
         points: one dict per point:
             ``iteration``; ``recorded`` (``go_on`` or ``stop``);
-            ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``quality`` (how well the last reflection saw the
-            question covered; None where it did not say), ``recall`` (of gold documents, among the first five; None
-            without gold), ``first`` (those five), ``answer``, ``live`` (calls that no tape had); ``go_on`` is None
-            where the rules know nothing more to do;
-            ``gain``, what going on adds, or takes away: ``pieces``, ``quality``, ``recall``, ``left`` (documents that
-            are no longer among the first five), ``answer_changes``, ``new`` (result ids);
+            ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``probability`` (of the answer, as the last reflection
+            saw it; None where it did not say), ``recall`` (of gold documents, among the first five; None without
+            gold), ``first`` (those five), ``answer``, ``live`` (calls that no tape had); ``go_on`` is None where the
+            rules know nothing more to do;
+            ``gain``, what going on adds, or takes away: ``pieces``, ``probability``, ``recall``, ``left`` (documents
+            that are no longer among the first five), ``answer_changes``, ``new`` (result ids);
             ``cost``: ``seconds``, ``tokens``, ``calls``.
     """
 
@@ -175,7 +175,7 @@ def _side(run: Recording, gold: frozenset[str]) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "pieces": len(_pieces(run)),
-        "quality": run.reflections[-1]["signals"].get("quality") if run.reflections else None,
+        "probability": run.reflections[-1]["signals"].get("probability") if run.reflections else None,
         "recall": round(len(gold.intersection(first)) / len(gold), 6) if gold else None,
         "first": first,
         "answer": run.answer,
@@ -192,7 +192,7 @@ def _gain(stop: Recording, go_on: Recording, point: Point) -> dict[str, Any]:
     before, after, first, then = _pieces(stop), _pieces(go_on), point["stop"], point["go_on"]
     new = [result_id for place, result_id in after.items() if place not in before]
     gain: dict[str, Any] = {"pieces": len(new)}
-    for name in ("quality", "recall"):
+    for name in ("probability", "recall"):
         gain[name] = None if None in (first[name], then[name]) else round(then[name] - first[name], 6)
     left = [document for document in first["first"] if document not in then["first"]]
     return {**gain, "left": left, "answer_changes": stop.answer != go_on.answer, "new": new}

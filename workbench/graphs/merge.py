@@ -116,8 +116,7 @@ CONTRADICTION = 0.5
 async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Merge what the steps found, and say why the retrieval stopped."""
     settings, decision = runtime.context.settings, state.get("route_decision")
-    records = state.get("records", [])
-    found = remaining(gather(records, runtime.context.runs, state.get("run_id", "")), state.get("without", {}))
+    records, found = state.get("records", []), collect(state, runtime.context)
     bases = runtime.context.bases(state.get("kb_prefixes", []))
     added = await enriched(state, runtime.context, found)
     if added:
@@ -182,6 +181,19 @@ def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
     ]
 
 
+def collect(state: RetrievalState, context: Context) -> dict[str, list[RetrievalResult]]:
+    """Return what each step found, without what a person took out."""
+    found = gather(state.get("records", []), context.runs, state.get("run_id", ""))
+    return remaining(found, state.get("without", {}))
+
+
+def evidence_of(state: RetrievalState, context: Context) -> list[RetrievalResult]:
+    """Return the pieces that an answer would be written from now, in the order of their numbers."""
+    bases = context.bases(state.get("kb_prefixes", []))
+    matching = matching_documents(state.get("route_decision"), bases)
+    return numbered(collect(state, context), matching, context.settings.merge == "by_score")
+
+
 def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
     """What each step found, by step id, in the order in which passes and steps followed."""
     kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
@@ -225,10 +237,7 @@ def merge(
     (0.5, [{'chunk_id': 'd1#0'}])
     """
     retrieved = sum(len(results) for results in results_by_step.values())
-    unique = distinct(results_by_step, matching)
-    if not by_score:
-        places = {one: place for place, one in enumerate(as_found(results_by_step))}
-        unique.sort(key=lambda result: places[identity(result)])
+    unique = numbered(results_by_step, matching, by_score)
     counted = {
         **_execution(list(records)),
         "total_retrieved": retrieved,
@@ -236,6 +245,17 @@ def merge(
         "deduplication_rate": round(1 - len(unique) / retrieved, 6) if retrieved else 0.0,
     }
     return _told(unique[:max_results], counted, max_characters)
+
+
+def numbered(
+    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None, by_score: bool
+) -> list[RetrievalResult]:
+    """Return each piece once, in the order of its number."""
+    unique = distinct(results_by_step, matching)
+    if not by_score:
+        places = {one: place for place, one in enumerate(as_found(results_by_step))}
+        unique.sort(key=lambda result: places[identity(result)])
+    return unique
 
 
 def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_characters: int) -> Merged:
@@ -350,6 +370,14 @@ def _joined(first: RetrievalResult | None, hop: RetrievalResult | None, score: f
 
 def _document(result: RetrievalResult) -> str:
     return str(result["metadata"].get("doc_id") or result["source_id"])
+
+
+def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+    """Return the best result of each of the first documents."""
+    first: dict[str, RetrievalResult] = {}
+    for result in evidence:
+        first.setdefault(_document(result), result)
+    return list(first.values())[:PLACES]
 
 
 def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:

@@ -8,25 +8,29 @@ end a run whatever the model wants. ``signals["overruled"]`` says in so many wor
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from workbench.graphs.cards import described, offered, told_evidence, told_steps
+from workbench.graphs.merge import first_documents
 from workbench.graphs.model_plan import step_form, steps_of
-from workbench.graphs.needs import Entry, first_documents, is_settled
+from workbench.graphs.needs import Entry, is_settled
 from workbench.graphs.roles import NONE, left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
-from workbench.ports import Context, KnowledgeBase
-from workbench.state import ExecutionRecord, RetrievalResult
+from workbench.ports import Context
+from workbench.state import Reflection, RetrievalResult
 from workbench.tools.registry import check
+
+if TYPE_CHECKING:
+    from workbench.graphs.reflect import Pass, Proposal
 
 READ = 10
 """Passages that a model is shown; the first of each document come first."""
 STEPS = 3
 """Steps that one reflection may add."""
-_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "quality", "failures", "timeouts")
+_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
 
 
 class Grade(BaseModel):
@@ -50,16 +54,6 @@ class Verdict(Grade):
     """What the reflector says of one need."""
 
     verdict: Literal["met", "contradicted", "missing"]
-
-
-class Judgement(NamedTuple):
-    """What a model wants done, as far as it is allowed."""
-
-    enough: bool
-    steps: list[PlanStep]
-    reasoning: str
-    entries: list[Entry]
-    overruled: list[str]
 
 
 class Rewritten(BaseModel):
@@ -129,35 +123,15 @@ def _met(
     return now
 
 
-async def judged_by_model(
-    context: Context,
-    query: str,
-    plan: Plan,
-    entries: Sequence[Entry],
-    seen: Mapping[str, Any],
-    evidence: Sequence[RetrievalResult],
-    records: Sequence[ExecutionRecord],
-    bases: Sequence[KnowledgeBase],
-    made: Callable[[PlanStep], bool],
-) -> tuple[Judgement | None, list[str]]:
-    """The model's judgement, bounded; None and why, where it gives none that can be used.
-
-    Args:
-        context: the ports.
-        query: the question.
-        plan: the plan so far.
-        entries: the ledger.
-        seen: the signals.
-        evidence: what was found, best first.
-        records: what ran.
-        bases: the knowledge bases.
-        made: whether such a call was made already, or will be.
-    """
+async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
+    """Return the reflection of the reflector's model, bounded; None and why, where the rules must say what to do."""
+    context, plan, seen, say_label = now.context, now.plan, proposal.seen, proposal.say
+    entries, evidence, records = seen.get("needs", []), now.evidence, now.state.get("records", [])
     passages, asked = shown_to(evidence), [n for n, entry in enumerate(entries) if not is_settled(entry)]
-    tools = offered(context.tools, bases)
-    form = _form(step_form(tools, [base.name for base in bases]))
+    tools = offered(context.tools, now.bases)
+    form = _form(step_form(tools, [base.name for base in now.bases]))
     slots = {
-        "question": query,
+        "question": proposal.query,
         "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
         "steps": told_steps(plan, records),
         "signals": json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False),
@@ -166,18 +140,31 @@ async def judged_by_model(
         "evidence": told_evidence(passages, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
-    said = await say(context, "reflector", form, slots, question=query, at=f"pass {seen['iteration']}")
+    said = await say(context, "reflector", form, slots, question=proposal.query, at=now.label)
     if said.form is None:
         return None, said.refused
-    now = _met(entries, asked, said.form.needs, passages)
-    steps, overruled = _allowed(said.form.steps, plan, len(bases) > 1, context, made)
+    steps, overruled = _allowed(said.form.steps, plan, len(now.bases) > 1, context, proposal.is_done)
     overruled += invented(said.form.needs, asked, passages)
-    enough = said.form.enough
-    if enough and not evidence:
-        enough, overruled = False, ["enough: there is no evidence", *overruled]
-    if enough and (unsaid := [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]):
-        enough, overruled = False, [f"enough: nothing says {', '.join(unsaid)}", *overruled]
-    return Judgement(enough, steps, said.form.reasoning.strip(), now, overruled), said.refused
+    unsaid = [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]
+    enough = said.form.enough and bool(evidence) and not unsaid
+    if said.form.enough and not enough:
+        why = f"nothing says {', '.join(unsaid)}" if evidence else "there is no evidence"
+        overruled = [f"enough: {why}", *overruled]
+    judged = _met(entries, asked, said.form.needs, passages)
+    proposal.seen = {**seen, "needs": judged, "judge": context.settings.model_of("reflector")}
+    reasoning = said.form.reasoning.strip().rstrip("。. ")
+    facts = [reasoning] if reasoning else []
+    if overruled:
+        proposal.seen |= {"overruled": overruled}
+        facts.append(say_label("reflect_overruled", names=say_label("comma").join(overruled)))
+    for step in [] if enough else steps:
+        proposal.steps.append(step)
+        proposal.reasons.append(say_label("reflect_ask", query=step.tool_input.get("query") or step.objective))
+    facts = facts or [say_label("reflect_model")]
+    reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
+    if reflection["stop_reason"] in ("no_further_action", "error"):
+        return None, [*said.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+    return reflection, said.refused
 
 
 def _form(step: Any) -> type[BaseModel]:

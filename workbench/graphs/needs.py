@@ -1,25 +1,31 @@
 """The ledger: what an answer needs, what of it is met, and when the evidence is enough.
 
 The rules read the needs off the question; they are the default ``acceptance_criteria`` of a plan. A person may add
-others in words of their own, or count sources ("at least 3 sources"): those bind until they are met or struck. A need
-is met by what the answer shows: a sentence that it quotes, or a typed field. So the ledger and the answer agree.
+others in words of their own, or count sources ("at least 3 sources"). A need is met by a line that the answer shows, a
+quotation or a typed field with its number. ``is_enough`` alone decides: the answer that the writer would write answers,
+every need is met or settled by a person, and every limit is reached.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from workbench.language.answer import Judgement
+from workbench.graphs.merge import first_documents
+from workbench.language.answer import Judgement, says_field
+from workbench.language.citing import cite
 from workbench.language.names import together
+from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
 from workbench.state import ExecutionRecord, QueryIntent, Question, RetrievalResult, RouteDecision
-from workbench.text import fold, language_of, sentences
+from workbench.text import fold, language_of, mentions, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
 
@@ -34,18 +40,12 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
     "unknown": (5, 0.5),
 }
 """Intent -> least evidence, least top score."""
+QUALITY = float(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["quality"])
+"""How well the first documents must cover a question, or what they leave is searched: ``experiments/passes.py``."""
 CANDIDATES = 5
-"""Different documents that a recommendation needs, each with the key fields of the corpus."""
-QUALITY = 0.5
-"""How well the first documents must cover a question that no typed field answers."""
-SAYS_MORE = 0.01
-"""What a document must add to the share of the question that the better ones cover."""
-KEY_FIELD = 0.9
-"""A field that at least this share of the typed documents has is a key field."""
+"""Different documents that a recommendation needs."""
 SIDE = 2
 """Pieces of evidence that each side of a comparison needs."""
-FIRST = 5
-"""Documents that are to hold the answer together."""
 NAMED = 10
 """Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
 
@@ -58,12 +58,12 @@ class Thing(NamedTuple):
     sources: frozenset[str] = frozenset()
     passages: frozenset[str] = frozenset()
 
-    def covered_by(self, result: RetrievalResult) -> bool:
-        """Check whether a piece of evidence is about this thing, or mentions it."""
-        metadata = result["metadata"]
-        if result["source_id"] in self.passages or {result["source_id"], metadata.get("doc_id")} & self.sources:
+    def covered_by(self, result: RetrievalResult, line: str = "") -> bool:
+        """Check whether a piece of evidence, or a line of it, is about this thing or mentions it."""
+        metadata, source = result["metadata"], result["source_id"]
+        if {source, metadata.get("doc_id")} & self.sources or (not line and source in self.passages):
             return True
-        text = fold(f"{metadata.get('title') or ''} {result['evidence']}")
+        text = fold(f"{metadata.get('title') or ''} {line or result['evidence']}")
         return any(mentions(text, fold(writing)) for writing in self.writings)
 
 
@@ -71,8 +71,7 @@ class Supply(NamedTuple):
     """What the knowledge bases can give to a question.
 
     ``unknown`` are names that no base writes; ``relevant`` counts the pieces about the things, or the documents that
-    hold the filters (None: not known); ``matching`` maps those documents to their titles (None: nothing filters);
-    ``key_fields`` are those that nearly every typed document has.
+    hold the filters (None: not known); ``matching`` maps those documents to their titles (None: nothing filters).
     """
 
     intent: QueryIntent
@@ -81,7 +80,6 @@ class Supply(NamedTuple):
     passages: int = 0
     relevant: int | None = None
     matching: Mapping[str, str] | None = None
-    key_fields: tuple[str, ...] = ()
 
 
 def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply:
@@ -98,8 +96,6 @@ def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply
     relevant = None if matching is None else len(matching)
     if matching is None and things and intent in ("qa", "compare"):
         relevant = len(frozenset().union(*(thing.passages for thing in things)))
-    schema = [field for base in bases for field in base.schema()] if intent == "recommend" else []
-    most = max((field["documents"] for field in schema), default=0)
     return Supply(
         intent,
         things,
@@ -107,7 +103,6 @@ def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply
         passages=sum(base.counts()["passages"] for base in bases),
         relevant=relevant,
         matching=matching,
-        key_fields=tuple(field["name"] for field in schema if field["documents"] >= KEY_FIELD * most),
     )
 
 
@@ -129,25 +124,15 @@ def _thing(name: str, bases: Sequence[KnowledgeBase]) -> Thing:
     return Thing(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
 
 
-def mentions(text: str, name: str) -> bool:
-    """Check whether a folded text has a folded name, as whole words where the script has words.
-
-    >>> mentions("the hulk is green", "hulk"), mentions("a hulking man", "hulk"), mentions("看茶馆吗", "茶馆")
-    (True, False, True)
-    """
-    edges = (r"(?<!\w)" if name[:1].isascii() else "", r"(?!\w)" if name[-1:].isascii() else "")
-    return name in text and re.search(edges[0] + re.escape(name) + edges[1], text) is not None
-
-
 def thresholds(
     intent: QueryIntent, overrides: Mapping[str, float] | None = None, supply: Supply | None = None
 ) -> dict[str, float]:
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.
 
     >>> thresholds("list", {"min_top_score": 0.5}, Supply("list", passages=1065, relevant=8))
-    {'min_evidence': 8, 'min_top_score': 0.5, 'min_quality': 0.5}
+    {'min_evidence': 8, 'min_top_score': 0.5, 'min_probability': 0.151}
     >>> thresholds("recommend", {"min_evidence": 30}, Supply("recommend", passages=12))
-    {'min_evidence': 12, 'min_top_score': 0.6, 'min_quality': 0.5, 'min_candidates': 5}
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_probability': 0.151, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
     supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}
@@ -156,27 +141,12 @@ def thresholds(
     enough: dict[str, float] = {
         "min_evidence": min(int(overrides.get("min_evidence", evidence)), max(1, supply.passages)),
         "min_top_score": float(overrides.get("min_top_score", score)),
-        "min_quality": float(overrides.get("min_quality", QUALITY)),
+        "min_probability": float(overrides.get("min_probability", weights()["sure"])),
     }
     if intent == "recommend":
         most = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
         enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), most)
     return enough
-
-
-# --- What the answer would be ---
-
-
-Shown = Sequence[tuple[RetrievalResult, str]]
-"""Pieces with the sentence of each that is quoted, "" where its fields are shown."""
-
-
-def shown_in(judgement: Judgement, evidence: Sequence[RetrievalResult]) -> Shown:
-    """Return what the answer of a judgement shows: sentences that it quotes, and documents whose fields it states."""
-    quotes = [(evidence[quote.sentence.n - 1], quote.text) for quote in judgement.quotes]
-    stated = judgement.kind == "fields" or not quotes
-    documents = [judgement.documents[doc_id] for doc_id in judgement.holding] if stated else []
-    return (*quotes, *((evidence[document.n - 1], "") for document in documents))
 
 
 # --- The ledger ---
@@ -233,8 +203,10 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     for field in question["fields"]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         found += owned or [Need(field, "field", field)]
-    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
     found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
+    if decision["query_intent"] == "recommend":
+        found = []  # what is named is what others are compared with
+    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
     return [*list(dict.fromkeys(found))[: MOST - 1], _last(decision, question, label)]
 
 
@@ -247,54 +219,74 @@ def _last(decision: RouteDecision, question: Question, label: Labels) -> Need:
     return Need(label.known(f"need_answer_{answer_type}", label("need_sentence")), "answer")
 
 
+Line = tuple[RetrievalResult, str]
+"""A line of an answer, or a sentence of the evidence, with its piece."""
+
+
+def shown_in(judgement: Judgement, evidence: Sequence[RetrievalResult]) -> list[Line]:
+    """Return the lines of the answer of a judgement that cite evidence, each with the piece that it cites."""
+    lines = judgement.text.splitlines()
+    return [(evidence[mark["n"] - 1], line) for line in lines for mark in cite(line, evidence)[1]]
+
+
 class Ledger(NamedTuple):
-    """Where needs are looked up: what the bases have, the signals so far, the judgement, the evidence, its base."""
+    """Where needs are looked up: what the bases have, the signals so far, the judgement, the evidence, its bases."""
 
     supply: Supply
     seen: Mapping[str, Any]
     judgement: Judgement
     evidence: Sequence[RetrievalResult]
-    base: KnowledgeBase
+    bases: Sequence[KnowledgeBase]
 
     def entry(self, need: Need, verdict: str, own: bool) -> Entry:
         """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
-        shown = list(shown_in(self.judgement, self.evidence))
+        lines = shown_in(self.judgement, self.evidence)
         if own:
-            shown += [(r, text) for r in first_documents(self.evidence) for text in sentences(r["evidence"])]
-        met, by = self._met(need, shown)
+            lines += [(r, text) for r in first_documents(self.evidence) for text in sentences(r["evidence"])]
+        met, by = self._met(need, lines)
         title = str(by[0]["metadata"].get("title") or "") if by else ""
         ids = list(dict.fromkeys(result["result_id"] for result in by))
         return Entry(need=need.text, kind=need.kind, met=round(met, 3), by=ids, title=title, said=cast(Any, verdict))
 
-    def _met(self, need: Need, shown: Shown) -> tuple[float, list[RetrievalResult]]:
+    def _met(self, need: Need, lines: Sequence[Line]) -> tuple[float, list[RetrievalResult]]:
         """Return how surely a need is met, and the pieces that meet it."""
-        pieces, seen, judgement = [result for result, _ in shown], self.seen, self.judgement
+        seen, judgement, matching = self.seen, self.judgement, self.supply.matching
+        enough, pieces = judgement.enough, [result for result, _ in lines]
         if need.kind == "answer":
-            sure = max(judgement.probability, MET) if judgement.enough else min(judgement.probability, MET - 0.01)
-            return sure, pieces if judgement.enough else []
-        if need.kind == "all":
-            enough = seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 1)
-            return float(seen.get("complete", enough)), pieces
-        if need.kind == "count" and (counted := _COUNT.search(need.text)):
+            met = max(judgement.probability, MET) if enough else min(judgement.probability, MET - 0.01)
+        elif need.kind == "all":
+            met = float(enough and seen.get("candidates", 0) >= seen["thresholds"].get("min_candidates", 0))
+        elif need.kind == "condition":
+            met = float(enough if matching is None else seen.get("holding", 0) > 0)
+            pieces = [r for r in pieces if matching is None or r["metadata"].get("doc_id") in matching]
+        elif need.kind == "count" and (counted := _COUNT.search(need.text)):
             have = seen["documents" if counted["documents"] else "evidence_count"]
-            return min(1.0, have / max(1, int(counted["n"]))), pieces
-        if need.kind == "condition":
-            matching = self.supply.matching
-            holding = judgement.enough if matching is None else seen.get("holding", 0) > 0
-            by = [r for r in pieces if matching is None or r["metadata"].get("doc_id") in matching]
-            return float(holding), by if holding else []
+            met = min(1.0, have / max(1, int(counted["n"])))
+        elif need.kind in ("name", "field"):
+            pieces = [r for r, line in lines if self._tells(need, r, line)]
+            met = float(bool(pieces))
+        else:
+            shares = self._shares(need.text, lines)
+            met = max(shares, default=0.0)
+            best = sorted(range(len(lines)), key=lambda place: -shares[place])
+            pieces = [pieces[place] for place in best if shares[place] >= MET]
+        return met, pieces if met >= MET else []
+
+    def _tells(self, need: Need, result: RetrievalResult, line: str) -> bool:
+        """Check whether a line is on the name of a need and says the field that is asked for."""
         thing = next((t for t in self.supply.things if t.name == need.name), Thing(need.name, (need.name,)))
-        own = [(r, text) for r, text in shown if not need.name or thing.covered_by(r)]
-        if need.kind == "name":
-            return float(bool(own)), [result for result, _ in own]
-        if need.kind == "field":
-            by = [r for r, text in own if text or need.field in (r["metadata"].get("fields") or {})]
-            return float(bool(by) and need.field not in [field for _, field in judgement.missing_fields]), by
-        texts = [f"{r['metadata'].get('title') or ''}. {text or r['evidence']}" for r, text in shown]
-        reading = Reading.of(need.text, texts, self.base)
-        shares = [reading.share(row) for row in reading.texts] if reading.words else [0.0] * len(texts)
-        best = sorted(range(len(shown)), key=lambda place: -shares[place])
-        return max(shares, default=0.0), [pieces[place] for place in best if shares[place] >= MET]
+        if need.name and not thing.covered_by(result, line):
+            return False
+        value = (result["metadata"].get("fields") or {}).get(need.field)
+        values = [str(one) for one in (value if isinstance(value, list) else [value]) if one not in (None, "")]
+        schema = [field for base in self.bases for field in base.schema() if field["name"] == need.field]
+        return need.kind == "name" or any(says_field(line, field, values) for field in schema)
+
+    def _shares(self, words: str, lines: Sequence[Line]) -> list[float]:
+        """Return which share of some words each line and the title of its document say, 0 to 1."""
+        texts = [f"{result['metadata'].get('title') or ''}. {line}" for result, line in lines]
+        reading = Reading.of(words, texts, self.bases[0])
+        return [reading.share(row) for row in reading.texts] if reading.words else [0.0] * len(texts)
 
 
 def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdicts: Mapping[str, str]) -> list[Entry]:
@@ -308,14 +300,6 @@ def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdict
     return entries
 
 
-def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
-    """Return the best result of each of the first documents."""
-    first: dict[str, RetrievalResult] = {}
-    for result in evidence:
-        first.setdefault(str(result["metadata"].get("doc_id") or result["source_id"]), result)
-    return list(first.values())[:FIRST]
-
-
 def settle(seen: Mapping[str, Any], entries: Sequence[Entry], known: Iterable[Need]) -> dict[str, Any]:
     """Return the signals without what is missing of needs that a person confirmed or struck."""
     texts = {entry["need"] for entry in entries if is_settled(entry)}
@@ -324,7 +308,8 @@ def settle(seen: Mapping[str, Any], entries: Sequence[Entry], known: Iterable[Ne
     for signal in ("missing", "unknown"):
         now[signal] = [name for name in seen[signal] if ("name", name) not in done]
     now["missing_fields"] = [pair for pair in seen["missing_fields"] if ("field", pair[1]) not in done]
-    now["answered"] = seen["answered"] or ("answer", "") in done
+    if ("answer", "") in done:
+        now |= {"answered": True, "probability": 1.0}
     if ("condition", "") in done:
         now.pop("holding", None)
     return now
@@ -361,35 +346,15 @@ def unmet(seen: Mapping[str, Any]) -> list[Entry]:
 def binding(seen: Mapping[str, Any]) -> list[Entry]:
     """Return the unmet needs that a person insists on, or that a model found in no passage.
 
-    >>> entry = {"need": "the year of the prize", "met": 0.1, "said": "open"}
+    >>> entry = {"need": "the year of the prize", "kind": "words", "met": 0.1, "said": "open"}
     >>> [one["need"] for one in binding({"needs": [entry, {**entry, "need": "born", "said": ""}]})]
     ['the year of the prize']
     """
-    return [entry for entry in unmet(seen) if entry["said"] == "open" or _in_no_passage(entry)]
-
-
-def _in_no_passage(entry: Mapping[str, Any]) -> bool:
-    return entry.get("verdict") in ("missing", "contradicted") and entry.get("kind") not in ("all", "answer")
+    found = [entry for entry in unmet(seen) if entry["kind"] not in ("all", "answer")]
+    return [e for e in found if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")]
 
 
 # --- What is seen of the evidence ---
-
-
-def quality_of(question: str, evidence: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
-    """Return the share of the question's words and names that the best five documents cover, times their mean score.
-
-    The mean is over those that say something of the question which the better ones do not.
-    """
-    first = first_documents(evidence)
-    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in first]
-    reading = Reading.of(question, texts, base)
-    covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
-    for result, row in zip(first, reading.texts, strict=True):
-        together = [max(pair) for pair in zip(covered, row, strict=True)]
-        if reading.share(together) >= share + SAYS_MORE:
-            covered, share = together, reading.share(together)
-            scores.append(result["score"])
-    return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
 
 def signals(
@@ -406,9 +371,9 @@ def signals(
     Returns:
         ``evidence_count``, ``documents``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each thing),
         ``missing`` (names to search for), ``unknown`` (names that no base writes), ``holding`` (how many documents hold
-        the filters), ``complete`` (whether these are all that there are), ``candidates``, ``answered``, ``surest`` (the
-        answer's probability), ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (step ids),
-        ``iteration``, ``time_left_s`` and ``thresholds``.
+        the filters), ``complete`` (whether these are all that there are), ``candidates``, ``kind``, ``answered`` and
+        ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (ids of
+        steps), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
     needed = SIDE if supply.intent == "compare" else 1
     coverage: list[dict[str, Any]] = [
@@ -420,8 +385,8 @@ def signals(
         for thing in supply.things
     ]
     missing = [side["name"] for side in coverage if side["found"] < side["needed"]]
-    documents = {r["metadata"]["doc_id"]: r["metadata"] for r in evidence if r["metadata"].get("doc_id")}
-    fields: dict[str, Mapping[str, Any]] = {i: metadata.get("fields") or {} for i, metadata in documents.items()}
+    documents = [r["metadata"] for r in evidence if r["metadata"].get("doc_id")]
+    fields: dict[str, Any] = {metadata["doc_id"]: metadata.get("fields") for metadata in documents}
     seen: dict[str, Any] = {
         "evidence_count": len(evidence),
         "documents": len(fields),
@@ -435,17 +400,12 @@ def signals(
         seen |= {"holding": len(holding), "complete": 0 < len(holding) == len(matching)}
         if len(holding) < min(len(matching), enough["min_evidence"]):
             missing += [title for doc_id, title in matching.items() if doc_id not in holding and title]
-    lost = list(judgement.missing_fields) if judgement else []
     if supply.intent == "recommend":
         named = frozenset(source for thing in supply.things for source in thing.sources)
-        candidates = [d for d in fields if d not in named and (matching is None or d in matching)]
-        lacking = {d: [f for f in supply.key_fields if f not in fields[d]] for d in candidates}
-        seen["candidates"] = sum(not absent for absent in lacking.values())
-        if seen["candidates"] < enough.get("min_candidates", 0):
-            lost += [(str(documents[d].get("title") or ""), absent[0]) for d, absent in lacking.items() if absent]
+        seen["candidates"] = sum(d not in named and (matching is None or d in matching) for d in fields)
     if judgement is not None:
-        seen |= {"answered": judgement.enough, "surest": judgement.probability}
-        seen["missing_fields"] = [list(pair) for pair in dict.fromkeys(lost)]
+        seen |= {"kind": judgement.kind, "answered": judgement.enough, "probability": judgement.probability}
+        seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
     ended = last_records(records).values()
     return {
         **seen,
@@ -459,9 +419,7 @@ def signals(
 
 
 def is_enough(seen: Mapping[str, Any]) -> bool:
-    """Check whether to stop searching: every condition must hold, and no evidence is never enough.
-
-    Once every document that holds the filters is found, a low top score no longer counts against the evidence.
+    """Check whether the evidence is enough: it answers, every limit is reached, and every need is met or settled.
 
     >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
     >>> is_enough({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
@@ -470,14 +428,18 @@ def is_enough(seen: Mapping[str, Any]) -> bool:
     enough = seen["thresholds"]
     return (
         seen["evidence_count"] >= max(1, enough["min_evidence"])
-        and not is_low(seen)
+        and not (is_low(seen) or is_unsure(seen))
         and not (seen["missing"] or seen["unknown"] or seen.get("missing_fields"))
-        and seen.get("quality", 1.0) >= enough.get("min_quality", 0.0)
         and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
         and seen.get("holding") != 0
         and seen.get("answered", True)
-        and not binding(seen)
+        and not unmet(seen)
     )
+
+
+def is_unsure(seen: Mapping[str, Any]) -> bool:
+    """Check whether the answer answers less probably than is asked for: what a name leads to is searched then."""
+    return seen.get("probability", 1.0) < seen["thresholds"].get("min_probability", 0.0)
 
 
 def is_low(seen: Mapping[str, Any]) -> bool:

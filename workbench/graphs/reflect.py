@@ -10,10 +10,10 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, distinct, gather
-from workbench.graphs.model_reflect import graded, judged_by_model, rewritten_by_model
+from workbench.graphs.merge import HOP, evidence_of, first_documents
+from workbench.graphs.model_reflect import graded, reflected_by_model, rewritten_by_model
 from workbench.graphs.needs import (
-    FIRST,
+    QUALITY,
     Ledger,
     Supply,
     binding,
@@ -21,7 +21,7 @@ from workbench.graphs.needs import (
     is_enough,
     is_low,
     is_settled,
-    quality_of,
+    is_unsure,
     read_needs,
     settle,
     signals,
@@ -34,13 +34,24 @@ from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
-from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
+from workbench.plans import (
+    ENDED_WELL,
+    WIDE,
+    Plan,
+    PlanBudget,
+    PlanStep,
+    call_of,
+    calls,
+    fresh_id,
+    last_records,
+    work_seconds,
+)
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
-from workbench.state import ExecutionRecord, Message, Reflection, RetrievalResult, RetrievalState, StopReason
+from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
-from workbench.tools.next_hop import SubQuestion, sub_questions
+from workbench.tools.next_hop import SubQuestion, quality_of, sub_questions
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
 
@@ -58,12 +69,10 @@ LADDER = (SEARCH, *SIMPLER[SEARCH])
 """What a retry without a model asks, wider: the first that was not asked so."""
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
 AGAIN = PlanBudget()
-WIDER = PlanBudget(top_k=2 * AGAIN.top_k)
+WIDER = PlanBudget(top_k=WIDE)
 HOPS = PlanBudget(timeout_s=10, top_k=20)
 MODEL = "llm"
 """The planner of a plan whose criteria are a model's: like those of the rules they do not bind."""
-_NOT_COMPARED = ("top_k", "passage", "sentence")
-"""Inputs that do not make a call a different one."""
 
 
 class Pass(NamedTuple):
@@ -97,7 +106,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query = runtime.context, state["query"]
     plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
-    evidence = distinct(gather(state.get("records", []), context.runs, state.get("run_id", "")))
+    evidence = evidence_of(state, context)
     now = Pass(state, context, plan, bases, evidence, supply_of(state["route_decision"], bases))
     seen = _seen(now)
     if "grader" in context.models and seen.get("needs"):
@@ -108,7 +117,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     reflection = None
     if "reflector" in context.models and not one_step:
-        reflection, refused = await _by_model(now, seen)
+        reflection, refused = await reflected_by_model(now, now.proposal(seen))
         seen |= {"model_refused": refused} if refused else {}
     if reflection is None:
         reflection = await _by_rules(now, seen, one_step)
@@ -120,81 +129,55 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     change: dict[str, Any] = {"reflections": [reflection]}
     if "reflect" in state.get("review", []):
         how, steps = "on" if reflection["should_continue"] else "stop", reflection["next_steps"]
-        point = f"reflect {state['iteration']} {how}"
-        change |= expected(context, point, len(steps) + len(reflection["activate"]))
+        change |= expected(context, f"reflect {state['iteration']} {how}", len(steps) + len(reflection["activate"]))
     return change
 
 
 def _seen(now: Pass) -> dict[str, Any]:
     """Return the signals with the ledger among them."""
     state, supply, decision = now.state, now.supply, now.state["route_decision"]
-    overrides = {"min_quality": now.context.settings.min_quality, **state.get("thresholds", {})}
-    enough = thresholds(supply.intent, overrides, supply)
+    enough = thresholds(supply.intent, state.get("thresholds"), supply)
     records = state.get("records", [])
     remaining = now.context.settings.time_budget_s - work_seconds(records)
-    said: tuple[str, Sequence[Message]] = (state.get("message", ""), state.get("history", []))
-    judgement = judge(decision["question"], now.evidence, now.bases, *said) if "question" in decision else None
+    if "question" not in decision:
+        return signals(supply, now.evidence, records, enough, state["iteration"], remaining)
+    numbered = now.evidence[: now.context.settings.merge_max_results]
+    message, history = state.get("message", ""), state.get("history", [])
+    judgement = judge(decision["question"], numbered, now.bases, message, history)
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
-    if judgement is None:
-        return seen
     known = read_needs(state["query"], decision)
     texts = [need.text for need in known]
     criteria = now.plan.acceptance_criteria or texts
     own = now.plan.metadata.get("planner") not in (RULES, MODEL)
     verdicts = {text: "open" for text in criteria if own and text not in texts} | state.get("needs", {})
-    ledger = Ledger(supply, seen, judgement, now.evidence, now.base)
-    seen = settle(seen, fill(ledger, criteria, known, verdicts), known)
-    query, typed = steer(state["query"], seen["needs"]), any(r["metadata"].get("fields") for r in now.evidence[:FIRST])
-    if query and now.evidence and not typed and supply.intent not in ("list", "recommend"):
-        seen["quality"] = quality_of(query, now.evidence, now.base)
-    return seen
+    ledger = Ledger(supply, seen, judgement, now.evidence, [now.base, *now.bases])
+    return settle(seen, fill(ledger, criteria, known, verdicts), known)
 
 
 async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflection:
-    state, context, proposal = now.state, now.context, now.proposal(seen)
+    context, proposal = now.context, now.proposal(seen)
     proposal.writings = list(dict.fromkeys(writing for thing in now.supply.things for writing in thing.writings))
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
-    proposal.enrich = can_enrich(state, context)
+    proposal.enrich = can_enrich(now.state, context)
     if not is_enough(seen) and not one_step:
-        if "quality" in seen:
-            proposal.hops = sub_questions(steer(state["query"], seen["needs"]), now.evidence, now.base)
-        before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
+        proposal.hops = _hops(now, proposal)
+        before = [r for r in now.state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
         if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
-            asked = (context, state["query"], proposal.writings, now.label)
-            proposal.rewritten, note = await rewritten_by_model(*asked)
+            query = now.state["query"]
+            proposal.rewritten, note = await rewritten_by_model(context, query, proposal.writings, now.label)
             proposal.seen |= {"rewrite_note": note} if note else {}
     return propose(proposal, context.settings.max_iterations, one_step)
 
 
-async def _by_model(now: Pass, seen: Mapping[str, Any]) -> tuple[Reflection | None, list[str]]:
-    """Return the reflection of the reflector's model; None where the rules must say what to do."""
-    context, proposal = now.context, now.proposal(seen)
-    judgement, refused = await judged_by_model(
-        context,
-        proposal.query,
-        now.plan,
-        seen.get("needs", []),
-        seen,
-        now.evidence,
-        now.state.get("records", []),
-        now.bases,
-        lambda step: call_of(step.tool, step.tool_input) in proposal.done,
-    )
-    if judgement is None:
-        return None, refused
-    say, overruled = proposal.say, judgement.overruled
-    proposal.seen = {**seen, "needs": judgement.entries, "judge": context.settings.model_of("reflector")}
-    facts = [judgement.reasoning.rstrip("。. ")] if judgement.reasoning else []
-    if overruled:
-        proposal.seen |= {"overruled": overruled}
-        facts.append(say("reflect_overruled", names=say("comma").join(overruled)))
-    for step in [] if judgement.enough else judgement.steps:
-        proposal.steps.append(step)
-        proposal.reasons.append(say("reflect_ask", query=step.tool_input.get("query") or step.objective))
-    reflection = proposal.conclude(judgement.enough, context.settings.max_iterations, facts or [say("reflect_model")])
-    if reflection["stop_reason"] not in ("no_further_action", "error"):
-        return reflection, refused
-    return None, [*refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+def _hops(now: Pass, proposal: Proposal) -> list[SubQuestion]:
+    """Return what plain texts leave of a question that they cover badly; once, for hops after hops find nothing new."""
+    query, first = steer(now.state["query"], proposal.seen.get("needs", [])), first_documents(now.evidence)
+    typed = any(result["metadata"].get("fields") for result in first)
+    made = any(record["tool"] == HOP for record in proposal.records)
+    if not query or typed or made or now.supply.intent in ("list", "recommend"):
+        return []
+    proposal.seen["quality"] = quality_of(query, first, now.base)
+    return sub_questions(query, now.evidence, now.base) if proposal.seen["quality"] < QUALITY else []
 
 
 # --- The rules ---
@@ -276,10 +259,17 @@ class Proposal:
         self.reasons.append(reason)
         return True
 
+    def is_done(self, step: PlanStep) -> bool:
+        """Check whether a step's call was made already, or will be."""
+        return call_of(step.tool, step.tool_input) in self.done
+
+    def search(self, tool: str, reason: str, budget: PlanBudget, query: str) -> bool:
+        """Propose a plain search; return whether it is proposed."""
+        return self.add(tool, reason, budget, query=query, top_k=budget.top_k)
+
     def search_for(self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any) -> bool:
         """Propose a targeted search."""
-        listed = self.say("comma").join(names)
-        reason = self.say("reflect_look_for", names=listed)
+        reason = self.say("reflect_look_for", names=self.say("comma").join(names))
         return self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
 
     def more_evidence(self) -> None:
@@ -293,15 +283,13 @@ class Proposal:
             self.activate += [step.step_id for step in asleep]
             self.done |= {call_of(step.tool, step.tool_input) for step in asleep}
             self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
-            return
-        reason = self.say("reflect_add", tool="naive_search")
-        self.add("naive_search", reason, FALLBACK, query=self.query, top_k=FALLBACK.top_k)
+        else:
+            self.search("naive_search", self.say("reflect_add", tool="naive_search"), FALLBACK, self.query)
 
     def again(self) -> None:
         """Too low: search for the question in a model's words."""
         query, tool = self.rewritten, SEARCH if SEARCH in self.tools else "naive_search"
-        reason = self.say("reflect_rewrite", query=query)
-        if query and self.is_poor() and self.add(tool, reason, AGAIN, query=query, top_k=AGAIN.top_k):
+        if query and self.is_poor() and self.search(tool, self.say("reflect_rewrite", query=query), AGAIN, query):
             self.rewrite_query = query
 
     def wider(self) -> None:
@@ -312,7 +300,7 @@ class Proposal:
         query = " ".join([self.query, *(w for w in self.writings if fold(w) not in fold(self.query))])
         for tool in LADDER:
             reason = self.say("reflect_wider", tool=tool, query=query)
-            if tool not in failed and self.add(tool, reason, WIDER, query=query, top_k=WIDER.top_k):
+            if tool not in failed and self.search(tool, reason, WIDER, query):
                 return
 
     def is_poor(self) -> bool:
@@ -321,14 +309,15 @@ class Proposal:
 
     def missing(self) -> None:
         """Search for missing names, fields of a thing, and candidates."""
-        if names := self.seen["missing"]:
-            self.search_for(names, entities=names)
-        titles = list(dict.fromkeys(title for title, _ in self.seen.get("missing_fields", [])))
-        for title in titles:
-            fields = [field for t, field in self.seen["missing_fields"] if t == title]
-            self.search_for([" ".join([title, *fields])], entities=[title])
-        if titles and self.enrich:
-            self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=titles)
+        if self.seen["missing"]:
+            self.search_for(self.seen["missing"], entities=self.seen["missing"])
+        words: dict[str, list[str]] = {}
+        for title, field in self.seen.get("missing_fields", []):
+            words.setdefault(title, [title]).append(field)
+        for title in words:
+            self.search_for([" ".join(words[title])], entities=[title])
+        if words and self.enrich:
+            self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=list(words))
         short = self.seen["thresholds"].get("min_candidates", 0) - self.seen.get("candidates", 0)
         if short > 0:
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
@@ -341,10 +330,9 @@ class Proposal:
             if entry["kind"] != "count":
                 need = entry["need"]
                 query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
-                objective = self.say("reflect_need", need=need)
-                self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
+                self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names and not self.hops:
+        if words and names and not self.hops and is_unsure(self.seen):
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def next_hops(self) -> None:
@@ -352,8 +340,7 @@ class Proposal:
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         for hop in self.hops:
             objective = self.say("reflect_hop", title=hop.title, name=hop.name)
-            reason = self.say("reflect_ask", query=hop.query)
-            self.add(HOP, reason, HOPS, objective, **hop.asked(self.query), **where)
+            self.add(HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.asked(self.query), **where)
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""
@@ -362,7 +349,7 @@ class Proposal:
             query = str(self.last[step_id]["raw_input"].get("query") or self.query)
             for simpler in SIMPLER.get(tool, ("naive_search",)):
                 reason = self.say("reflect_degrade", tool=tool, simpler=simpler)
-                if self.add(simpler, reason, FALLBACK, query=query, top_k=FALLBACK.top_k):
+                if self.search(simpler, reason, FALLBACK, query):
                     break
 
 
@@ -372,7 +359,7 @@ def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False)
     ``one_step`` marks an agent that is one tool on purpose: it is judged, and never extended.
     """
     enough = is_enough(proposal.seen)
-    if not enough and not one_step:
+    if not (enough or one_step or proposal.seen.get("kind") == "asks"):  # no search says what a person meant
         proposal.more_evidence()
         proposal.again()
         proposal.missing()
@@ -383,36 +370,13 @@ def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False)
     return proposal.conclude(enough, max_iterations, list(_facts(proposal.seen, proposal.say)))
 
 
-def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
-
-    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
-    True
-    """
-    given = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
-    if tool_input.get("top_k", 0) >= WIDER.top_k:
-        given["wide"] = True
-    if isinstance(given.get("query"), str):
-        given["query"] = fold(given["query"])
-    return tool, canonical_json(given)
-
-
-def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
-    """Return every call that was made, or will be without anybody's doing."""
-    last = last_records(records)
-    skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
-    asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
-    return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
-
-
 # --- The reasons, in the language of the question ---
 
 
 MEASURES = (
     ("evidence_count", "min_evidence", "g"),
     ("top_score", "min_top_score", ".2f"),
-    ("quality", "min_quality", ".2f"),
+    ("probability", "min_probability", ".2f"),
     ("candidates", "min_candidates", "g"),
 )
 """Signal, the threshold that it is held against, and how both are written."""

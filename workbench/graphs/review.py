@@ -128,11 +128,11 @@ class Strict(BaseModel):
 
 
 class Thresholds(Strict):
-    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` and ``min_quality`` between 0 and 1."""
+    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` and ``min_probability`` between 0 and 1."""
 
     min_evidence: int | None = Field(None, ge=0, le=1_000_000)
     min_top_score: float | None = Field(None, ge=0, le=1)
-    min_quality: float | None = Field(None, ge=0, le=1)
+    min_probability: float | None = Field(None, ge=0, le=1)
 
 
 Needs = Annotated[dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NEED)], Verdict], Field(max_length=50)]
@@ -460,8 +460,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
 
 def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
     """What can be changed besides the proposal, as it is now: a form begins with it."""
-    overrides = {"min_quality": context.settings.min_quality, **state.get("thresholds", {})}
-    enough = thresholds(state["route_decision"]["query_intent"], overrides)
+    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
     limits = {name: enough[name] for name in Thresholds.model_fields}
     return {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))}
 

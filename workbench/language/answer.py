@@ -16,13 +16,16 @@ from workbench.language.asking_back import readings
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
-from workbench.ports import KnowledgeBase
+from workbench.language.quoting import weights as fitted
+from workbench.ports import Field, KnowledgeBase
 from workbench.state import Citation, NameRead, Question, RetrievalResult
 from workbench.text import CJK, fold
 
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
+NEAR = 0.5
+"""How near in meaning a word of an answer must be to a word of the question, of those that are no names."""
 CLOSED = '.!?。！？；…"”’』」)）'
 """A text that ends in one of these needs no full stop."""
 
@@ -91,14 +94,16 @@ def judge(
         return _of_fields(text, fields, results, holding, missing)
     chosen = _chosen(question, results, fields, bases)
     quotes = chosen.quotes
-    absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in quotes)]
-    kind: Kind = "quotation" if chosen.sure and not absent else "closest"
+    absent = [pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in quotes)]
+    says = chosen.sure and _says_words(question, quotes, bases)
+    probability = chosen.probability if says else min(chosen.probability, fitted()["sure"])
+    kind: Kind = "quotation" if says and not absent else "closest"
     quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
     if not quotes:
         kind, text = "nothing", _nothing(fields, missing)
     else:
         text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
-    return Judgement(kind, text, chosen.probability, tuple(quotes), documents, holding, tuple(absent), missing)
+    return Judgement(kind, text, probability, tuple(quotes), documents, holding, tuple(absent), missing)
 
 
 def _of_fields(
@@ -234,10 +239,25 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
     return "\n".join(lines)
 
 
-def _says(quote: Quote, name: str, fields: FieldsWriter) -> bool:
-    """Return True where a quotation has one of the words for a field."""
-    words = [name, *(word for many in fields.schema[name]["called"].values() for word in many)]
-    return any(fold(word) in fold(quote.text) for word in words)
+def _says(quote: Quote, title: str, name: str, fields: FieldsWriter) -> bool:
+    """Return True where a quotation on a document says a field of it."""
+    about = title == fields.documents[quote.sentence.doc_id].title or fold(title) in fold(quote.text)
+    return about and says_field(quote.text, fields.schema[name])
+
+
+def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
+    """Return True where a text has one of the words for a field, or one of the values that a document has in it."""
+    called = [word for words in field["called"].values() for word in words]
+    return any(fold(word) in fold(text) for word in [field["name"], *called, *values])
+
+
+def _says_words(question: Question, quotes: Sequence[Quote], bases: Sequence[KnowledgeBase]) -> bool:
+    """Return True where a quotation says a word of the question besides its names, or means nearly the same."""
+    words = " ".join([*question["not_applied"], *question["words"]])
+    if not words or not bases:
+        return True
+    _, _, rows = bases[0].matches(words, [f"{quote.sentence.title}. {quote.text}" for quote in quotes])
+    return max((cosine for row in rows for cosine in row), default=1.0) >= NEAR
 
 
 def _unclear(fields: FieldsWriter) -> str:

@@ -34,6 +34,8 @@ SAID = 0.75
 """From here on, 0 to 1, a word is said, and is asked no further."""
 BEHIND = 0.04
 """What a sentence must say more of the question for each place that its document stands behind another."""
+SAYS_MORE = 0.01
+"""What a document must add to the share of the question that the better ones cover."""
 HITS = 10
 """Passages of each of the two searches of a sub-question."""
 _BRACKET = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -94,6 +96,22 @@ class Reading(NamedTuple):
     def share(self, row: Sequence[float]) -> float:
         """How much of the question a row says, 0 to 1."""
         return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
+
+
+def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
+    """Return the share of the question's words and names that results cover, times their mean score.
+
+    The mean is over those that say something of the question which the better ones do not.
+    """
+    texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results]
+    reading = Reading.of(question, texts, knowledge)
+    covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
+    for result, row in zip(results, reading.texts, strict=True):
+        together = [max(pair) for pair in zip(covered, row, strict=True)]
+        if reading.share(together) >= share + SAYS_MORE:
+            covered, share = together, reading.share(together)
+            scores.append(result["score"])
+    return round(share * sum(scores) / len(scores), 3) if scores else 0.0
 
 
 def sub_questions(

@@ -174,13 +174,14 @@ def what_if_blocks(points: Iterable[Mapping[str, Any]], message: str) -> list[Bl
         if gain := point["gain"]:
             cost, live = point["cost"], [*point["stop"]["live"], *point["go_on"]["live"]]
             tokens = [labels("beside_saved_tokens", n=f"{cost['tokens']:,}")] if cost["tokens"] else []
-            row += [_signed(value) for value in (gain["pieces"], len(gain["left"]), gain["quality"], gain["recall"])]
+            gains = (gain["pieces"], len(gain["left"]), gain["probability"], gain["recall"])
+            row += [_signed(value) for value in gains]
             row += [labels("comma").join([f"{cost['seconds']:g} s", *tokens]), str(cost["calls"]), ", ".join(live)]
         else:
             row += ["–"] * 7
             notes.append(labels("nothing_more", n=point["iteration"]))
         rows.append(row)
-    names = ("pass", "way_taken", "new_pieces", "displaced", "quality", "recall", "pay", "calls", "live")
+    names = ("pass", "way_taken", "new_pieces", "displaced", "probability", "recall", "pay", "calls", "live")
     notes.append(labels("what_if_note" if rows else "no_reflect_points"))
     return [clipped(labels("what_if"), columns(labels, *names), rows, notes=notes)]
 

@@ -300,7 +300,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     for name, wanted in (
         ("evidence_count", "min_evidence"),
         ("top_score", "min_top_score"),
-        ("quality", "min_quality"),
+        ("probability", "min_probability"),
         ("candidates", "min_candidates"),
     ):
         if name in signals:
@@ -311,7 +311,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     for side in [] if signals.get("needs") else signals.get("coverage") or []:
         enough = side["found"] >= side["needed"]
         rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
-    known = {"evidence_count", "top_score", "candidates", "quality", "thresholds", "iteration"}
+    known = {"evidence_count", "top_score", "candidates", "probability", "thresholds", "iteration"}
     for name, value in signals.items():
         if name not in known and not isinstance(value, dict | list):
             rows.append((labels(name), _number(value), "", ""))

@@ -18,7 +18,7 @@ MOST_LISTED = 6
 _MEASURED = (
     ("evidence_count", "signal_evidence", "min_evidence"),
     ("top_score", "signal_score", "min_top_score"),
-    ("quality", "signal_quality", "min_quality"),
+    ("probability", "signal_probability", "min_probability"),
     ("candidates", "signal_candidates", "min_candidates"),
 )
 """Signal, its title, and the threshold that it is held against."""
@@ -157,7 +157,7 @@ def _meters(seen: Data, labels: Labels) -> Iterator[Markup]:
     enough = seen.get("thresholds") or {}
     for name, title, wanted in _MEASURED:
         if name in seen:
-            most, short = (1.0, "is_low") if name in ("top_score", "quality") else (None, "is_short")
+            most, short = (1.0, "is_low") if name in ("top_score", "probability") else (None, "is_short")
             yield meter(labels(title), seen[name], enough.get(wanted), labels, most=most, short=short)
     if "holding" in seen:
         told = labels("all_found") if seen.get("complete") else ""

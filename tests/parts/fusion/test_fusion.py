@@ -16,6 +16,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from workbench.errors import WorkbenchError
+from workbench.graphs.merge import first_documents
 from workbench.parts.fusion import graph as fusion
 from workbench.parts.fusion.graph import build_fusion, config_of, query_of, should_retry
 from workbench.ports import Context
@@ -461,3 +462,10 @@ def test_at_the_terminal(workspace, monkeypatch):
     assert asked.exit_code == 0 and "Nolan" in asked.stdout
     wrong = CliRunner().invoke(main, ["fusion", "Memento", "--kb", "film", "--strategy", "best"])
     assert wrong.exit_code == 1 and "percentile" in wrong.stderr
+
+
+def test_quality_falls_where_the_first_documents_leave_words_unsaid(wb):
+    question, base = "Who directed Memento?", wb.knowledge.get("film")
+    evidence = first_documents(wb.ask(question, kb="film").evidence)
+    whole, part = (fusion.quality_of(text, evidence, base) for text in (question, f"{question} zeppelin"))
+    assert 0 < part < whole <= 1 and fusion.quality_of(question, [], base) == 0

@@ -38,8 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
-from workbench.graphs.merge import with_hops
-from workbench.graphs.needs import FIRST, quality_of
+from workbench.graphs.merge import PLACES, first_documents, with_hops
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import base_of, question_of
 from workbench.ports import Context, KnowledgeBase, Passage
@@ -50,6 +49,7 @@ from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
 from workbench.tools.graphiti import Input as FactsInput
 from workbench.tools.graphiti import graphiti
+from workbench.tools.next_hop import quality_of
 from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog
 
@@ -212,7 +212,7 @@ async def after_graph(
     asking = _asked(state, config, runtime)
     if asking.options.fusion_strategy != "cascade":
         return "fuse_results"
-    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:FIRST]]
+    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
     first = await asyncio.to_thread(asking.base.passages, ids)
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
     return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
@@ -265,7 +265,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     found = cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, asking)
     with base.reading():
-        quality = quality_of(query, found, base)
+        quality = quality_of(query, first_documents(found), base)
         best: dict[str, Any] = state["best"] if retries else {"quality_score": -1.0}
         if quality > best["quality_score"]:
             best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
