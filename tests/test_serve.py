@@ -43,6 +43,22 @@ async def test_the_retrieval_graph_alone(project):
         assert "Nolan" in state["merged"]["context"]
 
 
+@pytest.mark.parametrize(
+    ("given", "kb", "worker"),
+    [
+        ({"message": "喜宴哪一年上映？"}, "film", "film:fusion_agent:retrieve_only"),
+        ({"message": "Who?", "worker_name": "film:graph_agent"}, "film", "film:graph_agent:retrieve_only"),
+        ({"message": "Who?", "requested_kb_prefixes": ["general"]}, "general", ""),
+        ({"message": "你好"}, "general", ""),
+    ],
+)
+async def test_the_router_alone(project, given, kb, worker):
+    async with factory(project, "router")() as graph:
+        state = await graph.ainvoke(given)
+        assert (state["kb_prefix"], state["worker_name"]) == (kb, worker)
+        assert state["route_decision"]["worker_name"] == worker and state["route_decision"]["reason"]
+
+
 async def test_the_fusion_graph_with_the_settings_of_the_workspace(project, monkeypatch):
     monkeypatch.setenv("WORKBENCH_FUSION_STRATEGY", "cascade")
     async with factory(project, "fusion")() as graph:

@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from workbench.graphs.conversation import build_conversation, initial_state
 from workbench.graphs.fusion import build_fusion, fusion_options
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import make_worker_name, read_question
+from workbench.graphs.route import build_router, make_worker_name, read_question
 from workbench.ports import Context
 from workbench.records.store import new_run_id
 from workbench.session import Workbench
@@ -69,6 +69,13 @@ async def conversation() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]
             )
 
         yield _bound(build_conversation(), ports, prepare)
+
+
+@asynccontextmanager
+async def router() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]]:
+    """The router alone: ``{"message": ...}`` gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
+    with _workspace() as wb:
+        yield _bound(build_router(), wb.ports(), lambda given, thread: given)
 
 
 @asynccontextmanager
