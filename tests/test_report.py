@@ -333,7 +333,7 @@ def test_statements_on_different_things_contradict_nothing():
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_signal_that_is_not_strict_runs_what_can_run(wb, strict):
-    @wb.register_planner
+    @wb.register("planner")
     async def planner(query, decision, knowledge, tools) -> Plan:
         said = [("s0", "hybrid_search", []), ("s1", "no_such_tool", []), ("s2", "naive_search", ["s1"])]
         steps = [

@@ -254,7 +254,7 @@ def test_what_a_reviewer_says_reaches_a_planner_of_ones_own(bench, server) -> No
         )
 
     wb = bench()
-    wb.register_planner(mine)
+    wb.register("planner", mine)
     wb.ask(QUESTION, kb="notes", review="plan").respond("the uncle too").approve()
     assert heard == [QUESTION, f"{QUESTION} the uncle too"]
     assert "planner" not in {role_of(request) for request in server.requests}

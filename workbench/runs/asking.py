@@ -31,7 +31,7 @@ class Options(TypedDict, total=False):
     review: bool | str | Iterable[str] | None
     session: str | None
     user: str
-    worker: str
+    worker: str | Sequence[str]
     thresholds: Mapping[str, float] | None
     as_of: str
     known: str
@@ -203,23 +203,25 @@ def _name(option: str, value: Any) -> str:
 
 
 def _worker(value: Any, known: list[str]) -> str:
-    if not isinstance(value, str):
-        raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only'.")
-    if value:
-        from workbench.graphs.route import AGENT_TYPES, parse_worker_name
+    if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
+        raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
+    names = clean(value if isinstance(value, str) else ",".join(value))
+    if names:
+        from workbench.graphs.route import AGENT_TYPES, read_workers
 
         try:
-            base, agent_type, _ = parse_worker_name(value)
+            workers = read_workers(names)
         except ValueError as error:
             raise RunError(str(error)) from None
-        if agent_type and agent_type not in AGENT_TYPES:
-            raise RunError(
-                f"worker is {shown(value)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
-                "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
-            )
-        if base and base not in known:
-            raise UnknownKnowledge(base, known)
-    return clean(value)
+        for base, agent_type, _ in workers:
+            if agent_type and agent_type not in AGENT_TYPES:
+                raise RunError(
+                    f"worker is {shown(agent_type)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
+                    "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
+                )
+            if base and base not in known:
+                raise UnknownKnowledge(base, known)
+    return names
 
 
 def plan_of(value: Any) -> Plan:

@@ -143,9 +143,9 @@ def _answer_id(run: Recording) -> str:
 
 def _agent_type(run: Recording) -> str:
     route = run.route_decision
-    from workbench.graphs.route import parse_worker_name  # it brings LangGraph
+    from workbench.graphs.route import read_workers  # it brings LangGraph
 
-    return parse_worker_name(route["worker_name"]).agent_type if route else ""
+    return ",".join(dict.fromkeys(one.agent_type for one in read_workers(route["worker_name"]))) if route else ""
 
 
 def _checked(labels: Mapping[str, Any]) -> dict[str, Any]:
