@@ -171,7 +171,7 @@ def test_its_input_has_a_published_schema(project):
     published = (project / "workbench/graphs/fusion.schema.json").read_text("utf-8")
     assert published == fusion.schema_text(), "write fusion.schema_text() there anew"
     schema = json.loads(published)
-    assert {"session_id", "canvas_path", "operation"} <= set(schema["required"])
+    assert set(schema["required"]) == {"session_id", "canvas_path", "operation"} and "messages" in schema["properties"]
     names = ["decomposition", "scoring", "explanation", "verification", "review"]
     assert schema["properties"]["operation"]["enum"] == names
 

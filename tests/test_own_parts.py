@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import threading
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from tests.servers import only
 from workbench.errors import RunError, SettingsError, WorkbenchError
@@ -222,6 +224,29 @@ def test_a_report_is_planned_outlined_and_written_by_ones_own_parts_together(wb)
     assert "The outliner gave" in str(wb.report("Kilns and wheels", kb="studio").error)
 
 
+class Listener(FakeListChatModel):
+    heard: list[str] = Field(default_factory=list)
+
+    def _call(self, messages, *args, **options):
+        self.heard.append(str(messages))
+        return super()._call(messages, *args, **options)
+
+
+def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
+    chat = Listener(responses=["{}"])
+    roles = {**only("writer"), "planner_model": ""}
+    with Workbench.open(tmp_path / "known", chat_model=chat, names="rules", **roles) as own:
+        own.add_knowledge("studio", [notes])
+        own.memory.core_memory_update("preferences", "I like stoneware", user="noor")
+        run = own.report("Kilns and wheels", kb="studio", user="noor")
+        assert "Preferences: I like stoneware" in run.plan.assumptions
+        context = run.report.to_dict()["planner"]["plan_context"]
+        assert context["user_preferences"]["known"] == ["Preferences: I like stoneware"]
+        asked = {kind: [text for text in chat.heard if kind in text] for kind in ("plan", "section of a report")}
+        assert all(any("I like stoneware" in text for text in texts) for texts in asked.values())
+        assert "stoneware" not in str(own.report("Kilns and wheels", kb="studio").plan.assumptions)
+
+
 def test_a_bundle_with_a_wrong_part_replaces_nothing(wb):
     async def writer(query, evidence):
         return "mine [1]"
@@ -231,6 +256,26 @@ def test_a_bundle_with_a_wrong_part_replaces_nothing(wb):
     with pytest.raises(WorkbenchError, match='kb="papers"'):
         wb.register("handler", writer)
     assert not wb.ask(QUESTION, kb="studio").answer.startswith("mine")
+
+
+def test_a_run_that_is_executed_again_shows_the_same(tmp_path, notes):
+    """What a notebook keeps of a cell is compared by nbval, after these replacements."""
+    rules = ConfigParser(interpolation=None)
+    rules.read(Path(__file__).resolve().parent.parent / "notebooks" / "sanitize.cfg")
+    shown = []
+    for place in ("first", "second"):
+        with Workbench.open(tmp_path / place, embedding_model="hashing", names="rules") as own:
+            own.add_knowledge("studio", [notes])
+            run = own.ask(QUESTION, kb="studio", review="reflect").approve()
+            told = [own.map([QUESTION], kb="studio")]
+            for one in (run._repr_mimebundle_(), own.bench(run)._repr_mimebundle_(), repr(told), told[0]._repr_html_()):
+                text = str(one)
+                for name in rules.sections():
+                    text = re.sub(rules[name]["regex"], rules[name]["replace"], text)
+                shown.append((place, text))
+            assert "Timeline" in str(run), "a terminal has the times"
+    half = len(shown) // 2
+    assert [text for _, text in shown[:half]] == [text for _, text in shown[half:]]
 
 
 def test_models_may_be_objects_whose_keys_are_never_written(tmp_path, notes):

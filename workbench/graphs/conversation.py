@@ -207,7 +207,8 @@ def _subject_of(state: ConversationState) -> dict[str, Any]:
     reading = state["route_decision"].get("question")
     topic = split(state["message"], spans(reading) if reading else ())
     aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
-    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects}}
+    preferences = state.get("memory_context", "")
+    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects, "preferences": preferences}}
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:

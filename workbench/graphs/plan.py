@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.graphs.needs import read_needs
-from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug
+from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug, without_refused
 from workbench.graphs.route import workers_of
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.ports import KnowledgeBase, Tool
@@ -54,7 +54,8 @@ class RulePlanner:
             if not self._one_step(worker.agent_type):
                 tool, stands_in = _tool_of(worker.agent_type, tools, query)
             notes += [note for note in stands_in if note not in notes]
-            ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
+            text = without_refused(query, decision["filters"], base)
+            ask = Ask(query, text, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
             drafts = _one_step(ask, tool) if tool else drafts_for(ask, base, tools)
             branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
             by_intent = by_intent or not tool

@@ -30,6 +30,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
+from workbench.graphs.recipes import without_refused
 from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases
@@ -85,7 +86,8 @@ class Pass(NamedTuple):
     def proposal(self, seen: Mapping[str, Any]) -> Proposal:
         """Return an empty proposal."""
         records, woken = self.state.get("records", []), self.state.get("activated", [])
-        return Proposal(self.state["query"], self.plan, dict(seen), records, self.context.tools, woken)
+        words = without_refused(self.state["query"], self.state["route_decision"]["filters"], self.base)
+        return Proposal(words, self.plan, dict(seen), records, self.context.tools, woken)
 
     @property
     def label(self) -> str:
@@ -171,7 +173,7 @@ async def _by_model(now: Pass, seen: Mapping[str, Any]) -> tuple[Reflection | No
     context, proposal = now.context, now.proposal(seen)
     judgement, refused = await judged_by_model(
         context,
-        proposal.query,
+        now.state["query"],
         now.plan,
         seen.get("needs", []),
         seen,

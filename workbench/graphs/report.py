@@ -81,7 +81,14 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
     told, own = checking.of_evidence(results), ["outliner"] if "outliner" in context.parts else []
     whole = checking.fingerprint(
-        told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who, *own
+        told,
+        state["message"],
+        state["query"],
+        asked.get("assumptions"),
+        asked.get("preferences"),
+        repr(kind),
+        who,
+        *own,
     )
     report = {
         **{name: value for name, value in asked.items() if name != "redo"},
@@ -204,7 +211,7 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
         section=section,
         pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
         fingerprint=own,
-        wish=wish,
+        wish=wish or state["report"].get("preferences", ""),
         total=1,
     )
 

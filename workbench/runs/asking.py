@@ -278,8 +278,9 @@ class Runs(list[Any]):
 
     def _repr_html_(self) -> str:
         rows = [self._row(place, one) for place, one in enumerate(self)]
-        head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
-        cells = ["".join(f"<td>{escape(str(row.get(name) or ''))}</td>" for name in _COLUMNS) for row in rows]
+        names = [name for name in _COLUMNS if name != "seconds"]  # a cell that is executed again shows the same
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        cells = ["".join(f"<td>{escape(str(row.get(name) or ''))}</td>" for name in names) for row in rows]
         body = "".join(f"<tr>{line}</tr>" for line in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -211,7 +211,7 @@ def _sources(document: Data, labels: Labels) -> Iterator[Block]:
 
 def _plan(document: Data, labels: Labels) -> Iterator[Block]:
     if document["plan"]:
-        shown = bars(document["log"], document["records"], document["decisions"])
+        shown = bars(document["log"], document["records"], document["decisions"]) if document["log"] else []
         yield plan_table(document["plan"], document["records"], labels, shown)
 
 
@@ -238,7 +238,7 @@ def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, s
                 ", ".join(number.get(d, d) for d in step.dependencies()),
                 str(summary.get("evidence_count", "")),
                 "" if score is None else f"{score:.2f}",
-                milliseconds(record["duration_ms"]) if record and record["status"] != "skipped" else "",
+                milliseconds(record["duration_ms"]) if shown and record and record["status"] != "skipped" else "",
                 drawn(of_step, span, 20) if of_step else "",
             )
         )
@@ -339,8 +339,8 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
-    found = bars(document["log"], document["records"], document["decisions"])
-    if found:
+    if document["log"]:
+        found = bars(document["log"], document["records"], document["decisions"])
         yield timeline_table(found, labels, took_told(document["figures"], labels))
 
 

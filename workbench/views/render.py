@@ -26,6 +26,15 @@ def run_html(document: Data) -> str:
     return page_html(outline(document), labels_for(document["message"]))
 
 
+def without_clock(document: Data) -> Data:
+    """Return the run's document without its times, so that a cell that is executed again shows the same."""
+    figures, reflections = {**document["figures"], "saved_calls": 0}, []
+    for one in document["reflections"]:
+        seen = {name: value for name, value in one["signals"].items() if name != "time_left_s"}
+        reflections.append({**one, "signals": seen})
+    return {**document, "log": [], "figures": figures, "reflections": reflections}
+
+
 def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> str:
     """Blocks as static HTML, in the language of these labels."""
     body = "\n".join(_block(block) for block in blocks)
