@@ -288,6 +288,11 @@ def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     assert [entry["node"] for entry in found] == ([] if operation == "explanation" else nodes)
 
 
+def test_an_explanation_of_a_canvas_is_no_bare_link(math):
+    run = math.fusion(canvas=CANVASES / "离散数学.canvas")
+    assert run.citations and not any(one["sentence"].startswith("http") for one in run.citations)
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

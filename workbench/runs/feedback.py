@@ -5,6 +5,7 @@ Each person has one verdict on a run; the newest holds. It goes with the message
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from html import escape
 from math import isfinite
@@ -33,6 +34,7 @@ class Feedback(TypedDict):
         when: UTC, ISO 8601.
         question: what had been asked.
         agent_type: how was searched; empty where nothing was.
+        answer_kind: how the answer was made, as ``run.answer_kind``.
         user_id: whose run it is; ``session_id`` its conversation, ``message_id`` its answer there.
         labels: what else was said, by name.
     """
@@ -44,6 +46,7 @@ class Feedback(TypedDict):
     when: str
     question: str
     agent_type: str
+    answer_kind: str
     user_id: str
     session_id: str
     message_id: str
@@ -60,6 +63,16 @@ class Feedbacks(list[Feedback]):
         names = dict.fromkeys(name for one in self for name in one["labels"])
         rows: list[dict[str, Any]] = [{**one, **one["labels"]} for one in self]
         return pandas.DataFrame(rows, columns=[*_TOLD, *names])
+
+    def ratings(self) -> list[dict[str, Any]]:
+        """Return how many verdicts are good and bad for each kind of answer and agent, the most frequent first."""
+        counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
+        rows = [
+            {"answer_kind": kind, "agent_type": agent, "good": good, "bad": counted[kind, agent, False]}
+            for kind, agent in sorted({key[:2] for key in counted})
+            for good in [counted[kind, agent, True]]
+        ]
+        return sorted(rows, key=lambda row: -row["good"] - row["bad"])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _SHOWN)
@@ -89,6 +102,7 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping
     if (status := run.status) != "done":
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
     metadata = {"note": _text("note", note), "who": _text("who", who) or run.user_id, "labels": _checked(labels)}
+    metadata["answer_kind"] = run.answer_kind
     conversations, message_id, key = _kept(run), _answer_id(run), f"feedback:{metadata['who']}"
     if good is None:
         conversations.remove_feedback(message_id, key)
@@ -125,6 +139,7 @@ def _read(row: Mapping[str, Any]) -> Feedback:
         "when": row["created_at"],
         "question": row["query"],
         "agent_type": row["agent_type"],
+        "answer_kind": str(said.get("answer_kind", "")),
         "user_id": row["user_id"],
         "session_id": row["session_id"],
         "message_id": row["message_id"],
