@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
@@ -615,12 +615,10 @@ async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> lis
     """
     sections = await _made("outliner", context, query, list(evidence))
     numbers = set(range(1, len(evidence) + 1))
-    try:
-        made = [{"title": one["title"].strip(), "summary": "", "query": query, **one} for one in sections]
-        if made and all(one["title"] and set(one["evidence"]) <= numbers for one in made):
+    with suppress(AttributeError, KeyError, TypeError):
+        made = [{"summary": "", "query": query, **one} for one in sections]
+        if made and all(one["title"].strip() and numbers.issuperset(one["evidence"]) for one in made):
             return made
-    except (AttributeError, KeyError, TypeError):
-        pass
     raise WorkbenchError(
         f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
         f"to {len(evidence)}."

@@ -50,7 +50,7 @@ async def conversation() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]
                 "review": given.get("review", []),
                 "session": session,
                 "user": user,
-                "worker": given.get("worker_name") or given.get("agent_type", ""),
+                "worker": given.get("worker_name", ""),
                 "thresholds": given.get("thresholds", {}),
                 "incognito": False,
                 "debug": given.get("debug", False),

@@ -133,12 +133,11 @@ def without_refused(query: str, conditions: Iterable[Condition], base: Knowledge
     """
     refused = [c["value"] for c in conditions if c["op"] in ("ne", "not_in")]
     values = {fold(str(value)) for one in refused for value in (one if isinstance(one, list) else [one])}
-    spans = [(start, end) for start, end, _, value in base.values_in(query) if values and fold(value) in values]
-    spans += [(n["start"], n["end"]) for n in names_in(query, [base]) if values and fold(n["name"]) in values]
-    text = query
-    for start, end in sorted(set(spans), reverse=True):
-        text = f"{text[:start]} {text[end:]}"
-    return " ".join(text.split()) or query
+    if not values:
+        return query
+    spans = [(start, end) for start, end, _, value in base.values_in(query) if fold(value) in values]
+    spans += [(n["start"], n["end"]) for n in names_in(query, [base]) if fold(n["name"]) in values]
+    return _without(query, spans) or query
 
 
 def with_names(query: str, names: Iterable[str]) -> str:
@@ -250,7 +249,8 @@ def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str
     entities = [base.find_entity(name) for name in distinct]
     if not any(entity and entity["doc_id"] for entity in entities):
         return {}
-    return {name: _without(ask.query, [n for n in beside if n["name"] != name]) for name in distinct}
+    spans = [(n["name"], n["start"], n["end"]) for n in beside]
+    return {name: _without(ask.query, [span for other, *span in spans if other != name]) for name in distinct}
 
 
 def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:
@@ -276,9 +276,9 @@ def _are_joined(between: str) -> bool:
     return _JOINING.search(between) is not None and STOP_WORDS.issuperset(terms(left))
 
 
-def _without(query: str, names: Sequence[NameRead]) -> str:
-    for name in sorted(names, key=lambda n: -n["start"]):
-        query = query[: name["start"]] + query[name["end"] :]
+def _without(query: str, spans: Iterable[Sequence[int]]) -> str:
+    for start, end in sorted(map(tuple, spans), reverse=True):
+        query = query[:start] + query[end:]
     return " ".join(query.split())
 
 

@@ -79,7 +79,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     given = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
-    told, own = checking.of_evidence(results), ["outliner"] if "outliner" in context.parts else []
+    told = checking.of_evidence(results)
     whole = checking.fingerprint(
         told,
         state["message"],
@@ -88,7 +88,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
         asked.get("preferences"),
         repr(kind),
         who,
-        *own,
+        "outliner" in context.parts,
     )
     report = {
         **{name: value for name, value in asked.items() if name != "redo"},

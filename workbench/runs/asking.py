@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from html import escape
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -277,12 +276,8 @@ class Runs(list[Any]):
         return {"message": asked, "status": "refused", "error": f"{type(one).__name__}: {one}"}
 
     def _repr_html_(self) -> str:
-        rows = [self._row(place, one) for place, one in enumerate(self)]
-        names = [name for name in _COLUMNS if name != "seconds"]  # a cell that is executed again shows the same
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        cells = ["".join(f"<td>{escape(str(row.get(name) or ''))}</td>" for name in names) for row in rows]
-        body = "".join(f"<tr>{line}</tr>" for line in cells)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        frame = self.to_frame().drop(columns="seconds")  # a cell that is executed again shows the same
+        return str(frame.to_html(index=False))
 
 
 async def asked_each(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -65,27 +64,23 @@ class Feedbacks(list[Feedback]):
         return pandas.DataFrame(rows, columns=[*_TOLD, *names])
 
     def ratings(self) -> list[dict[str, Any]]:
-        """Return how many verdicts are good and bad for each kind of answer and agent, the most frequent first."""
+        """Return how many verdicts are good and bad for each kind of answer and agent."""
         counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
-        rows = [
-            {"answer_kind": kind, "agent_type": agent, "good": good, "bad": counted[kind, agent, False]}
+        return [
+            {
+                "answer_kind": kind,
+                "agent_type": agent,
+                "good": counted[kind, agent, True],
+                "bad": counted[kind, agent, False],
+            }
             for kind, agent in sorted({key[:2] for key in counted})
-            for good in [counted[kind, agent, True]]
         ]
-        return sorted(rows, key=lambda row: -row["good"] - row["bad"])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _SHOWN)
-        rows = (_cells(one) for one in self)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return str(self.to_frame().to_html(index=False))
 
 
 _TOLD = tuple(name for name in Feedback.__annotations__ if name != "labels")
-_SHOWN = ("when", "who", "good", "note", "question", "run_id", "agent_type", "labels")
-
-
-def _cells(one: Mapping[str, Any]) -> str:
-    return f"<tr>{''.join(f'<td>{escape(str(one[name]))}</td>' for name in _SHOWN)}</tr>"
 
 
 def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping[str, Any]) -> None:

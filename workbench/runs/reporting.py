@@ -333,15 +333,18 @@ class Report:
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> dict[str, Any]:
         records = self.run.records
-        first = {r["step_id"]: r["iteration"] for r in reversed(records)}
-        tries = Counter(r["step_id"] for r in records if r["iteration"] > first[r["step_id"]])
+        before = dict[str, str]()
+        tries = Counter[str]()
+        for record in records:  # what ended well is done again only where a reflection found it wanting
+            tries[record["step_id"]] += before.get(record["step_id"]) in ENDED_WELL
+            before[record["step_id"]] = record["status"]
         steps = self.run.plan.by_id() if self.run.plan and self.status not in _ENDED else {}
         return {
             "current_task_id": next((step_id for step_id in steps if step_id not in last), None),
             "completed_task_ids": [i for i, r in last.items() if r["status"] in ENDED_WELL],
             "tool_call_history": [{"task_id": r["step_id"], **_call(r)} for r in records],
             "intermediate_results": {i: r["output_summary"] for i, r in last.items()},
-            "reflection_retry_counts": dict(tries),
+            "reflection_retry_counts": dict(+tries),
             "errors": [{"task_id": i, "error": r["error"]} for i, r in last.items() if r["error"]],
             "evidence_registry": {r["result_id"]: _as_asked(r) for r in self.run.evidence},
         }

@@ -166,11 +166,6 @@ class Run(Recording):
         self._work.answer(self.run_id, given)
         return await self.await_end()
 
-    async def aresume(self) -> Run:
-        """``resume`` for a loop that must not block."""
-        self._work.resume(self.run_id)
-        return await self.await_end()
-
     async def acancel(self) -> Run:
         """``cancel`` for a loop that must not block."""
         return await asyncio.to_thread(self.cancel)

@@ -311,7 +311,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     for side in [] if signals.get("needs") else signals.get("coverage") or []:
         enough = side["found"] >= side["needed"]
         rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
-    known = {"evidence_count", "top_score", "candidates", "quality", "thresholds", "iteration"}
+    known = {"evidence_count", "top_score", "candidates", "quality", "thresholds", "iteration", "time_left_s"}
     for name, value in signals.items():
         if name not in known and not isinstance(value, dict | list):
             rows.append((labels(name), _number(value), "", ""))

@@ -28,11 +28,7 @@ def run_html(document: Data) -> str:
 
 def without_clock(document: Data) -> Data:
     """Return the run's document without its times, so that a cell that is executed again shows the same."""
-    figures, reflections = {**document["figures"], "saved_calls": 0}, []
-    for one in document["reflections"]:
-        seen = {name: value for name, value in one["signals"].items() if name != "time_left_s"}
-        reflections.append({**one, "signals": seen})
-    return {**document, "log": [], "figures": figures, "reflections": reflections}
+    return {**document, "log": [], "figures": {**document["figures"], "saved_calls": 0}}
 
 
 def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> str:
