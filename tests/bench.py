@@ -107,7 +107,7 @@ def parallel_steps(wb: Workbench) -> None:
     print("\n" + row("four steps of 0.5 s", "seconds", "baseline"))
     for mode in ("sequential", "parallel"):
 
-        @wb.register_planner
+        @wb.register("planner")
         async def fixed(query: str, decision: Any, knowledge: Any, tools: Any, mode: Any = mode) -> Plan:
             return Plan(steps=steps, execution_mode=mode)
 
@@ -126,14 +126,14 @@ def own_time(wb: Workbench, rounds: int) -> None:
 
     steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": f"q{n}"}) for n in range(2)]
 
-    @wb.register_planner
+    @wb.register("planner")
     async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
         return Plan(steps=steps)
 
     async def short(state: Any, context: Any) -> dict[str, Any]:
         return {"answer": "one", "citations": []}
 
-    wb.register_handler("film", short)
+    wb.register("handler", short, kb="film")
     enough = {"min_evidence": 0, "min_top_score": 0}
     ours, bare = [], []
     for n in range(rounds):

@@ -77,7 +77,7 @@ def slow_tools(wb: Workbench) -> None:
     steps = [PlanStep(step_id=f"s{n}", objective="", tool="slow", tool_input={"query": f"q{n}"}) for n in range(4)]
     plan = Plan(steps=steps, execution_mode="sequential")
 
-    @wb.register_planner
+    @wb.register("planner")
     async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
         return plan
 

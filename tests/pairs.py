@@ -60,7 +60,7 @@ def idle(wb: Any, folder: Path) -> Callable[[str], Any]:
         """Take no time."""
         return ["one"]
 
-    @wb.register_planner
+    @wb.register("planner")
     async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
         steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": "q"}) for n in "ab"]
         return Plan(steps=steps)
@@ -68,7 +68,7 @@ def idle(wb: Any, folder: Path) -> Callable[[str], Any]:
     async def short(state: Any, context: Any) -> dict[str, Any]:
         return {"answer": "one", "citations": []}
 
-    wb.register_handler("notes", short)
+    wb.register("handler", short, kb="notes")
     enough = {"min_evidence": 0, "min_top_score": 0}
     return lambda session: wb.ask("q", kb="notes", thresholds=enough, session=session)
 

@@ -122,7 +122,7 @@ def prepare(wb: Workbench) -> None:
         await asyncio.sleep(600)
         return []
 
-    @wb.register_planner
+    @wb.register("planner")
     async def planner(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
         if "FAIL" in query:
             raise RuntimeError("this planner fails when it is told to")

@@ -156,7 +156,7 @@ def asking(names: list[str] | None = None) -> Plan:
 def planned(wb: Workbench, plan: Plan, kb: str = "film", **options):
     """A run of this plan."""
 
-    @wb.register_planner
+    @wb.register("planner")
     async def fixed(query, decision, knowledge, tools) -> Plan:
         return plan
 

@@ -40,7 +40,7 @@ def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
             """Always fails."""
             raise ConnectionError("down")
 
-        @opened.register_planner
+        @opened.register("planner")
         async def three(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
             steps = [
                 step("step_0_a", query),

@@ -331,7 +331,7 @@ def test_a_run_at_work_with_it_is_waited_for_by_the_person(bench):
             await asyncio.sleep(0.01)
         raise RuntimeError("no plan")
 
-    wb.register_planner(planner)
+    wb.register("planner", planner)
     run = wb.start("Who directed Film 3?", kb="film", session="s")
     assert reached.wait(20)
     before = rows(wb)

@@ -55,7 +55,7 @@ class Bench:
             self.calls[query] += 1
             return [f"{query} was found.", *(f"{query} with {name}." for name in also or ())]
 
-        @wb.register_planner
+        @wb.register("planner")
         async def given_plan(query, decision, knowledge, tools) -> Plan:
             return self.plan
 

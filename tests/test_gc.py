@@ -140,7 +140,7 @@ def test_runs_of_another_process_are_never_touched(folder):
     code = (
         "import sys, asyncio; from tests.shelves import opened\n"
         "wb = opened(sys.argv[1])\n"
-        "@wb.register_planner\n"
+        "@wb.register('planner')\n"
         "async def waits(*_):\n"
         "    print('at work', flush=True)\n"
         "    await asyncio.sleep(600)\n"

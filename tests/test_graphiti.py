@@ -128,7 +128,7 @@ def test_a_run_asks_once_and_its_replay_nobody(wb):
             step = PlanStep(step_id="s1", objective="look", tool="graphiti", tool_input={"query": query})
             return Plan(steps=[step])
 
-        wb.register_planner(planner)
+        wb.register("planner", planner)
         run = wb.ask("Where does Mei Lan work?", kb="notes")
         assert run.status == "done" and len(asked) == 1, run.error
         assert "graphiti:u2" in json.dumps(run.to_dict())

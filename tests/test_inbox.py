@@ -19,6 +19,7 @@ import pytest
 from tests.test_hostile import HOSTILE
 from tests.test_review_panel import assert_text, request
 from workbench.errors import WorkbenchError
+from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.inbox import Settled, Waits, inbox, inbox_blocks, questions, to_judge
@@ -185,7 +186,7 @@ def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, m
         box._view_count = 1  # what a front-end does that shows it
         await seen(lambda: [group.first.run_id for group in box.questions] == [run.run_id])
         assert set(threading.enumerate()) <= threads
-        await run.areject()
+        await run.aanswer_review(answer("reject"))
         await seen(lambda: "Answered elsewhere" in box.list.html + "".join(rows(box)))
         box._view_count = 0
         await seen(lambda: not box._ticks)

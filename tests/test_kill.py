@@ -37,7 +37,7 @@ def prepare(wb: Workbench, calls: Path, slow_s: float) -> None:
             step_id=step_id, objective="", tool=tool, tool_input={"query": step_id}, depends_on=list(depends_on)
         )
 
-    @wb.register_planner
+    @wb.register("planner")
     async def wave(query, decision, knowledge, tools) -> Plan:
         return Plan(steps=[step("s0", "quick"), step("s1", "slow"), step("s2", "quick"), step("s3", "quick", "s0")])
 

@@ -140,7 +140,7 @@ def test_a_failed_run_that_goes_on_is_counted_once(tmp_path, notes, port) -> Non
 
     with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
         wb.add_knowledge("notes", [notes])
-        wb.register_handler("notes", moody)
+        wb.register("handler", moody, kb="notes")
         run = wb.ask(QUESTION, kb="notes")
         assert run.status == "failed"
         failed = when(port, ended(1, "failed"))

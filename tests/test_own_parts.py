@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 import threading
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from tests.servers import only
 from workbench.errors import RunError, SettingsError, WorkbenchError
 from workbench.graphs.reviewers import RuleReviewer, answer
+from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 
 QUESTION = "Which kiln fires the blue glaze?"
@@ -32,6 +35,7 @@ def notes(tmp_path):
     file.write_text(
         "# Kilns\n\nThe east kiln fires the blue glaze at 1240 degrees.\n\n# Wheels\n\nThe old wheel has a slow motor."
     )
+    (tmp_path / "shop.md").write_text("# Shop\n\nThe shop sells bowls with a blue glaze from the kiln.")
     return file
 
 
@@ -79,12 +83,199 @@ def test_a_part_that_cannot_work_is_refused_and_one_that_fails_is_named(wb):
 
     with pytest.raises(WorkbenchError, match=r"async def merger\(query, evidence\)"):
         wb.register("merger", lambda query, evidence: evidence)
-    with pytest.raises(WorkbenchError, match="Known: planner, reflector"):
+    with pytest.raises(WorkbenchError, match="Known: router, planner, reflector"):
         wb.register("poet", empty)
     wb.register("writer", empty)
     run = wb.ask(QUESTION, kb="studio")
     assert run.status == "failed" and "The writer gave" in repr(run) and "The writer gave" in str(run)
     assert "The writer gave" in run._repr_mimebundle_()["text/html"]
+
+
+WAYS = {
+    "bases": (["studio"], "studio:fusion_agent:retrieve_only"),
+    "workers": (
+        ["studio:graph_agent", "shop:naive_rag_agent"],
+        "studio:graph_agent:retrieve_only,shop:naive_rag_agent:retrieve_only",
+    ),
+    "no retrieval": ([], ""),
+    "the rules": (None, "shop:fusion_agent:retrieve_only"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_registered_router_names_bases_and_workers(wb, notes, way):
+    names, worker = WAYS[way]
+    wb.add_knowledge("shop", [notes.parent / "shop.md"])
+
+    @wb.register("router")
+    async def mine(message, known):
+        assert known == ["shop", "studio"]
+        return names
+
+    run = wb.ask(QUESTION)
+    assert run.route_decision["worker_name"] == worker and bool(run.evidence) is bool(worker)
+    assert wb.replay(run.run_id).route_decision == run.route_decision
+    assert wb.ask(QUESTION, kb="shop").kb_prefix == "shop", "what somebody asked for comes first"
+
+
+def test_several_agents_of_several_bases_answer_one_question_together(wb, notes):
+    wb.add_knowledge("shop", [notes.parent / "shop.md"])
+    asked = ["studio:naive_rag_agent", "studio:graph_agent", "shop:hybrid_agent"]
+    run = wb.ask(QUESTION, worker=asked)
+    assert [record["tool"] for record in run.records] == ["naive_search", "local_search", "hybrid_search"]
+    told = next(event["rag_runs"] for event in run.debug_events if "rag_runs" in event)
+    parts = {one["worker_name"].removesuffix(":retrieve_only"): one for one in told}
+    assert list(parts) == asked
+    ids = {piece["result_id"] for piece in run.evidence}
+    assert {one for part in parts.values() for one in part["result_ids"]} == ids
+    assert parts["shop:hybrid_agent"]["result_ids"] and parts["studio:naive_rag_agent"]["result_ids"]
+    assert wb.ask(QUESTION, worker="studio:naive_rag_agent").records[0]["tool"] == "naive_search"
+    with pytest.raises(RunError, match="'poet'"):
+        wb.ask(QUESTION, worker=["studio:graph_agent", "poet"])
+
+
+class Shelf:
+    """Messages and memories in lists, as somebody else's service would have them."""
+
+    def __init__(self):
+        self.messages, self.kept = [], []
+
+    def get_or_create_conversation_id(self, user_id, session_id):
+        return f"{user_id}/{session_id}"
+
+    def append_message(self, conversation_id, role, content, *, message_key=None, **about):
+        if message_key not in [m["id"] for m in self.messages]:
+            at = {"created_at": "2026-01-01T00:00:00+00:00"}
+            self.messages.append(
+                {"id": message_key, "conversation": conversation_id, "role": role, "content": content} | at
+            )
+        return message_key
+
+    def list_messages(self, conversation_id, limit=None, before=None):
+        ids = [m["id"] for m in self.messages]
+        older = self.messages[: ids.index(before)] if before in ids else self.messages
+        return [m for m in older if m["conversation"] == conversation_id][-(limit or 100) :]
+
+    def recall(self, message, *, user_id, conversation_id, before=None):
+        return {"memories": [], "summary": None, "episodes": [], "note": ""}
+
+    def remember(self, user_id, section, content, **about):
+        self.kept.append((user_id, section, content))
+        return str(len(self.kept))
+
+    def end(self, user_id, memory_ids, why):
+        self.kept.append((user_id, "ended", why))
+
+
+def test_a_store_and_a_memory_are_replaced_and_restored(wb):
+    own = Shelf()
+    wb.register({"store": own, "memory": own})
+    first = wb.ask("My name is Noor. Which kiln fires the blue glaze?", kb="studio", session="s", user="noor")
+    assert [m["role"] for m in own.messages] == ["user", "assistant"] and own.messages[1]["content"] == first.answer
+    assert any(user == "noor" and "Noor" in content for user, _, content in own.kept)
+    wb.ask("Why?", kb="studio", session="s", user="noor")
+    assert len(own.messages) == 4
+    wb.ask(QUESTION, kb="studio", incognito=True)
+    wb.register({"store": None, "memory": None})
+    wb.ask(QUESTION, kb="studio", session="s", user="noor")
+    assert len(own.messages) == 4 and not wb.memory.view("noor").to_dict()["memories"]
+    with pytest.raises(WorkbenchError, match="no method recall, remember, end"):
+        wb.register("memory", object())
+
+
+def test_a_registered_summarizer_sums_up(tmp_path, notes):
+    with Workbench.open(tmp_path / "short", summary_from=2, history_window=1, names="rules") as own:
+        own.add_knowledge("studio", [notes])
+
+        @own.register("summarizer")
+        async def mine(summary, messages):
+            return f"{summary} + {len(messages)} messages".strip(" +")
+
+        own.ask(QUESTION, kb="studio", session="s")
+    with Workbench.open(tmp_path / "short") as again:
+        (summary,) = again.memory.view(session="s").summaries
+        assert "1 messages" in str(summary)
+
+
+def test_a_report_is_planned_outlined_and_written_by_ones_own_parts_together(wb):
+    async def planner(query, decision, knowledge, tools):
+        step = PlanStep(step_id="own", objective="o", tool="keyword_search", tool_input={"query": "kiln wheel"})
+        return Plan(problem_statement=query, steps=[step])
+
+    async def outliner(query, evidence):
+        return [{"title": "All of it", "evidence": [1]}]
+
+    async def writer(query, evidence):
+        return "The east kiln fires the blue glaze [1]."
+
+    plain = wb.report("Kilns and wheels", kb="studio")
+    wb.register({"planner": planner, "outliner": outliner, "writer": writer})
+    run = wb.report("Kilns and wheels", kb="studio")
+    assert run.plan.steps[0].step_id == "own" and run.report.status == "completed"
+    assert [section["title"] for section in run.report.sections] == ["All of it"]
+    assert "The east kiln fires the blue glaze [1]." in run.report.text
+    wb.register(dict.fromkeys(["planner", "outliner", "writer"]))
+    assert wb.report("Kilns and wheels", kb="studio").report.text == plain.report.text
+
+    async def beyond(query, evidence):
+        return [{"title": "X", "evidence": [len(evidence) + 1]}]
+
+    wb.register("outliner", beyond)
+    assert "The outliner gave" in str(wb.report("Kilns and wheels", kb="studio").error)
+
+
+class Listener(FakeListChatModel):
+    heard: list[str] = Field(default_factory=list)
+
+    def _call(self, messages, *args, **options):
+        self.heard.append(str(messages))
+        return super()._call(messages, *args, **options)
+
+
+def test_what_is_known_of_a_person_reaches_the_planner_and_the_writer_of_a_report(tmp_path, notes):
+    chat = Listener(responses=["{}"])
+    roles = {**only("writer"), "planner_model": ""}
+    with Workbench.open(tmp_path / "known", chat_model=chat, names="rules", **roles) as own:
+        own.add_knowledge("studio", [notes])
+        own.memory.core_memory_update("preferences", "I like stoneware", user="noor")
+        run = own.report("Kilns and wheels", kb="studio", user="noor")
+        assert "Preferences: I like stoneware" in run.plan.assumptions
+        context = run.report.to_dict()["planner"]["plan_context"]
+        assert context["user_preferences"]["known"] == ["Preferences: I like stoneware"]
+        asked = {kind: [text for text in chat.heard if kind in text] for kind in ("plan", "section of a report")}
+        assert all(any("I like stoneware" in text for text in texts) for texts in asked.values())
+        assert "stoneware" not in str(own.report("Kilns and wheels", kb="studio").plan.assumptions)
+
+
+def test_a_bundle_with_a_wrong_part_replaces_nothing(wb):
+    async def writer(query, evidence):
+        return "mine [1]"
+
+    with pytest.raises(WorkbenchError, match="async def merger"):
+        wb.register({"writer": writer, "merger": print})
+    with pytest.raises(WorkbenchError, match='kb="papers"'):
+        wb.register("handler", writer)
+    assert not wb.ask(QUESTION, kb="studio").answer.startswith("mine")
+
+
+def test_a_run_that_is_executed_again_shows_the_same(tmp_path, notes):
+    """What a notebook keeps of a cell is compared by nbval, after these replacements."""
+    rules = ConfigParser(interpolation=None)
+    rules.read(Path(__file__).resolve().parent.parent / "notebooks" / "sanitize.cfg")
+    shown = []
+    for place in ("first", "second"):
+        with Workbench.open(tmp_path / place, embedding_model="hashing", names="rules") as own:
+            own.add_knowledge("studio", [notes])
+            run = own.ask(QUESTION, kb="studio", review="reflect").approve()
+            told = [own.map([QUESTION], kb="studio")]
+            for one in (run._repr_mimebundle_(), own.bench(run)._repr_mimebundle_(), repr(told), told[0]._repr_html_()):
+                text = str(one)
+                for name in rules.sections():
+                    text = re.sub(rules[name]["regex"], rules[name]["replace"], text)
+                shown.append((place, text))
+            assert "Timeline" in str(run), "a terminal has the times"
+    half = len(shown) // 2
+    assert [text for _, text in shown[:half]] == [text for _, text in shown[half:]]
 
 
 def test_models_may_be_objects_whose_keys_are_never_written(tmp_path, notes):

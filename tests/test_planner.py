@@ -137,6 +137,23 @@ def test_conditions_and_candidates_reach_the_tools(shelf: Any) -> None:
     assert ranked.tool_input["candidates"] == {"$from": "step_0_discover.candidates"}
 
 
+REFUSALS = [
+    ("推荐几部电影，不要恐怖片", "genres", "恐怖"),
+    ("Recommend some films, no horror please", "genres", "horror"),
+    ("我不喜欢恐怖片，有什么推荐？", "genres", "恐怖"),
+    ("Recommend a film not by Christopher Nolan", "directors", "Nolan"),
+    ("推荐不是诺兰导演的电影", "directors", "诺兰"),
+    ("List drama films but no comedies", "genres", "comed"),
+]
+
+
+@pytest.mark.parametrize(("question", "field", "word"), REFUSALS)
+def test_what_a_condition_refuses_is_not_searched_for(shelf: Any, question: str, field: str, word: str) -> None:
+    first, *others = plan_for(shelf, question).steps
+    assert {(one["field"], one["op"]) for one in first.tool_input["conditions"]} >= {(field, "ne")}
+    assert not [step for step in (first, *others) if word.lower() in step.tool_input["query"].lower()]
+
+
 def test_a_chinese_question_also_asks_in_the_words_of_the_corpus(shelf: Any) -> None:
     assert plan_for(shelf, "喜宴哪一年上映？").steps[0].tool_input["query"] == "喜宴哪一年上映？ The Wedding Banquet"
 

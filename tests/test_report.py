@@ -96,6 +96,11 @@ def test_the_result_has_the_names_of_the_requirement(wb):
     assert {"task_id", "task_type", "description", "status"} <= spec["task_graph"]["nodes"][0].keys()
     assert {task["status"] for task in spec["task_graph"]["nodes"]} == {"success"}
     record = told["execution_records"][0]
+    assert record["tool_calls"][0]["tool"] == record["worker_type"] and record["reflection"]["reasoning"]
+    assert told["input"] == EN and [one["role"] for one in told["messages"]] == ["user", "assistant"]
+    assert told["execution_context"]["current_task_id"] is None
+    assert told["execution_context"]["reflection_retry_counts"] == {}
+    assert told["planner"]["plan_context"]["domain_context"] == "film"
     assert record["evidence"] and record["metadata"]["latency_seconds"] >= 0
     assert told["report_id"] == f"{spec['plan_id']}:{spec['version']}:short"
     assert told["report"]["outline"]["sections"][0].keys() >= {"title", "summary", "evidence_ids"}
@@ -333,7 +338,7 @@ def test_statements_on_different_things_contradict_nothing():
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_signal_that_is_not_strict_runs_what_can_run(wb, strict):
-    @wb.register_planner
+    @wb.register("planner")
     async def planner(query, decision, knowledge, tools) -> Plan:
         said = [("s0", "hybrid_search", []), ("s1", "no_such_tool", []), ("s2", "naive_search", ["s1"])]
         steps = [

@@ -88,6 +88,14 @@ def test_styles_of_csl_are_set_in_the_language_of_each_source(style, paper, book
         assert "](https://zh.example.org/%E8%8C%B6%E9%A6%86)" in second and "10.1000/xyz123" in first
 
 
+@pytest.mark.parametrize(("date", "told"), [("2006", "(2006)."), ("2006-05", "(2006, May)."), ("", "(n.d.).")])
+def test_apa_writes_as_much_of_a_date_as_is_known(date, told):
+    fields = {"year": date, "author": "Roe, Jane"}
+    metadata = {"title": "A page", "url": "https://example.org/page", "fields": fields}
+    (line,) = references([{"metadata": metadata, "source_id": "a"}], "apa", "en")
+    assert line.startswith(f"Roe, J. {told}")
+
+
 def test_bibtex_is_entries_whose_values_stay_in_their_braces():
     paper, book, _ = references(SOURCES, "bibtex")
     assert paper.startswith(

@@ -117,7 +117,7 @@ def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:
         assert (call["input"], call["output"], call["model"]) == (7, 5, "openai:m")
         assert call["prompt"] == f"{call['role']}.en 1" and call["sampling"]["temperature"] == 0
     assert list(calls.to_frame()["role"]) == [call["role"] for call in calls]
-    assert "<table>" in calls._repr_html_()
+    assert "<table" in calls._repr_html_()
 
 
 def test_mixed_runs_and_models_given_as_objects(bench, server) -> None:
@@ -254,7 +254,7 @@ def test_what_a_reviewer_says_reaches_a_planner_of_ones_own(bench, server) -> No
         )
 
     wb = bench()
-    wb.register_planner(mine)
+    wb.register("planner", mine)
     wb.ask(QUESTION, kb="notes", review="plan").respond("the uncle too").approve()
     assert heard == [QUESTION, f"{QUESTION} the uncle too"]
     assert "planner" not in {role_of(request) for request in server.requests}

@@ -266,7 +266,7 @@ def test_one_handler_answers_for_its_knowledge_base(wb):
     async def count(state, context):
         return {"answer": f"{len(state['merged']['retrieval_results'])} pieces", "citations": []}
 
-    wb.register_handler("film", count)
+    wb.register("handler", count, kb="film")
     run = wb.ask("喜宴哪一年上映？", kb="film")
     assert run.answer == f"{len(run.evidence)} pieces"
     assert "generate" not in [entry["node"] for entry in run.log]
@@ -274,16 +274,16 @@ def test_one_handler_answers_for_its_knowledge_base(wb):
     async def at_once(state, context):
         return {"answer": "no need", "citations": []}
 
-    wb.register_handler("film", at_once, retrieve=False)
+    wb.register("handler", at_once, kb="film", retrieve=False)
     run = wb.ask("喜宴哪一年上映？", kb="film")
     assert run.answer == wb.replay(run.run_id).answer == "no need" and not run.records
     assert {"planner", "merger"}.isdisjoint(entry["node"] for entry in run.log)
-    wb.register_handler("film", None)
+    wb.register("handler", None, kb="film")
     assert "1993" in wb.ask("喜宴哪一年上映？", kb="film").answer
 
 
 def test_a_part_that_cannot_work_is_refused_when_it_is_given(wb):
-    for give in (lambda: wb.register_planner(lambda *_: None), lambda: wb.register_handler("film", print)):
+    for give in (lambda: wb.register("planner", lambda *_: None), lambda: wb.register("handler", print, kb="film")):
         with pytest.raises(WorkbenchError, match=r"Give `async def (planner|handler)\("):
             give()
     with pytest.raises(WorkbenchError, match="is no tool"):
@@ -296,7 +296,7 @@ def test_a_planner_and_a_tool_from_a_cell_are_planned_run_and_recorded(wb):
     def awards(query: str) -> list[str]:
         return [f"The Wedding Banquet won the Golden Bear ({query})"]
 
-    @wb.register_planner
+    @wb.register("planner")
     async def mine(query, decision, knowledge, tools):
         return Plan(steps=[PlanStep(step_id="s", objective="o", tool="awards", tool_input={"query": query})])
 

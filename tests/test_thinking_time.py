@@ -32,7 +32,7 @@ def open_with(folder: Path, clock: ManualClock) -> Workbench:
         clock.advance(STEP_S)
         return [f"{query} is a film."]
 
-    @wb.register_planner
+    @wb.register("planner")
     async def two(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
         return Plan(steps=[step("s0"), step("s1", "s0")])
 

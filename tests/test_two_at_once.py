@@ -103,7 +103,7 @@ def endless(wb: Workbench) -> None:
         await asyncio.sleep(600)
         return []
 
-    @wb.register_planner
+    @wb.register("planner")
     async def planner(query, decision, knowledge, tools) -> Plan:
         if "SLOW" in query:
             step = PlanStep(

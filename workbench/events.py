@@ -161,6 +161,8 @@ def nested(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         whole["duration_ms"] = round(whole["duration_ms"] + entry["duration_ms"], 3)
         whole["input"], whole["output"] = whole["input"] or entry.get("input", {}), entry.get("output", {})
         whole["sub_steps"].append(dict(entry))
+        if entry["node_type"] == "merge":
+            whole["event"] = "rag_retrieval_done"
     return levels
 
 

@@ -2,11 +2,17 @@
 
 | part | called as | gives |
 | --- | --- | --- |
+| ``router`` | ``async (message, known)`` | bases (``"papers"``) or workers (``"papers:graph_agent"``), or None |
 | ``planner`` | ``async (query, decision, knowledge, tools)`` | a ``Plan`` |
 | ``reflector`` | ``async (query, evidence, proposal)`` | what differs from the rules' proposal, or {} |
 | ``merger`` | ``async (query, evidence)`` | the pieces that stay, in their order |
-| ``writer`` | ``async (query, evidence)`` | the answer, with ``[n]`` for the n-th piece |
+| ``outliner`` | ``async (query, evidence)`` | a report's sections: ``title``, ``evidence`` (numbers from 1) |
+| ``writer`` | ``async (query, evidence)`` | the answer or section, with ``[n]`` for the n-th piece |
+| ``handler`` | ``async (state, context)``, for one base (``kb=``) | ``{"answer", "citations"}`` |
+| ``summarizer`` | ``async (summary, messages)`` | the summary brought up to date |
 | ``reranker`` | ``(query, texts)``, in a thread | a score for each text, higher is better |
+| ``memory`` | an object with the methods of ``Remembering`` | what is remembered of a person |
+| ``store`` | an object with the methods of ``Conversations`` | the messages of conversations |
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
@@ -493,26 +499,40 @@ class Context:
 
 
 PARAMETERS = {
+    "router": "message, known",
     "planner": "query, decision, knowledge, tools",
     "reflector": "query, evidence, proposal",
     "merger": "query, evidence",
+    "outliner": "query, evidence",
     "writer": "query, evidence",
+    "handler": "state, context",
+    "summarizer": "summary, messages",
     "reranker": "query, texts",
+}
+IN_GRAPH = ("router", "reflector", "merger", "outliner", "writer", "summarizer")
+"""Kinds that a node of the graphs calls."""
+METHODS = {
+    "memory": ("recall", "remember", "end"),
+    "store": ("get_or_create_conversation_id", "append_message", "list_messages"),
 }
 _PROPOSED = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
 
 
-def checked(what: str, given: Any, parameters: str = "") -> Any:
-    """What was given, when it can be called as this part is; said now, since later it would break every run.
+def checked(what: str, given: Any) -> Any:
+    """Return the part when it can be called as this kind is; a wrong one would break every later run.
 
     Raises:
-        WorkbenchError: there is no such part; or says what was given, and what is taken.
+        WorkbenchError: there is no such kind; or names what was given, and what is accepted.
     """
-    if not parameters and what not in PARAMETERS:
-        raise WorkbenchError(f"There is no part {shown(what)}. Known: {', '.join(PARAMETERS)}.")
+    if what not in PARAMETERS and what not in METHODS:
+        raise WorkbenchError(f"There is no part {shown(what)}. Known: {', '.join([*PARAMETERS, *METHODS])}.")
     if given is None:
         return None
-    parameters = parameters or PARAMETERS[what]
+    if what in METHODS:
+        if missing := [name for name in METHODS[what] if not callable(getattr(given, name, None))]:
+            raise WorkbenchError(f"{shown(given)} cannot be a {what}: it has no method {', '.join(missing)}.")
+        return given
+    parameters = PARAMETERS[what]
     called = given if inspect.isroutine(given) else getattr(given, "__call__", None)  # noqa: B004, an object may be one
     try:
         inspect.signature(given).bind(*parameters.split(", "))
@@ -540,6 +560,20 @@ async def _made(part: str, context: Context, *given: Any) -> Any:
         return found
 
     return (await context.tape.aeffect("handler", f"own:{part}", given, ask, clock=context.clock.monotonic)).value
+
+
+async def routed(context: Context, message: str, known: Sequence[str]) -> str | None:
+    """Return the workers that the registered router names, joined by commas; None where it leaves that to the rules.
+
+    Raises:
+        WorkbenchError: it gives anything but a list of names.
+    """
+    names = await _made("router", context, message, list(known))
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) and "," not in name for name in names):
+        raise WorkbenchError(f"The router gave {shown(names)}. Give a list of bases or workers, or None.")
+    return ",".join(name if ":" in name else f"{name}:" for name in names)
 
 
 async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Mapping[str, Any]) -> dict[str, Any]:
@@ -571,6 +605,24 @@ async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list
     if not isinstance(kept, list) or any(one not in known for one in ids):
         raise WorkbenchError(f"The merger gave {shown(kept)}. Give a list of pieces of the evidence it was given.")
     return [known[one] for one in dict.fromkeys(ids)]
+
+
+async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the sections of the registered outliner.
+
+    Raises:
+        WorkbenchError: it gives anything but a list of sections over this evidence.
+    """
+    sections = await _made("outliner", context, query, list(evidence))
+    numbers = set(range(1, len(evidence) + 1))
+    with suppress(AttributeError, KeyError, TypeError):
+        made = [{"summary": "", "query": query, **one} for one in sections]
+        if made and all(one["title"].strip() and numbers.issuperset(one["evidence"]) for one in made):
+            return made
+    raise WorkbenchError(
+        f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
+        f"to {len(evidence)}."
+    )
 
 
 async def written(context: Context, query: str, evidence: Sequence[Any]) -> str:

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from concurrent.futures import Future, wait
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
 
@@ -266,35 +267,33 @@ class Workbench:
             self._agents = AgentPool(self.ports, self._work.loop.call)
         return self._agents
 
-    def register_handler(self, kb: str, handler: Handler | None, retrieve: bool = True) -> None:
-        """Let a base answer by itself: ``async (state, context) -> {"answer", "citations"}``; None undoes it.
+    def register(self, kind: str | Mapping[str, Any], *given: Any, kb: str = "", retrieve: bool = True) -> Any:
+        """Replace a part of the workbench; None restores ours. ``workbench.ports`` lists the kinds and their calls.
 
-        With ``retrieve=False`` nothing is searched first: the handler is asked at once.
-        """
-        if handler is None:
-            self._handlers.pop(kb, None)
-        else:
-            self._handlers[kb] = ports.checked("handler", handler, "state, context")
-        (self._unsearched.discard if retrieve or handler is None else self._unsearched.add)(kb)
-
-    def register_planner(self, planner: Planner | None) -> Planner | None:
-        """Plan with ``async (query, decision, knowledge, tools) -> Plan``; usable as a decorator. None undoes it."""
-        return self.register("planner", planner)
-
-    def register(self, part: str, given: Any) -> Any:
-        """Put a part of one's own in its place: planner, reflector, merger, writer, reranker; None undoes it.
-
-        See ``workbench.ports`` for how each is called. The part comes back, unchanged.
+        Args:
+            kind: which part, or several as ``{kind: part}``: all are replaced, or none.
+            *given: the part, which is returned; without one the result is a decorator.
+            kb: the base for which a ``handler`` answers.
+            retrieve: whether that base is searched before its handler is called.
 
         Raises:
-            WorkbenchError: there is no such part, or it cannot be called so.
+            WorkbenchError: there is no such kind, the part cannot be called so, or a handler names no base.
         """
-        ports.checked(part, given)
-        self._parts = {name: own for name, own in self._parts.items() if name != part}
-        if given is not None:
-            self._parts[part] = given
+        if not given and isinstance(kind, str):
+            return partial(self.register, kind, kb=kb, retrieve=retrieve)
+        bundle = {kind: given[0]} if isinstance(kind, str) else dict(kind)
+        for name, part in bundle.items():
+            ports.checked(name, part)
+            if (name == "handler") is not bool(kb):
+                raise WorkbenchError('A handler answers for one base, as register("handler", PART, kb="papers").')
+        if kb:
+            self._handlers = _with({kb: bundle["handler"]}, self._handlers)
+            (self._unsearched.discard if retrieve or kb not in self._handlers else self._unsearched.add)(kb)
+            return given[0]
+        self._parts = _with(bundle, self._parts)
         self.knowledge.reranker = self._parts.get("reranker")
-        return given
+        self._work.durable.store = self._parts.get("store") or self._work.durable.conversations
+        return given[0] if given else None
 
     def _models_for(self, settings: Settings) -> dict[str, Any]:
         """The chat model of each role that has one, opened once; a fork may name others than the workspace."""
@@ -361,7 +360,7 @@ class Workbench:
         review: bool | str | Iterable[str] | None = None,
         session: str | None = None,
         user: str = "default",
-        worker: str = "",
+        worker: str | Sequence[str] = "",
         thresholds: Mapping[str, float] | None = None,
         as_of: str = "",
         known: str = "",
@@ -384,7 +383,7 @@ class Workbench:
             session: the conversation that this goes on, as ``run.session_id`` names it: its last messages are part of
                 the question. None begins a new one, which has the id of the run.
             user: whose conversation.
-            worker: ``kb:agent:mode``, which then decides how is searched.
+            worker: ``kb:agent:mode``, which then decides how is searched; several are asked in one run.
             thresholds: ``min_evidence`` and ``min_top_score`` in place of the intent's.
             as_of: the date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else
                 a later date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003").
@@ -937,12 +936,12 @@ class Workbench:
                 self._observers.failed("summary_generation")
 
     def _ports(self, driver: Driver) -> Context:
-        in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
+        own_memory = self._parts.get("memory") if driver is self._work.durable else None
         return Context(
             settings=self.settings,
             knowledge=self.knowledge,
             tools=self.tools,
-            conversations=driver.conversations,
+            conversations=driver.store,
             runs=driver.runs,
             clock=self._clock,
             planner=self._planner_for(self.settings),
@@ -951,8 +950,8 @@ class Workbench:
             prices=self._prices,
             handlers=dict(self._handlers),
             unsearched=frozenset(self._unsearched),
-            parts=in_graph,
-            memory=self._observers.watching(self._memory_of(driver)),
+            parts={name: part for name, part in self._parts.items() if name in ports.IN_GRAPH},
+            memory=own_memory or self._observers.watching(self._memory_of(driver)),
         )
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -995,6 +994,11 @@ class Workbench:
         self._work.loop.require_own()
         if not self._open:
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
+
+
+def _with(changes: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts with these in their place; None takes one away."""
+    return {name: part for name, part in {**parts, **changes}.items() if part is not None}
 
 
 shows(Workbench.start, Workbench.ask, Workbench.aask, Workbench.map, Workbench.amap, Workbench.astream)

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import parse_worker_name, read_question
+from workbench.graphs.route import decide, parse_worker_name
 from workbench.ports import Context
 from workbench.records.store import RunStore, new_run_id
-from workbench.state import RetrievalState, RouteDecision
+from workbench.state import RetrievalState
 
 Call = Callable[[Coroutine[Any, Any, dict[str, Any]]], dict[str, Any]]
 
@@ -74,17 +74,8 @@ class RetrieveAgent:
         return build_retrieval().compile()
 
     def _input(self, query: str, thread_id: str, run_id: str) -> RetrievalState:
-        kb = self.worker.kb_prefix
-        decision = RouteDecision(
-            requested_kb_prefix=kb,
-            routed_kb_prefix=kb,
-            kb_prefix=kb,
-            confidence=1.0,
-            method="override",
-            reason=f"worker {self.worker_name}",
-            worker_name=self.worker_name,
-            **read_question(query, self._context.bases([kb]), self._context.today),
-        )
+        kb, context = self.worker.kb_prefix, self._context
+        decision = decide(query, [], self.worker_name, context.knowledge, today=context.today).decision
         return RetrievalState(
             run_id=run_id,
             query=query,

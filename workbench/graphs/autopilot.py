@@ -1,7 +1,7 @@
 """A reviewer fitted on what a person decided: it answers where the person would have agreed, and asks where it may not.
 
 From each decision at reflect it learns one thing: whether the person accepted the proposal as it stood. What it says of
-itself (agreement, reliability, where it would have gone another way than the person) is always from decisions that it
+itself (agreement, where it would have gone another way than the person) is always from decisions that it
 was not fitted on: those of one person on one question are predicted by a fit on all the others, and a decision that was
 replayed counts once. It answers only where that tells more than how often the person accepts anyway.
 """
@@ -149,7 +149,7 @@ class ThresholdReviewer:
         ``decisions``; ``alone``: how many it would have answered by itself; ``agreement``: the share of these that the
         person accepted too (None when there are none), ``at_least``: the bound above which it lies with 95 %;
         ``base_rate``: the share that the person accepts; ``overruled``: where it would have accepted and the person
-        decided otherwise; ``ece``: expected calibration error; ``trusted``, ``why``.
+        decided otherwise; ``trusted``, ``why``.
         """
         alone = [t for t in self.trials if t.probability >= self.trust]
         overruled = [
@@ -157,8 +157,6 @@ class ThresholdReviewer:
             for t in alone
             if not t.accepted
         ]
-        curve = self.reliability()
-        error = sum(row["count"] * abs(row["said"] - row["was"]) for row in curve) / max(len(self.trials), 1)
         return {
             "decisions": len(self.trials),
             "alone": len(alone),
@@ -166,21 +164,9 @@ class ThresholdReviewer:
             "at_least": least(len(alone) - len(overruled), len(alone)),
             "base_rate": round(sum(t.accepted for t in self.trials) / max(1, len(self.trials)), 6),
             "overruled": overruled,
-            "ece": round(error, 6),
             "trusted": self.trusted,
             "why": self.why,
         }
-
-    def reliability(self, bins: int = 5) -> list[dict[str, Any]]:
-        """For each bin of the probability that was said, what was: ``{"said", "was", "count"}``, lowest first."""
-        rows = []
-        for low in range(bins):
-            inside = [t for t in self.trials if min(int(t.probability * bins), bins - 1) == low]
-            if inside:
-                said = sum(t.probability for t in inside) / len(inside)
-                was = sum(t.accepted for t in inside) / len(inside)
-                rows.append({"said": round(said, 6), "was": round(was, 6), "count": len(inside)})
-        return rows
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a decision: what was predicted without it, what the person did."""

@@ -29,8 +29,8 @@ from workbench.graphs.route import (
     build_router,
     decide,
     is_small_talk,
-    parse_worker_name,
     read_question,
+    read_workers,
 )
 from workbench.language.followup import standalone
 from workbench.ports import Context
@@ -194,7 +194,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         **anew(),
         "use_retrieval": change["kb_prefix"] not in context.unsearched,
         "answerer": _answerer(state, change["kb_prefix"], context),
-        "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,
+        "resolved_agent_type": ",".join(one.agent_type for one in read_workers(route.decision["worker_name"])),
         "iteration": 1,
     }
 
@@ -212,7 +212,8 @@ def _subject_of(state: ConversationState) -> dict[str, Any]:
     reading = state["route_decision"].get("question")
     topic = split(state["message"], spans(reading) if reading else ())
     aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
-    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects}}
+    preferences = state.get("memory_context", "")
+    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects, "preferences": preferences}}
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:

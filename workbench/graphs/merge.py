@@ -12,6 +12,8 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
+from workbench.graphs.plan import AGENT_TOOLS
+from workbench.graphs.route import Worker, make_worker_name, workers_of
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Context, KnowledgeBase, RunLog, ordered
 from workbench.records.figures import Identity, identity, remaining, retrieval_seconds, winners
@@ -138,24 +140,34 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
         merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
-    runs = _runs(records, merged, decision, state.get("kb_prefixes") or [state["kb_prefix"]])
+    workers = workers_of(decision["worker_name"] if decision else "", state.get("kb_prefixes") or [state["kb_prefix"]])
+    runs = _runs(records, found, merged, workers)
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
 
 
 def _runs(
-    records: Sequence[ExecutionRecord], merged: Merged, decision: RouteDecision | None, prefixes: Sequence[str]
+    records: Sequence[ExecutionRecord],
+    found: Mapping[str, Sequence[RetrievalResult]],
+    merged: Merged,
+    workers: Sequence[Worker],
 ) -> list[RagRun]:
-    """What each agent did: one a knowledge base."""
-    _, _, way = (decision["worker_name"] if decision else "").partition(":")
+    """Return what each worker did. Two of one base differ by their tools: what no other runs is the planner's."""
     runs = []
-    for kb in prefixes:
-        own = [r for r in records if (r["raw_input"].get("kb_prefix") or prefixes[0]) == kb]
+    for kb, agent_type, _ in workers:
+        own = [r for r in records if (r["raw_input"].get("kb_prefix") or workers[0].kb_prefix) == kb]
         of_kb = [r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb]
+        beside = [w.agent_type for w in workers if w.kb_prefix == kb and w.agent_type != agent_type]
+        if beside:
+            others = {tool for name in beside for tool in AGENT_TOOLS.get(name, ())}
+            tools = AGENT_TOOLS.get(agent_type)
+            own = [r for r in own if (r["tool"] in tools if tools else r["tool"] not in others)]
+            pieces = {identity(piece) for r in own for piece in found.get(r["step_id"], ())}
+            of_kb = [r for r in of_kb if identity(r) in pieces]
         runs.append(
             RagRun(
-                worker_name=f"{kb}:{way}",
+                worker_name=make_worker_name(kb, agent_type),
                 result_ids=[result["result_id"] for result in of_kb],
                 error="; ".join(r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]) or None,
                 duration_ms=round(retrieval_seconds(own) * 1000, 3),

@@ -77,7 +77,7 @@ async def planned_by_model(
         "before": told_steps(before, records) if before else NONE,
         "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
-        "wish": state.get("wish") or NONE,
+        "wish": state.get("wish") or (state.get("report") or {}).get("preferences") or NONE,
         "most": str(settings.max_tasks),
     }
 

@@ -131,7 +131,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     tools = offered(context.tools, now.bases)
     form = _form(step_form(tools, [base.name for base in now.bases]))
     slots = {
-        "question": proposal.query,
+        "question": now.state["query"],
         "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
         "steps": told_steps(plan, records),
         "signals": json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False),
@@ -140,7 +140,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
         "evidence": told_evidence(passages, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
-    said = await say(context, "reflector", form, slots, question=proposal.query, at=now.label)
+    said = await say(context, "reflector", form, slots, question=now.state["query"], at=now.label)
     if said.form is None:
         return None, said.refused
     steps, overruled = _allowed(said.form.steps, plan, len(now.bases) > 1, context, proposal.is_done)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.graphs.needs import read_needs
-from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug
-from workbench.graphs.route import parse_worker_name
+from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug, without_refused
+from workbench.graphs.route import workers_of
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.ports import KnowledgeBase, Tool
 from workbench.settings import Settings, default_settings
@@ -46,15 +46,20 @@ class RulePlanner:
     async def __call__(
         self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
     ) -> Plan:
-        """The plan for a question over these knowledge bases, a branch for each."""
-        agent_type = parse_worker_name(decision["worker_name"]).agent_type
-        tool, notes = (ONE, []) if self._one_step(agent_type) else _tool_of(agent_type, tools, query)
-        branches = []
-        for base in knowledge:
-            ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
+        """Return the plan for a question: a branch for each worker of each knowledge base."""
+        branches, notes, by_intent = list[list[Draft]](), list[str](), False
+        bases = {base.name: base for base in knowledge}
+        for worker in workers_of(decision["worker_name"], list(bases)):
+            base, tool, stands_in = bases[worker.kb_prefix], ONE, list[str]()
+            if not self._one_step(worker.agent_type):
+                tool, stands_in = _tool_of(worker.agent_type, tools, query)
+            notes += [note for note in stands_in if note not in notes]
+            text = without_refused(query, decision["filters"], base)
+            ask = Ask(query, text, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
             drafts = _one_step(ask, tool) if tool else drafts_for(ask, base, tools)
             branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
-        own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
+            by_intent = by_intent or not tool
+        own = _registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
         steps, left_out = self._number(branches, own)
         if left_out:
             notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))

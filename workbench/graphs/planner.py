@@ -32,6 +32,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     made = Plan.load(given) if given else await _made(state, context, prefixes, before)
     if state.get("report") and not given:
         stated = state.get("assumptions") or state["report"].get("assumptions") or []
+        stated = [*stated, *state["report"].get("preferences", "").splitlines()]
         made = with_aspects(
             made, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings
         )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from workbench.language.names import names_in
 from workbench.ports import KnowledgeBase, Tool
-from workbench.state import NameRead, QueryIntent, RouteDecision
+from workbench.state import Condition, NameRead, QueryIntent, RouteDecision
 from workbench.text import STOP_WORDS, fold, language_of, terms
 from workbench.views.labels import Labels
 
@@ -79,9 +79,10 @@ class Draft:
 
 @dataclass(frozen=True)
 class Ask:
-    """What one branch of a plan is for: the question, as one knowledge base is asked it."""
+    """What one branch of a plan is for: the question, and its words as one knowledge base is searched for them."""
 
     query: str
+    words_searched: str
     decision: RouteDecision
     names: tuple[str, ...]
     most: int
@@ -105,7 +106,7 @@ class Ask:
     @property
     def grounded(self) -> str:
         """The question, with the knowledge base's own spelling of names that it writes otherwise."""
-        return with_names(self.query, self.names)
+        return with_names(self.words_searched, self.names)
 
     def search(self, label: str = "hybrid", key: str = "plan_search", **words: object) -> Draft:
         """Return a plain search for the question."""
@@ -123,6 +124,20 @@ class Ask:
         """Return the selection of documents by their fields."""
         words = say("plan_discover", self.query)
         return Draft("discover", "discover", words, {"query": self.grounded, **self.selection}, WIDE)
+
+
+def without_refused(query: str, conditions: Iterable[Condition], base: KnowledgeBase) -> str:
+    """Return the query without the values and names that a condition refuses: they would rank what is left out first.
+
+    A query of nothing else stays as it is.
+    """
+    refused = [c["value"] for c in conditions if c["op"] in ("ne", "not_in")]
+    values = {fold(str(value)) for one in refused for value in (one if isinstance(one, list) else [one])}
+    if not values:
+        return query
+    spans = [(start, end) for start, end, _, value in base.values_in(query) if fold(value) in values]
+    spans += [(n["start"], n["end"]) for n in names_in(query, [base]) if fold(n["name"]) in values]
+    return _without(query, spans) or query
 
 
 def with_names(query: str, names: Iterable[str]) -> str:
@@ -234,7 +249,8 @@ def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str
     entities = [base.find_entity(name) for name in distinct]
     if not any(entity and entity["doc_id"] for entity in entities):
         return {}
-    return {name: _without(ask.query, [n for n in beside if n["name"] != name]) for name in distinct}
+    spans = [(n["name"], n["start"], n["end"]) for n in beside]
+    return {name: _without(ask.query, [span for other, *span in spans if other != name]) for name in distinct}
 
 
 def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:
@@ -260,9 +276,9 @@ def _are_joined(between: str) -> bool:
     return _JOINING.search(between) is not None and STOP_WORDS.issuperset(terms(left))
 
 
-def _without(query: str, names: Sequence[NameRead]) -> str:
-    for name in sorted(names, key=lambda n: -n["start"]):
-        query = query[: name["start"]] + query[name["end"] :]
+def _without(query: str, spans: Iterable[Sequence[int]]) -> str:
+    for start, end in sorted(map(tuple, spans), reverse=True):
+        query = query[:start] + query[end:]
     return " ".join(query.split())
 
 

@@ -30,6 +30,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
+from workbench.graphs.recipes import without_refused
 from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases
@@ -94,7 +95,8 @@ class Pass(NamedTuple):
     def proposal(self, seen: Mapping[str, Any]) -> Proposal:
         """Return an empty proposal."""
         records, woken = self.state.get("records", []), self.state.get("activated", [])
-        return Proposal(self.state["query"], self.plan, dict(seen), records, self.context.tools, woken)
+        words = without_refused(self.state["query"], self.state["route_decision"]["filters"], self.base)
+        return Proposal(words, self.plan, dict(seen), records, self.context.tools, woken)
 
     @property
     def label(self) -> str:

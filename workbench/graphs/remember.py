@@ -180,9 +180,11 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     anew = old is None or stale or (old["update_count"] + 1) % settings.summary_anew == 0
     messages = store.list_messages(conversation_id)[: count - window]
     fresh = messages if anew else messages[covered:]
-    model = "summarizer" in context.models
-    text = await _by_model(context, "" if anew else old["summary"], fresh) if model else ""
-    author = settings.model_of("summarizer") if text else RULES
+    before, author = "" if anew else old["summary"], RULES
+    if "summarizer" in context.parts:
+        text, author = str(await context.parts["summarizer"](before, fresh)).strip(), "summarizer"
+    elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
+        author = settings.model_of("summarizer")
     if not text:
         text = summarize(_of_the_corpus(messages, of_user), [m["content"] for m in of_user])
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])

@@ -28,7 +28,7 @@ from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.language.answer import judge
 from workbench.language.citing import cite
 from workbench.plans import Plan, PlanStep, fresh_id
-from workbench.ports import Context, written
+from workbench.ports import Context, outlined, written
 from workbench.records.tape import RULES
 from workbench.reports import checking
 from workbench.reports.extracting import section_text, sentences_in
@@ -75,11 +75,21 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     kind, plan = report_type(asked["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
     who = context.settings.model_of("writer") if "writer" in context.models else RULES
+    who = "writer" if "writer" in context.parts else who
     given = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
     told = checking.of_evidence(results)
-    whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
+    whole = checking.fingerprint(
+        told,
+        state["message"],
+        state["query"],
+        asked.get("assumptions"),
+        asked.get("preferences"),
+        repr(kind),
+        who,
+        "outliner" in context.parts,
+    )
     report = {
         **{name: value for name, value in asked.items() if name != "redo"},
         **{"report_id": report_id, "fingerprint": whole, "by": who, "cache_hit": False, "reviewed": []},
@@ -142,10 +152,15 @@ async def _outlined(
     judged, says = judge(reading, results, bases), Meaning(bases)
     rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
-    if "writer" not in context.models or not results or budget_spent(context):
+    if not results:
         return rules, []
-    language = language_of(state["message"])
-    made = await outlined_by_model(context, state["message"], language, results, topic.asked())
+    if "outliner" in context.parts:
+        made: Any = await outlined(context, state["query"], results)
+    elif "writer" in context.models and not budget_spent(context):
+        language = language_of(state["message"])
+        made = await outlined_by_model(context, state["message"], language, results, topic.asked())
+    else:
+        return rules, []
     if not made:
         return rules, ["outline: the model gave none that can be used, so it is the rules'"]
     sections = [
@@ -196,7 +211,7 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
         section=section,
         pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
         fingerprint=own,
-        wish=wish,
+        wish=wish or state["report"].get("preferences", ""),
         total=1,
     )
 

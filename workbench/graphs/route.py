@@ -16,7 +16,7 @@ from workbench.errors import UnknownKnowledge
 from workbench.events import logged
 from workbench.graphs.model_route import routed_by_model
 from workbench.language.question import is_small_talk, read
-from workbench.ports import Context, KnowledgeBase, KnowledgeBases
+from workbench.ports import Context, KnowledgeBase, KnowledgeBases, routed
 from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
 from workbench.text import terms
 
@@ -33,6 +33,8 @@ __all__ = [
     "make_worker_name",
     "parse_worker_name",
     "read_question",
+    "read_workers",
+    "workers_of",
 ]
 
 GENERAL, DEFAULT = "general", "default"
@@ -88,6 +90,26 @@ def parse_worker_name(name: str) -> Worker:
     if kb_prefix == GENERAL:
         return Worker("", "", AGENT_MODE)
     return Worker("" if kb_prefix == DEFAULT else kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
+
+
+def read_workers(names: str) -> list[Worker]:
+    """Read worker names that are joined by commas: one run asks all of them."""
+    return [parse_worker_name(name) for name in names.split(",")]
+
+
+def workers_of(names: str, prefixes: Sequence[str]) -> list[Worker]:
+    """Return the workers of a run, base by base; a single name holds for every base.
+
+    >>> [make_worker_name(*w[:2]) for w in workers_of("papers:graph_agent,naive_rag_agent", ["papers"])]
+    ['papers:graph_agent:retrieve_only', 'papers:naive_rag_agent:retrieve_only']
+    >>> [worker.kb_prefix for worker in workers_of("papers:graph_agent", ["papers", "notes"])]
+    ['papers', 'notes']
+    """
+    workers = read_workers(names)
+    if len(workers) == 1:
+        workers = [workers[0]._replace(kb_prefix="")]
+    every = [(kb, worker.agent_type) for kb in prefixes for worker in workers if worker.kb_prefix in ("", kb)]
+    return [Worker(kb, agent_type or AGENT_TYPES[0], AGENT_MODE) for kb, agent_type in dict.fromkeys(every)]
 
 
 class Fit(TypedDict):
@@ -153,10 +175,10 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
     """The knowledge bases that somebody asked for; [] for ``general``; None when nobody asked."""
     if requested and all(name in ("", GENERAL) for name in requested):
         return []
-    named = parse_worker_name(worker_name).kb_prefix
-    if named:
-        return [named]
-    if worker_name and not parse_worker_name(worker_name).agent_type:
+    workers = read_workers(worker_name)
+    if named := [worker.kb_prefix for worker in workers if worker.kb_prefix]:
+        return list(dict.fromkeys(named))
+    if worker_name and not any(worker.agent_type for worker in workers):
         return []
     return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
 
@@ -288,9 +310,9 @@ class Understood(TypedDict):
 
 
 def _with_worker(route: Route, worker_name: str) -> Route:
-    """Name the worker: the one that was asked for, or the one that plans by intent; none for ``general``."""
-    agent_type = parse_worker_name(worker_name).agent_type or AGENT_TYPES[0]
-    name = make_worker_name(route.decision["kb_prefix"], agent_type)
+    """Name the workers: those that were asked for, or the one that plans by intent; none for ``general``."""
+    workers = workers_of(worker_name, route.kb_prefixes)
+    name = ",".join(make_worker_name(*one[:2]) for one in (workers if "," in worker_name else workers[:1]))
     return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
 
 
@@ -323,12 +345,19 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     """Choose the knowledge bases: what was asked for, else what fits."""
     context = runtime.context
     wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
-    found, chosen = state["detected"], None
-    if "router" in context.models and len(found["fits"]) > 1:  # nobody asked for one, and there are several
+    found, workers = state["detected"], None
+    chosen: tuple[list[str] | None, str] | None = None
+    if "router" in context.parts and _wished(*wishes) is None:
+        workers = await routed(context, state["message"], context.knowledge.names())
+        chosen = None if workers is None else (_wished([], workers) or [], "the registered router says so")
+    elif "router" in context.models and len(found["fits"]) > 1:  # nobody asked for one, and there are several
         chosen = await routed_by_model(context, state["message"], context.knowledge.names())
     auto_route = context.settings.auto_route
     route = _with_policy(found, *wishes, context.knowledge, auto_route, chosen, context.today)
-    return {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
+    change = {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
+    if workers is None:
+        return change
+    return {**change, "route_decision": {**route.decision, "method": "heuristic"}, "worker_name": workers}
 
 
 async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:

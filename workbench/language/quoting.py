@@ -490,7 +490,8 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
 def _sentences(text: str, title: str) -> Iterator[str]:
     for line in without_heading(text, title).split("\n"):
         for sentence in sentences(bare(line)):
-            if (words := cut(in_words(sentence, title))) and fold(words) != fold(title):
+            words = cut(in_words(sentence, title))
+            if words and fold(words) != fold(title) and not re.fullmatch(r"https?://\S+", words):
                 yield words
 
 

@@ -190,7 +190,8 @@ def _by_csl(found: Sequence[Mapping[str, Any]], style: str) -> list[str]:
             sys_inputs={"style": style, "entries": json.dumps(entries)},
         )
     lines = BeautifulSoup(page, "html.parser").select("section[role=doc-bibliography] > ul > li")
-    return [" ".join(_markdown(line).split()) for line in lines]
+    told = [" ".join(_markdown(line).split()) for line in lines]
+    return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in told]  # typst's comma before a month that is not known
 
 
 def typst() -> Any:

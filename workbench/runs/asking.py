@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from html import escape
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -32,7 +31,7 @@ class Options(TypedDict, total=False):
     review: bool | str | Iterable[str] | None
     session: str | None
     user: str
-    worker: str
+    worker: str | Sequence[str]
     thresholds: Mapping[str, float] | None
     as_of: str
     known: str
@@ -208,23 +207,25 @@ def _name(option: str, value: Any) -> str:
 
 
 def _worker(value: Any, known: list[str]) -> str:
-    if not isinstance(value, str):
-        raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only'.")
-    if value:
-        from workbench.graphs.route import AGENT_TYPES, parse_worker_name
+    if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
+        raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
+    names = clean(value if isinstance(value, str) else ",".join(value))
+    if names:
+        from workbench.graphs.route import AGENT_TYPES, read_workers
 
         try:
-            base, agent_type, _ = parse_worker_name(value)
+            workers = read_workers(names)
         except ValueError as error:
             raise RunError(str(error)) from None
-        if agent_type and agent_type not in AGENT_TYPES:
-            raise RunError(
-                f"worker is {shown(value)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
-                "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
-            )
-        if base and base not in known:
-            raise UnknownKnowledge(base, known)
-    return clean(value)
+        for base, agent_type, _ in workers:
+            if agent_type and agent_type not in AGENT_TYPES:
+                raise RunError(
+                    f"worker is {shown(agent_type)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
+                    "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
+                )
+            if base and base not in known:
+                raise UnknownKnowledge(base, known)
+    return names
 
 
 def plan_of(value: Any) -> Plan:
@@ -280,11 +281,8 @@ class Runs(list[Any]):
         return {"message": asked, "status": "refused", "error": f"{type(one).__name__}: {one}"}
 
     def _repr_html_(self) -> str:
-        rows = [self._row(place, one) for place, one in enumerate(self)]
-        head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS)
-        cells = ["".join(f"<td>{escape(str(row.get(name) or ''))}</td>" for name in _COLUMNS) for row in rows]
-        body = "".join(f"<tr>{line}</tr>" for line in cells)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        frame = self.to_frame().drop(columns="seconds")  # a cell that is executed again shows the same
+        return str(frame.to_html(index=False))
 
 
 async def asked_each(

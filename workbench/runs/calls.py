@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, shown
@@ -90,11 +89,7 @@ class Calls(list[Call]):
         return Calls(call for call in self if call["role"] == role)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in _row(call).values())}</tr>" for call in self
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        return str(self.to_frame().to_html(index=False))
 
 
 def calls_of(effects: Iterable[Effect]) -> Calls:
@@ -178,7 +173,3 @@ def _row(call: Call) -> dict[str, Any]:
     said = " ".join(call["reply"].split())
     told = {**call, "said": said if len(said) <= _CUT else f"{said[:_CUT]}…"}
     return {name: told[name] for name in _COLUMNS}
-
-
-def _shown(value: Any) -> str:
-    return "" if value is None or value is False else "✓" if value is True else str(value)

@@ -25,7 +25,7 @@ from workbench.errors import (
 )
 from workbench.graphs.reviewers import Reviewer, written
 from workbench.parts.memory.store import SqlConversations
-from workbench.ports import Context
+from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import MEND
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
@@ -102,6 +102,7 @@ class Driver:
 
     def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | None):
         self.runs, self.conversations = runs, conversations
+        self.store: Conversations = conversations
         self._path, self._lock = checkpoints, asyncio.Lock()
         self._places = asyncio.Semaphore(AT_ONCE)
         self._graph: Any = None
@@ -294,7 +295,7 @@ class Driver:
         """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
         row = self.runs.get(live.run_id)
         if "".join(live.written).strip() and row["result"] is None:
-            self.conversations.append_message(
+            self.store.append_message(
                 row["conversation_id"],
                 "assistant",
                 "".join(live.written),

@@ -5,8 +5,8 @@ Each person has one verdict on a run; the newest holds. It goes with the message
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -33,6 +33,7 @@ class Feedback(TypedDict):
         when: UTC, ISO 8601.
         question: what had been asked.
         agent_type: how was searched; empty where nothing was.
+        answer_kind: how the answer was made, as ``run.answer_kind``.
         user_id: whose run it is; ``session_id`` its conversation, ``message_id`` its answer there.
         labels: what else was said, by name.
     """
@@ -44,6 +45,7 @@ class Feedback(TypedDict):
     when: str
     question: str
     agent_type: str
+    answer_kind: str
     user_id: str
     session_id: str
     message_id: str
@@ -61,18 +63,24 @@ class Feedbacks(list[Feedback]):
         rows: list[dict[str, Any]] = [{**one, **one["labels"]} for one in self]
         return pandas.DataFrame(rows, columns=[*_TOLD, *names])
 
+    def ratings(self) -> list[dict[str, Any]]:
+        """Return how many verdicts are good and bad for each kind of answer and agent."""
+        counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
+        return [
+            {
+                "answer_kind": kind,
+                "agent_type": agent,
+                "good": counted[kind, agent, True],
+                "bad": counted[kind, agent, False],
+            }
+            for kind, agent in sorted({key[:2] for key in counted})
+        ]
+
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _SHOWN)
-        rows = (_cells(one) for one in self)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return str(self.to_frame().to_html(index=False))
 
 
 _TOLD = tuple(name for name in Feedback.__annotations__ if name != "labels")
-_SHOWN = ("when", "who", "good", "note", "question", "run_id", "agent_type", "labels")
-
-
-def _cells(one: Mapping[str, Any]) -> str:
-    return f"<tr>{''.join(f'<td>{escape(str(one[name]))}</td>' for name in _SHOWN)}</tr>"
 
 
 def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping[str, Any]) -> None:
@@ -89,6 +97,7 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping
     if (status := run.status) != "done":
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
     metadata = {"note": _text("note", note), "who": _text("who", who) or run.user_id, "labels": _checked(labels)}
+    metadata["answer_kind"] = run.answer_kind
     conversations, message_id, key = _kept(run), _answer_id(run), f"feedback:{metadata['who']}"
     if good is None:
         conversations.remove_feedback(message_id, key)
@@ -125,6 +134,7 @@ def _read(row: Mapping[str, Any]) -> Feedback:
         "when": row["created_at"],
         "question": row["query"],
         "agent_type": row["agent_type"],
+        "answer_kind": str(said.get("answer_kind", "")),
         "user_id": row["user_id"],
         "session_id": row["session_id"],
         "message_id": row["message_id"],
@@ -143,9 +153,9 @@ def _answer_id(run: Recording) -> str:
 
 def _agent_type(run: Recording) -> str:
     route = run.route_decision
-    from workbench.graphs.route import parse_worker_name  # it brings LangGraph
+    from workbench.graphs.route import read_workers  # it brings LangGraph
 
-    return parse_worker_name(route["worker_name"]).agent_type if route else ""
+    return ",".join(dict.fromkeys(one.agent_type for one in read_workers(route["worker_name"]))) if route else ""
 
 
 def _checked(labels: Mapping[str, Any]) -> dict[str, Any]:

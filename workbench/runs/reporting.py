@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _WRITING = ("outliner", "section", "research", "consistency", "assemble")
 _GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
 _FORMS = ("md", "html", "pdf", "ipynb")
+_ENDED = ("completed", "partial", "failed")
 
 
 _ASKED = ("report_type", "style", "assumptions", "cached")
@@ -230,8 +232,8 @@ class Report:
         return run
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON, by the names of the requirement: ``status``, ``response``, ``planner``,
-        ``execution_records``, ``report``, ``report_context``, ``errors``, ``metrics``.
+        """Return everything as JSON, by the names of the requirement: ``input``, ``messages``, ``status``,
+        ``response``, ``planner``, ``execution_records``, ``report``, ``report_context``, ``errors``, ``metrics``.
         """
         run, plan = self.run, self.run.plan
         last = last_records(run.records)
@@ -246,6 +248,7 @@ class Report:
             for step in (plan.steps if plan else ())
         ]
         found = run.found
+        reflected = {one["current_iteration"]: one for one in run.reflections}
         records = [
             {
                 "record_id": f"{r['step_id']}/{r['attempt']}",
@@ -253,6 +256,8 @@ class Report:
                 "session_id": run.session_id,
                 "worker_type": r["tool"],
                 "inputs": r["raw_input"],
+                "tool_calls": [_call(r)],
+                "reflection": reflected.get(r["iteration"]),
                 "evidence": [_as_asked(piece) for piece in found.get(r["step_id"], [])],
                 "status": r["status"],
                 "metadata": {"latency_seconds": round(r["duration_ms"] / 1000, 6), "error": r["error"]},
@@ -289,9 +294,14 @@ class Report:
             "notes": self.notes,
         }
         errors = [f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE]
+        turns = {"user": run.message, "assistant": self.text or run.answer}
+        said = [{"role": role, "content": text} for role, text in turns.items() if text]
         return {
+            "session_id": run.session_id,
+            "input": run.message,
+            "messages": [*self._values.get("history", []), *said],
             "status": self.status,
-            "response": self.text or run.answer,
+            "response": turns["assistant"],
             "planner": {
                 "plan_spec": spec,
                 "plan_context": self._plan_context(),
@@ -315,21 +325,27 @@ class Report:
             "original_query": run.message,
             "refined_query": run.query if run.query != run.message else None,
             "clarification_history": asked,
-            "user_preferences": {one["memory_id"]: one["told"] for one in run.obeyed},
-            "domain_context": run.kb_prefix or None,
+            "user_preferences": {
+                "known": self._kept.get("preferences", "").splitlines(),
+                **{one["memory_id"]: one["told"] for one in run.obeyed},
+            },
+            "domain_context": run.kb_prefix or run.workspace.settings.default_domain,
         }
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> dict[str, Any]:
         records = self.run.records
-        tries = {r["step_id"]: r["attempt"] - 1 for r in records if r["attempt"] > 1}
+        before = dict[str, str]()
+        tries = Counter[str]()
+        for record in records:  # what ended well is done again only where a reflection found it wanting
+            tries[record["step_id"]] += before.get(record["step_id"]) in ENDED_WELL
+            before[record["step_id"]] = record["status"]
+        steps = self.run.plan.by_id() if self.run.plan and self.status not in _ENDED else {}
         return {
+            "current_task_id": next((step_id for step_id in steps if step_id not in last), None),
             "completed_task_ids": [i for i, r in last.items() if r["status"] in ENDED_WELL],
-            "tool_call_history": [
-                {"task_id": r["step_id"], "tool": r["tool"], "input": r["raw_input"], "status": r["status"]}
-                for r in records
-            ],
+            "tool_call_history": [{"task_id": r["step_id"], **_call(r)} for r in records],
             "intermediate_results": {i: r["output_summary"] for i, r in last.items()},
-            "reflection_retry_counts": tries,
+            "reflection_retry_counts": dict(+tries),
             "errors": [{"task_id": i, "error": r["error"]} for i, r in last.items() if r["error"]],
             "evidence_registry": {r["result_id"]: _as_asked(r) for r in self.run.evidence},
         }
@@ -392,6 +408,10 @@ class Report:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": self.text or repr(self), "text/html": self._repr_html_()}
+
+
+def _call(record: ExecutionRecord) -> dict[str, Any]:
+    return {"tool": record["tool"], "input": record["raw_input"], "status": record["status"]}
 
 
 def _as_asked(result: RetrievalResult) -> dict[str, Any]:

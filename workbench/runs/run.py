@@ -186,30 +186,9 @@ class Run(Recording):
         await asyncio.to_thread(lambda: self.review)
         return self
 
-    async def aapprove(self, note: str = "") -> Run:
-        """``approve`` for a loop that must not block."""
-        return await self.aanswer_review(answer("approve", note=note))
-
-    async def aedit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
-        """``edit`` for a loop that must not block."""
-        return await self.aanswer_review(self._edited({**(edits or {}), **fields}, note))
-
-    async def areject(self, note: str = "") -> Run:
-        """``reject`` for a loop that must not block."""
-        return await self.aanswer_review(answer("reject", note=note))
-
-    async def arespond(self, message: str, note: str = "") -> Run:
-        """``respond`` for a loop that must not block."""
-        return await self.aanswer_review(answer("respond", message=message, note=note))
-
     async def aanswer_review(self, given: dict[str, Any] | list[Any]) -> Run:
         """``answer_review`` for a loop that must not block."""
         self._answer(given)
-        return await self.await_end()
-
-    async def aresume(self) -> Run:
-        """``resume`` for a loop that must not block."""
-        self._work.resume(self.run_id)
         return await self.await_end()
 
     async def acancel(self) -> Run:
@@ -450,9 +429,9 @@ class Run(Recording):
         return run_text(self.to_dict())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.views.render import run_html, run_text
+        from workbench.views.render import run_html, run_text, without_clock
 
-        document = self.to_dict()
+        document = without_clock(self.to_dict())
         return {"text/plain": run_text(document), "text/html": run_html(document)}
 
 

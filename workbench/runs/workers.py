@@ -334,7 +334,7 @@ class Work:
             message,
             options,
             owner=self._lease.owner,
-            conversation_id=driver.conversations.get_or_create_conversation_id(user, session),
+            conversation_id=driver.store.get_or_create_conversation_id(user, session),
             user_id=user,
             session_id=session,
         )
@@ -558,7 +558,7 @@ class Work:
 
         row = driver.runs.get(run_id)
         conversation, message = row["conversation_id"], row["message"]
-        message_id = driver.conversations.append_message(conversation, "user", message, message_key=f"{run_id}:user")
+        message_id = driver.store.append_message(conversation, "user", message, message_key=f"{run_id}:user")
         return initial_state(
             run_id, message, conversation_id=conversation, user_message_id=message_id, options=row["options"]
         )

@@ -211,7 +211,7 @@ def _sources(document: Data, labels: Labels) -> Iterator[Block]:
 
 def _plan(document: Data, labels: Labels) -> Iterator[Block]:
     if document["plan"]:
-        shown = bars(document["log"], document["records"], document["decisions"])
+        shown = bars(document["log"], document["records"], document["decisions"]) if document["log"] else []
         yield plan_table(document["plan"], document["records"], labels, shown)
 
 
@@ -238,7 +238,7 @@ def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, s
                 ", ".join(number.get(d, d) for d in step.dependencies()),
                 str(summary.get("evidence_count", "")),
                 "" if score is None else f"{score:.2f}",
-                milliseconds(record["duration_ms"]) if record and record["status"] != "skipped" else "",
+                milliseconds(record["duration_ms"]) if shown and record and record["status"] != "skipped" else "",
                 drawn(of_step, span, 20) if of_step else "",
             )
         )
@@ -311,7 +311,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     for side in [] if signals.get("needs") else signals.get("coverage") or []:
         enough = side["found"] >= side["needed"]
         rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
-    known = {"evidence_count", "top_score", "candidates", "probability", "thresholds", "iteration"}
+    known = {"evidence_count", "top_score", "candidates", "probability", "thresholds", "iteration", "time_left_s"}
     for name, value in signals.items():
         if name not in known and not isinstance(value, dict | list):
             rows.append((labels(name), _number(value), "", ""))
@@ -339,8 +339,8 @@ def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
-    found = bars(document["log"], document["records"], document["decisions"])
-    if found:
+    if document["log"]:
+        found = bars(document["log"], document["records"], document["decisions"])
         yield timeline_table(found, labels, took_told(document["figures"], labels))
 
 

@@ -26,6 +26,11 @@ def run_html(document: Data) -> str:
     return page_html(outline(document), labels_for(document["message"]))
 
 
+def without_clock(document: Data) -> Data:
+    """Return the run's document without its times, so that a cell that is executed again shows the same."""
+    return {**document, "log": [], "figures": {**document["figures"], "saved_calls": 0}}
+
+
 def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> str:
     """Blocks as static HTML, in the language of these labels."""
     body = "\n".join(_block(block) for block in blocks)

@@ -22,7 +22,7 @@ _PAUSE_S = 0.1
 def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | None]:
     """What the block that indexes this base tells how far it is; whoever asked to be told is told instead.
 
-    In a notebook the bar leaves a line behind, also when it was stopped (Kernel > Interrupt).
+    In a notebook the bar leaves a line behind where it was stopped (Kernel > Interrupt).
     """
     if told:
         yield told
@@ -60,11 +60,14 @@ class Bar:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """A line in its place: a widget would be an error in a notebook that is opened again."""
+        """Leave a line where it was stopped, else nothing.
+
+        A widget would be an error in a notebook that is opened again, and a bar is not there each time that a cell is
+        executed.
+        """
         if self._handle is not None:
-            done = self._labels("kb_made", name=self._name, seconds=f"{time.monotonic() - self._began:.1f}")
             stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
-            self._handle.update({"text/plain": stopped if kind else done}, raw=True)
+            self._handle.update({"text/plain": stopped} if kind else {}, raw=True)
         for widget in (self._box, self.bar, self.said):
             widget.close()
 

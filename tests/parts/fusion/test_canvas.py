@@ -559,7 +559,7 @@ def test_decomposition_asks_first_what_comes_first(desk):
     rows = entry["shuang-she"]["rows"]
     before = [row["node"] for row in rows if row["kind"] == "presupposes"]
     assert before == ["ji-he", "di-ka-er", "guan-xi", "han-shu", "dan-she", "man-she"]  # 函数 —是一种→ 二元关系
-    assert rows[0]["text"] == "什么是“集合”？" and rows[0]["because"].endswith("函数 → 单射 → 双射")
+    assert rows[0]["text"] == "什么是“集合”？" and rows[0]["because"].endswith("函数 —性质→ 单射 —用于定义→ 双射")
     assert [row["kind"] for row in rows[6:]] == ["statement"] * 3 and "为什么" in rows[7]["text"]
     parts = {row["node"] for row in entry["g-rel"]["rows"]}
     assert parts == {"guan-xi", "deng-jia", "pian-xu", "zi-fan", "hua-fen"}
@@ -668,7 +668,7 @@ def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
     entry = found(desk, MATHS, "explanation", "shu", "ren-wu-2")
     rows = entry["shu"]["rows"]
     assert "没有回路" in rows[0]["text"] and ("evidence", "shu") in {(row["kind"], row["node"]) for row in rows}
-    assert rows[-1]["kind"] == "way" and rows[-1]["text"].endswith("图 → 连通图 → 树")
+    assert rows[-1]["kind"] == "way" and rows[-1]["text"].endswith("图 —用于定义→ 连通图 —用于定义→ 树")
     assert desk.run(entry["shu"]["run_id"]).status == "done"
     assert any("双射有反函数，反函数也是双射" in text for text in kinds(entry["ren-wu-2"]))
 

@@ -173,7 +173,7 @@ def test_its_input_has_a_published_schema(project):
     published = (project / "workbench/parts/fusion/fusion.schema.json").read_text("utf-8")
     assert published == fusion.schema_text(), "write fusion.schema_text() there anew"
     schema = json.loads(published)
-    assert {"session_id", "canvas_path", "operation"} <= set(schema["required"])
+    assert set(schema["required"]) == {"session_id", "canvas_path", "operation"} and "messages" in schema["properties"]
     names = ["decomposition", "scoring", "explanation", "verification", "review"]
     assert schema["properties"]["operation"]["enum"] == names
 
@@ -303,6 +303,11 @@ def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     assert first <= {piece["metadata"]["title"] for piece in run.evidence[:2]}
     found = run.fusion["operation_results"]
     assert [entry["node"] for entry in found] == ([] if operation == "explanation" else nodes)
+
+
+def test_an_explanation_of_a_canvas_is_no_bare_link(math):
+    run = math.fusion(canvas=CANVASES / "离散数学.canvas")
+    assert run.citations and not any(one["sentence"].startswith("http") for one in run.citations)
 
 
 @pytest.mark.parametrize(

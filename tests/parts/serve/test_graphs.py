@@ -109,6 +109,22 @@ async def test_what_is_asked_comes_from_messages_input_context_or_configurable(s
     assert state["answer"] == ANSWER and state["route_decision"]["method"] == "override"
 
 
+@pytest.mark.parametrize(
+    ("given", "kb", "worker"),
+    [
+        ({"message": QUESTION}, "notes", "notes:fusion_agent:retrieve_only"),
+        (person(QUESTION), "notes", "notes:fusion_agent:retrieve_only"),
+        ({"message": "Who?", "worker_name": "notes:graph_agent"}, "notes", "notes:graph_agent:retrieve_only"),
+        ({"message": "Who?", "requested_kb_prefixes": ["general"]}, "general", ""),
+        ({"message": "你好"}, "general", ""),
+    ],
+)
+async def test_the_router_alone(served, given, kb, worker) -> None:
+    state = await (await served.router()).ainvoke(given)
+    assert (state["kb_prefix"], state["worker_name"]) == (kb, worker)
+    assert state["route_decision"]["worker_name"] == worker and state["route_decision"]["reason"]
+
+
 async def test_a_report_is_written(served) -> None:
     asked = {"message": "Aldermoor kiln: builders", "kb_prefix": "notes", "report": {"report_type": "short"}}
     assert "## References" in (await (await served.conversation()).ainvoke(asked))["answer"]

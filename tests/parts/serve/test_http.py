@@ -270,7 +270,7 @@ def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
                 return {"answer": "In 1993.", "citations": []}
             raise RuntimeError(f"connected with {TOKEN}")
 
-        wb.register_handler("notes", broken, retrieve=False)
+        wb.register("handler", broken, kb="notes", retrieve=False)
         whole = client.post("/api/v1/chat", json=ANN)
         assert whole.status_code == 500 and whole.json()["detail"] == "RuntimeError: connected with [secret]"
         last = frames(client.post("/api/v1/chat/stream", json=ANN).text)[-1]

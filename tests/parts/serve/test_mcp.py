@@ -287,7 +287,7 @@ async def test_cancelling_the_call_cancels_the_run(wb, mode) -> None:
         loop.call_soon_threadsafe(begun.set)
         await asyncio.sleep(600)
 
-    wb.register_handler("notes", endless, retrieve=False)
+    wb.register("handler", endless, kb="notes", retrieve=False)
     async with client(wb, mode) as agent:
         call = asyncio.create_task(agent.call_tool("ask", {"question": QUESTION, "kb": "notes"}))
         await asyncio.wait_for(begun.wait(), 30)
@@ -312,7 +312,7 @@ async def test_a_run_that_fails_is_an_error_and_goes_on_by_resume(wb, mode) -> N
             raise RuntimeError("no writer today")
         return {"answer": "In 1993.", "citations": []}
 
-    wb.register_handler("notes", moody)
+    wb.register("handler", moody, kb="notes")
     async with client(wb, mode) as agent:
         failed = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes"})
         run_id = failed.structured_content["run_id"]

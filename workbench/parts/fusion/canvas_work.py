@@ -182,14 +182,15 @@ def decomposition(desk: Desk, target: str) -> Entry:
 
 def _parts(desk: Desk, target: str) -> Iterator[Row]:
     labels, depth, waiting = desk.labels, {target: 0}, [target]
-    way = {target: [desk.title(target)]}
+    way = {target: desk.title(target)}
     for one in waiting:
-        for other in desk.needs[one]:
+        for other, label in desk.needs[one].items():
             if other not in depth and len(depth) <= _MOST_ROWS:
-                depth[other], way[other] = depth[one] + 1, [desk.title(other), *way[one]]
+                arrow = ("←{}—" if _NEEDS.search(label) else "—{}→").format(label) if label else "→"
+                depth[other], way[other] = depth[one] + 1, f"{desk.title(other)} {arrow} {way[one]}"
                 waiting.append(other)
     for one in sorted(waiting[1:], key=lambda i: -depth[i]):
-        yield _row("presupposes", labels("canvas_ask_what", title=desk.title(one)), " → ".join(way[one]), one)
+        yield _row("presupposes", labels("canvas_ask_what", title=desk.title(one)), way[one], one)
     inside = [i for i, group in desk.canvas.parents.items() if group == target and is_name(desk.title(i))]
     for one in inside[:_MOST_ROWS]:
         asked = labels("canvas_ask_part", title=desk.title(one), whole=desk.title(target))

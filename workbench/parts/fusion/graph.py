@@ -27,14 +27,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
 
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from typing_extensions import TypedDict
 
 from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
@@ -82,7 +83,7 @@ class FusionConfig(BaseModel):
         return given
 
 
-class FusionInput(MessagesState, total=False):
+class FusionInput(TypedDict, total=False):
     """What is asked: ``query``, else the last message of a person, else what the operation asks of the canvas.
 
     The base that holds the canvas is asked where no ``kb_prefix`` is given; names on the target nodes are meant too.
@@ -93,6 +94,7 @@ class FusionInput(MessagesState, total=False):
     operation: Required[Operation]
     target_nodes: list[str]
     query: str
+    messages: Annotated[list[AnyMessage], add_messages]
 
 
 def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:

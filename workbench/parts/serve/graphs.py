@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import RunError, shown
 from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.route import make_worker_name, read_question
+from workbench.graphs.route import build_router, make_worker_name, read_question
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
@@ -67,6 +67,13 @@ class AskedOfRetrieval(BaseModel):
     """What ``retrieval`` and ``fusion`` need beside the query."""
 
     kb_prefix: str = Field("", description="The knowledge base")
+
+
+class AskedOfRouter(BaseModel):
+    """What ``router`` may be told beside the message."""
+
+    requested_kb_prefixes: list[str] = Field(default_factory=list, description="Knowledge bases; empty: it chooses")
+    worker_name: str = Field("", description="KB:AGENT_TYPE; empty: it chooses")
 
 
 class ServedState(ConversationState, total=False):
@@ -194,6 +201,22 @@ def _conversation() -> BoundGraph:
 async def _reply(state: ServedState) -> dict[str, Any]:
     """Give the answer as a message too, which is what chat clients show."""
     return {"messages": [AIMessage(state["answer"], id=f"{state['run_id']}:assistant")]}
+
+
+async def router() -> BoundGraph:
+    """Return the router alone: a message gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
+    return await asyncio.to_thread(_router)
+
+
+def _router() -> BoundGraph:
+    wb = _workspace()
+
+    def complete(given: dict[str, Any], told: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+        message = message_of(_message(given, "message"), wb.settings.max_message_characters)
+        given.pop("messages", None)
+        return {"run_id": thread, **told, **given, "message": message}
+
+    return bound(build_router(), Binding(wb, wb.ports(), complete, AskedOfRouter))
 
 
 async def retrieval() -> BoundGraph:
