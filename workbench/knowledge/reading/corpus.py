@@ -15,9 +15,10 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import yaml
 
@@ -29,8 +30,8 @@ from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
     SUFFIXES,
+    Note,
     Unreadable,
-    decoded,
     files,
     given_paths,
     lines,
@@ -51,10 +52,8 @@ _LONGEST_FENCE = 20
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
-
-
-USED_BEFORE = "was used before"
-"""In the reason of a problem that hides no document: a second one of the same id."""
+_UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_CALLED.values()))
+"""Columns that are text whatever is written in them."""
 
 
 class Problem(TypedDict):
@@ -107,12 +106,22 @@ class Loaded:
     sources: list[str] = field(default_factory=list)
 
 
+class Place(NamedTuple):
+    """Where a document was read: source, line, digest."""
+
+    source: str
+    line: int
+    digest: str
+
+
 class Places(Protocol):
-    """File and line where each id was read first."""
+    """The place of each id that was read, and of those that the base has."""
 
     def __contains__(self, doc_id: object, /) -> bool: ...
-    def __getitem__(self, doc_id: str, /) -> tuple[str, int]: ...
-    def __setitem__(self, doc_id: str, place: tuple[str, int], /) -> None: ...
+    def get(self, doc_id: str, /) -> Place | None:
+        """Return where a document was read, now or before."""
+
+    def __setitem__(self, doc_id: str, place: Place, /) -> None: ...
 
 
 class Reading:
@@ -128,8 +137,10 @@ class Reading:
     def __init__(self, paths: Iterable[str | Path]):
         self.problems: list[Problem] = []
         self.sources: list[str] = []
-        self.places: Places = dict[str, tuple[str, int]]()
-        found = files(given_paths(paths))
+        self.places: Places = dict[str, Place]()
+        given = given_paths(paths)
+        self._folders = tuple(f"{path.resolve().as_posix()}/" for path in given if path.is_dir())
+        found = files(given)
         self._files = sorted(found, key=lambda one: not one[1].endswith(canvas.SUFFIX))  # they say more of a file
 
     def __iter__(self) -> Iterator[Document]:
@@ -141,22 +152,56 @@ class Reading:
                     continue
                 sources.add(source)
                 self.sources.append(source)
+                renamed = 0
                 for line, found in _read(path, name, reader, sources):
                     if isinstance(found, str):
                         self._leave_out(path, line, found)
-                    elif found.doc_id in seen:
-                        file, first = seen[found.doc_id]
-                        why = f"{USED_BEFORE} ({Path(file).name}, line {first}); the first is kept"
-                        self._leave_out(path, line, f"id {shown(found.doc_id)} {why}")
-                    else:
-                        seen[found.doc_id] = (str(path), line)
-                        yield found
+                    elif document := self._placed(found, path, line):
+                        renamed += document.doc_id != found.doc_id
+                        yield document
+                if renamed:
+                    why = f"{renamed:,} ids are of other files too, and begin with the name of this one here"
+                    self._leave_out(path, 0, Note(f"{why}: kb add --replace puts these documents in place of those"))
         for path, name, why in self._files:
             if why and not name.endswith(vocabulary.FILE):
                 self._leave_out(path, 0, why)
 
+    def _placed(self, document: Document, path: Path, line: int) -> Document | None:
+        """Return the document under an id that no other source has; None for one that was read already."""
+        digest, source = document.digest(), document.source
+        for doc_id in _own_ids(document, path):
+            place = self.places.get(doc_id)
+            alike = place is not None and place.digest == digest
+            if place and place.line and (place.source == source or alike):
+                why = f"was used before ({Path(place.source).name}, line {place.line}); the first is kept"
+                self._leave_out(path, line, Note(f"id {shown(doc_id)} {why}"))
+                return None
+            if place is None or place.source == source or alike or self._is_gone(place):
+                owner = place.source if place and alike and Path(place.source).exists() else source
+                self.places[doc_id] = Place(source, line, digest)
+                return replace(document, doc_id=doc_id, source=owner)
+        return None
+
+    def _is_gone(self, place: Place) -> bool:
+        return not place.line and place.source.startswith(self._folders) and not Path(place.source).exists()
+
     def _leave_out(self, path: Path, line: int, reason: str) -> None:
         self.problems.append({"file": str(path), "line": line, "reason": reason})
+
+
+def _own_ids(document: Document, path: Path) -> Iterator[str]:
+    """Yield the id of a document, then with as much of its path before it as no other source has."""
+    yield document.doc_id
+    parts = path.resolve().as_posix().split("/")
+    name = document.doc_id.partition("#")[0]
+    depth = name.count("/") + 1
+    of_file = "/".join(parts[-depth:]) == name
+    own = document.doc_id if of_file else f"{parts[-1]}#{document.doc_id}"
+    if not of_file:
+        yield own
+    for start in range(len(parts) - (depth if of_file else 1) - 1, -1, -1):
+        own = f"{parts[start]}/{own}"
+        yield own
 
 
 def load(paths: Iterable[str | Path]) -> Loaded:
@@ -349,7 +394,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
             if isinstance(line, Unreadable):
                 raise line
             if line.strip():
-                yield number, _document(_json(decoded(line)), path)
+                yield number, _document(_json(line), path)
         except Unreadable as error:
             yield number, str(error)
 
@@ -412,11 +457,17 @@ def _no_constant(name: str) -> None:
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
-    for line, found in tables.records(path):
+    alike = Counter[str]()
+    for line, found in tables.records(path, _UNTYPED):
         try:
-            yield line, found if isinstance(found, str) else _document(found, path)
+            document = found if isinstance(found, str) else _document(found, path)
         except Unreadable as error:
-            yield line, str(error)
+            document = str(error)
+        if isinstance(document, Document) and "id" not in found:  # equal rows are several
+            alike[document.doc_id] += 1
+            if (number := alike[document.doc_id]) > 1:
+                document = replace(document, doc_id=f"{document.doc_id}-{number}")
+        yield line, document
 
 
 def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Document | str]]:

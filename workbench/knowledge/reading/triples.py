@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.knowledge.reading.files import Unreadable, decoded, lines
+from workbench.knowledge.reading.files import Unreadable, lines
 from workbench.text import clean
 
 SUFFIXES = (".tsv", ".tsv.gz")
@@ -61,11 +61,11 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
             yield head.line, head
 
 
-def _cells(line: bytes | Unreadable) -> tuple[str, str, str] | None:
+def _cells(line: str | Unreadable) -> tuple[str, str, str] | None:
     """The three names of a line; None for an empty one."""
     if isinstance(line, Unreadable):
         raise line
-    text = clean(decoded(line)).strip("\r\n")
+    text = clean(line).strip("\r\n")
     if not text.strip():
         return None
     cells = [cell.strip() for cell in text.split("\t")]
