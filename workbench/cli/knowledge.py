@@ -47,10 +47,8 @@ def kb() -> None:
 )
 @click.option("--forecast", is_flag=True, help="Only say what the extractor's model would take; nothing is added.")
 @paged
-def add(
-    page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, replace: bool, forecast: bool
-) -> None:
-    """Index files or folders (texts, tables, JSON, pages, Office files, canvases) under NAME; unchanged ones are free."""
+def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, replace: bool, forecast: bool) -> None:
+    """Index files or folders (texts, tables, pages, Office files, canvases) under NAME; unchanged ones are free."""
     if forecast:
         with page.open(make=True) as wb:
             show_forecast(page, wb.forecast_knowledge(name, paths))

@@ -173,7 +173,11 @@ def _documents(reading: corpus.Reading, old: _Old, report: RebuildReport, noted:
 
 def _kept(reading: corpus.Reading, old: _Old, report: RebuildReport) -> Iterator[corpus.Document]:
     """Old documents whose file is gone or cannot be read, once the files that are there have been read."""
-    broken = {Path(p["file"]).resolve().as_posix() for p in reading.problems if p["line"] == 0 and not isinstance(p["reason"], Note)}
+    broken = {
+        Path(p["file"]).resolve().as_posix()
+        for p in reading.problems
+        if p["line"] == 0 and not isinstance(p["reason"], Note)
+    }
     read = {*reading.sources} - broken
     for document in old.documents():
         if document.doc_id not in reading.places and document.source not in read:

@@ -15,7 +15,27 @@ from typing import Any, NamedTuple
 from workbench.errors import shown
 from workbench.text import MONTH_NAMES, SIZES, amount, iso, month_number
 
-MISSING = frozenset("- – — n/a na nan null none nil ? #n/a n.a. unknown 无 未知 不详 .".split()) | {""}
+MISSING = frozenset(
+    [
+        "-",
+        "–",
+        "—",
+        "n/a",
+        "na",
+        "nan",
+        "null",
+        "none",
+        "nil",
+        "?",
+        "#n/a",
+        "n.a.",
+        "unknown",
+        "无",
+        "未知",
+        "不详",
+        ".",
+    ]
+) | {""}
 """Cells that say that there is no value."""
 _MOSTLY = 0.95
 _DIGITS = 15
@@ -228,5 +248,3 @@ def _day(cell: str) -> _Day | str | None:
 
 def _century(year: str) -> int:
     return int(year) if len(year) == 4 else 2000 + int(year) - 100 * (int(year) > 68)
-
-

@@ -14,8 +14,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import tomllib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypedDict
@@ -24,7 +25,7 @@ import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import canvas, tables, triples
+from workbench.knowledge.reading import canvas, tables, triples, vault
 from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
@@ -52,6 +53,16 @@ _LONGEST_FENCE = 20
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
+_FRONT = re.compile(r"(---|\+\+\+|;;;)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
+_ALIASES, _TAGS = ("aliases", "alias"), ("tags", "tag")
+_ILLEGIBLE: dict[int, str | None] = dict.fromkeys([*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF])
+_ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
+_AROUND = 0.5
+"""What stands around the records of a JSON file, as a share of them."""
+_CHAT = {"role", "from", "sender", "user"}
+_SPEAKER = ("role", "from", "sender", "user", "author", "name")
+_SAID = (*TEXT_KEYS, "parts", "message", "body")
+"""Keys of what a message of a chat says."""
 _UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_CALLED.values()))
 """Columns that are text whatever is written in them."""
 
@@ -144,7 +155,8 @@ class Reading:
         self._files = sorted(found, key=lambda one: not one[1].endswith(canvas.SUFFIX))  # they say more of a file
 
     def __iter__(self) -> Iterator[Document]:
-        seen, sources = self.places, set[str]()
+        vault.refresh()
+        sources = set[str]()
         with documents.Reader() as reader:
             for path, name in ((path, name) for path, name, why in self._files if not why):
                 source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
@@ -371,13 +383,24 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
         if name.endswith((".jsonl", ".jsonl.gz")):
             yield from _jsonl(path)
         elif name.endswith(".csv"):
-            yield from _csv(path)
+            yield from _rows(tables.records(path, _UNTYPED), path)
+        elif name.endswith(".json"):
+            yield from _json_file(path, doc_id)
         elif name.endswith(triples.SUFFIXES):
             yield from _triples(path)
         elif name.endswith(canvas.SUFFIX):
             yield from _canvas(path, doc_id, reader, also)
         elif path.suffix.lower() in documents.READERS:
             found = reader.read(path)
+            yield from ((0, Note(text)) for text in found.pop("notes", []))
+            if name.endswith(".ipynb"):
+                found["text"], front = _front_matter(found["text"])
+                found = {**found, **front}
+            sheets = found.pop("sheets", [])
+            for sheet in sheets:
+                yield from _rows(tables.sheet(sheet, _UNTYPED), path)
+            if sheets:
+                return
             title = str(found.pop("title", "")).strip()[:200] or path.stem
             yield 1, _document({"id": doc_id, "title": title, **found}, path)
         else:
@@ -409,7 +432,7 @@ def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
             yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
 
 
-_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", *triples.SUFFIXES, canvas.SUFFIX)
+_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canvas.SUFFIX)
 
 
 def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
@@ -441,6 +464,27 @@ def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -
         yield card.line, Document(made, title, text, url, "", kind, fields, called, source=source)
 
 
+def _json_file(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
+    """Read a list of objects, or an object around one, as records; a chat, or another object, is one document."""
+    value = _json(whole(path))
+    inner = [v for v in value.values() if isinstance(v, list) and v and all(map(_is_map, v))] if _is_map(value) else []
+    around = {name: one for name, one in value.items() if one not in inner} if inner else {}
+    most = len(inner) == 1 and len(json.dumps(around)) < _AROUND * len(json.dumps(inner))
+    if most and not any(key in value for key in (*TEXT_KEYS, "messages")):
+        if around:
+            yield 0, Note(f"what stands around its list is left out: {shown(', '.join(around))}")
+        value = inner[0]
+    chat = isinstance(value, list) and all(_is_map(v) and not v.get("title") and _CHAT & v.keys() for v in value)
+    if chat and (said := _conversation(value)):
+        value = {"title": path.stem, "text": said}
+    for number, one in enumerate(value if isinstance(value, list) else [value], 1):
+        try:
+            named = {"id": doc_id, "title": path.stem, **one} if one is value else one
+            yield number, _document(named, path)
+        except Unreadable as error:
+            yield number, f"record {number}: {error}"
+
+
 def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
@@ -456,9 +500,9 @@ def _no_constant(name: str) -> None:
     raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
 
 
-def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
+def _rows(rows: Iterable[tuple[int, dict[str, Any] | str]], path: Path) -> Iterator[tuple[int, Document | str]]:
     alike = Counter[str]()
-    for line, found in tables.records(path, _UNTYPED):
+    for line, found in rows:
         try:
             document = found if isinstance(found, str) else _document(found, path)
         except Unreadable as error:
@@ -477,32 +521,66 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Do
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
-        heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
+        if root := vault.root_of(path.resolve().parent):
+            record = {**record, **_note(text, record, path)}
+            text = vault.shown(_embedded(text, root))
+        headings = (block for block in blocks(text) if block.kind == "heading" and block.level == 1)
+        heading = next((block.text for block in headings), path.stem)
         record.setdefault("title", heading)
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
 
+def _note(text: str, record: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return title, aliases and tags of a note of a vault: it is called as its file."""
+    aliases, tags = ([v for key in keys for v in _several(record.get(key))] for keys in (_ALIASES, _TAGS))
+    more = [record["title"]] if isinstance(record.get("title"), str) else []
+    found = {"title": path.stem, "aliases": [*aliases, *more], "tags": [*tags, *vault.tags(text)]}
+    return {name: list(dict.fromkeys(value)) if name == "tags" else value for name, value in found.items() if value}
+
+
+def _several(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else str(value or "").split(",")
+    return [str(one).strip().lstrip("#") for one in values if str(one).strip()]
+
+
+def _embedded(text: str, root: Path) -> str:
+    """Return a note with the sections of other notes in place of the links that embed them."""
+    for link, name, subpath in vault.embeds(text):
+        path = vault.find(root, name)
+        body = canvas.section(_front_matter(whole(path))[0], subpath).strip() if path else ""
+        text = text.replace(link, body)
+    return text
+
+
 def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
-    """The text, and the fields that the YAML between the two ``---`` at its head gives.
+    """Return the text, and the fields that YAML (---), TOML (+++) or JSON (;;;) at its head give.
 
     Raises:
-        Unreadable: it is no YAML.
+        Unreadable: it is not what its marks say.
     """
-    match = re.match(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", text, re.DOTALL)
+    match = _FRONT.match(text)
     if not match:
         return text, {}
+    read, kind = {"---": (_yaml, "YAML"), "+++": (_toml, "TOML"), ";;;": (json.loads, "JSON")}[match[1]]
     try:
-        found = yaml.load(match[1], Loader=_Plain)  # which makes texts, lists and mappings, nothing else
-    except (yaml.YAMLError, RecursionError) as error:
+        values = read(match[2])
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
         where = f"line {place.line + 2}: " if place else ""
-        raise Unreadable(
-            f"the front matter is no YAML ({where}{why}), and is kept as text: quote a value that holds ': '"
-        ) from None
-    if not isinstance(found, dict):  # two rules, and prose between them
+        fix = "quote a value that holds ': '" if kind == "YAML" else "correct it there"
+        raise Unreadable(f"the front matter is no {kind} ({where}{why}), and is kept as text: {fix}") from None
+    if not isinstance(values, dict):  # two rules, and prose between them
         return text, {}
-    return text[match.end() :], {name: _front_value(value) for name, value in found.items() if isinstance(name, str)}
+    return text[match.end() :], {name: _front_value(value) for name, value in values.items() if isinstance(name, str)}
+
+
+def _yaml(text: str) -> Any:
+    return yaml.load(text, Loader=_Plain)  # which makes texts, lists and mappings, nothing else
+
+
+def _toml(text: str) -> Any:
+    return tomllib.loads(text, parse_float=str)
 
 
 class _Plain(yaml.BaseLoader):
@@ -531,6 +609,8 @@ def _front_value(value: Any) -> Any:
         return {str(name): _front_value(one) for name, one in value.items()}
     if isinstance(value, _Quoted):
         return str(value).strip()
+    if not isinstance(value, str):
+        return value.isoformat() if hasattr(value, "isoformat") else value
     return {"true": True, "false": False, "null": None, "~": None}.get(value.lower(), tables.typed(value))
 
 
@@ -546,7 +626,9 @@ def _document(record: Any, path: Path) -> Document:
             record[reserved] = record[other]
     fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
-    text = text or card(fields)
+    if not text and (said := _conversation(record.get("messages") or record.get("mapping"))):
+        text, fields = said, {name: value for name, value in fields.items() if name not in ("messages", "mapping")}
+    text = text or card(fields) or str(record.get("title") or "").strip()
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
     title = str(record.get("title") or "").strip() or made_title(text)
@@ -571,14 +653,67 @@ def _document(record: Any, path: Path) -> Document:
 
 
 def card(fields: Mapping[str, Any]) -> str:
-    """The text of a record that has none: its fields, one a line.
+    """Return the text of a record that has none: its fields, one per line, whatever is in one another.
 
-    >>> print(card({"name": "Mara", "topics": ["tea", "bees"]}))
+    >>> print(card({"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}}))
     name: Mara
     topics: tea, bees
+    home city: Oslo
     """
-    shown = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in fields.items()}
-    return "\n".join(f"{name}: {v}" for name, v in shown.items() if isinstance(v, str | int | float))
+    return "\n".join(f"{name}: {value}" for name, value in _flat("", fields))
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{name} {key}".strip(), inner)
+    elif isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value):
+        for one in value:
+            yield from _flat(name, one)
+    elif value not in (None, "", []):
+        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _conversation(messages: Any) -> str:
+    """Return the messages of a chat, who says it before each; empty where they are none."""
+    nodes = messages.values() if isinstance(messages, Mapping) else messages if isinstance(messages, list) else []
+    inner = [
+        node.get("message", node) if isinstance(node.get("message"), Mapping) else node
+        for node in nodes
+        if _is_map(node)
+    ]
+    told = [(_speaker(message), _words(message)) for message in inner]
+    return "\n\n".join(f"{speaker}: {words}" if speaker else words for speaker, words in told if words)
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _speaker(message: Mapping[str, Any]) -> str:
+    value = next((message[key] for key in _SPEAKER if message.get(key)), "")
+    return _speaker(value) if isinstance(value, Mapping) else str(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return next((words for key in _SAID if (words := _words(value.get(key)))), "")
+    return "".join(map(_words, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+
+
+def legible(text: str) -> str:
+    r"""Return a text without what nobody sees: pictures in letters, signs that steer a terminal or break words.
+
+    >>> legible("so\u00adft \x1b[31mred\x1b[0m\x0cpage\r\n![x](data:image/png;base64,AAAA)")
+    'soft red\n\npage\n![x]()'
+    """
+    text = clean(text)
+    if "data:" in text:
+        text = re.sub(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=\s]{4,}", "", text)
+    if text.isascii() and text.isprintable():
+        return text
+    text = re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", text.replace("\r\n", "\n"))
+    return text.translate(_ILLEGIBLE)
 
 
 def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -602,7 +737,7 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter")
     if isinstance(value, str):
-        return clean(value)
+        return legible(value)
     if isinstance(value, list):
         return [_cleaned(v, depth + 1) for v in value]
     if isinstance(value, dict):

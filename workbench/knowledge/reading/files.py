@@ -24,6 +24,7 @@ from workbench.text import CJK
 SUFFIXES = (
     ".jsonl",
     ".jsonl.gz",
+    ".json",
     ".md",
     ".markdown",
     ".txt",
@@ -36,6 +37,12 @@ SUFFIXES = (
     ".ipynb",
     ".pdf",
     ".docx",
+    ".pptx",
+    ".xlsx",
+    ".epub",
+    ".rtf",
+    ".odt",
+    ".eml",
     ".canvas",
 )
 LONGEST = 16 * 2**20

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ _PERSON = re.compile(
 )
 """Names of columns whose cells are names of people."""
 _GIVEN = r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}"
-_SURNAME_FIRST = re.compile(rf"((?:(?:van|von|de|der|den|la|di|da) )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?), ({_GIVEN})")
+_SURNAME_FIRST = re.compile(rf"((?:(?:van|von|de|der|den|la|di|da) )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?),\s*({_GIVEN})")
 
 Row = tuple[int, int, list[str] | str]
 """First line, last line, and the cells or what is wrong with them."""
@@ -47,10 +47,18 @@ def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, dict[st
     csv.field_size_limit(LONGEST)
     sample = [line for _, line in islice(lines(path), _SAMPLE) if isinstance(line, str)]
     delimiter, skip = _delimiter(sample)
-    yield from typed_rows(lambda: _rows(path, delimiter, skip), untyped, comma=delimiter == ";")
+    yield from _typed(lambda: _rows(path, delimiter, skip), untyped, comma=delimiter == ";")
 
 
-def typed_rows(rows: Any, untyped: Collection[str], *, comma: bool = False) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Yield ``(row, record)`` of a sheet of a spreadsheet."""
+    rows = [(n, n, [cell.strip().removesuffix(" 00:00:00") for cell in row]) for n, row in enumerate(cells, 1)]
+    yield from _typed(lambda: iter(rows), untyped, comma=False)
+
+
+def _typed(
+    rows: Callable[[], Iterator[Row]], untyped: Collection[str], *, comma: bool
+) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield the records of rows, which ``rows`` returns as often as it is called."""
     width = Counter(len(_filled(row)) for _, _, row in islice(rows(), _SAMPLE) if isinstance(row, list))
     header, table, index, notes = list[str](), list[columns.Column](), list[str](), list[Note]()
@@ -61,8 +69,8 @@ def typed_rows(rows: Any, untyped: Collection[str], *, comma: bool = False) -> I
             index.append(row[0]) if len(index) < _SAMPLE else None
             for column, cell in zip(table, row, strict=False):
                 column.see(cell)
-        elif len(_filled(row)) == 1 and width[1] < width.total() / 2:
-            yield line, Note(f"a title above the table, and not a record: {shown(_filled(row)[0])}")
+        elif row[0] and len(_filled(row)) == 1 and width[1] < width.total() / 2:
+            yield line, Note(f"a title above the table, and not a record: {shown(row[0])}")
         else:
             begin, header = line, row
             table = [columns.Column(name) for name in row]
@@ -139,7 +147,9 @@ def _names(header: Sequence[str], first: Sequence[str], notes: list[Note]) -> li
     """Return a name of its own for each column; an index, which only counts the rows, has none."""
     names = list[str]()
     for place, given in enumerate(header):
-        name = given or ("name" if not place and "name" not in header and "title" not in header else f"column {place + 1}")
+        name = given or (
+            "name" if not place and "name" not in header and "title" not in header else f"column {place + 1}"
+        )
         if not place and not given and first and _counts(first):
             name = ""
             notes.append(Note("the first column has no name and only counts the rows: it is left out"))
