@@ -561,9 +561,9 @@ def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
     match = _FRONT.match(text)
     if not match:
         return text, {}
-    read, kind = {"---": (_yaml, "YAML"), "+++": (_toml, "TOML"), ";;;": (json.loads, "JSON")}[match[1]]
+    kind = {"---": "YAML", "+++": "TOML", ";;;": "JSON"}[match[1]]
     try:
-        values = read(match[2])
+        values = _values(match[2], kind)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
@@ -575,12 +575,10 @@ def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
     return text[match.end() :], {name: _front_value(value) for name, value in values.items() if isinstance(name, str)}
 
 
-def _yaml(text: str) -> Any:
-    return yaml.load(text, Loader=_Plain)  # which makes texts, lists and mappings, nothing else
-
-
-def _toml(text: str) -> Any:
-    return tomllib.loads(text, parse_float=str)
+def _values(text: str, kind: str) -> Any:
+    if kind == "YAML":
+        return yaml.load(text, Loader=_Plain)  # which makes texts, lists and mappings, nothing else
+    return tomllib.loads(text, parse_float=str) if kind == "TOML" else json.loads(text)
 
 
 class _Plain(yaml.BaseLoader):

@@ -305,7 +305,7 @@ def _guess(raw: bytes) -> str:
     Raises:
         Unreadable: none of them gives a text that anybody writes.
     """
-    from chardetng_py import EncodingDetector
+    from chardetng_py import EncodingDetector  # type: ignore[import-untyped]
 
     detector = EncodingDetector()
     detector.feed(raw, last=True)

@@ -33,7 +33,19 @@ _UNSEEN = (
     "[style*='display: none' i], [style*='visibility:hidden' i], [style*='visibility: hidden' i]"
 )
 _AROUND = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo], [role=search]"
-_LINES = ("tr", "td", "th", "div", "section", "article", "figcaption", "br", "summary", "details", "option")
+_LINES: tuple[str, ...] = (
+    "tr",
+    "td",
+    "th",
+    "div",
+    "section",
+    "article",
+    "figcaption",
+    "br",
+    "summary",
+    "details",
+    "option",
+)
 _LINES += ("select", "textarea", "label", "button", "address", "main", "header", "footer", "aside", "figure")
 _UNCLOSED = {"tr": ("tr", "td", "th"), "td": ("td", "th"), "th": ("td", "th"), "li": ("li",), "option": ("option",)}
 _UNCLOSED |= {"dt": ("dt", "dd"), "dd": ("dt", "dd")}
@@ -191,7 +203,7 @@ def _main(page: Any) -> Any:
 
 def _page(page: Any) -> dict[str, Any]:
     """Return title and text of what remains of a page."""
-    from bs4 import NavigableString
+    from bs4.element import NavigableString
 
     for tag in page.find_all([*_UNCLOSED]):  # an end that is not written is where the next one begins
         while tag.parent.name in _UNCLOSED[tag.name]:

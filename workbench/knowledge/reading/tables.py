@@ -25,13 +25,14 @@ _LIST = 300
 """Characters of a cell that may be a list."""
 _PERSON = re.compile(
     r"(?:.*[ _])?(?:author|editor|translator|creator|contact|owner|manager|member|teacher|student|speaker|person|people"
-    r"|employee|staff|investigator|supervisor|(?:written|made|built|founded|reported|checked|repaired)[ _]by)s?|作者|编者"
-    r"|译者|负责人|联系人|成员|教师|学生|员工",
+    r"|employee|staff|investigator|supervisor|(?:written|made|built|founded|reported)[ _]by)s?"
+    r"|作者|编者|译者|负责人|联系人|成员|教师|学生|员工",
     re.IGNORECASE,
 )
 """Names of columns whose cells are names of people."""
 _GIVEN = r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}"
-_SURNAME_FIRST = re.compile(rf"((?:(?:van|von|de|der|den|la|di|da) )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?),\s*({_GIVEN})")
+_FAMILY = r"(?:(?:van|von|de|der|den|la|di|da) )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?"
+_SURNAME_FIRST = re.compile(rf"({_FAMILY}),\s*({_GIVEN})")
 
 Row = tuple[int, int, list[str] | str]
 """First line, last line, and the cells or what is wrong with them."""
