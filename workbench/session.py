@@ -191,7 +191,7 @@ class Workbench:
 
         Args:
             name: the knowledge base, made when it is missing.
-            paths: JSONL, Markdown, text, CSV, triples (``.tsv``) or canvases (``.canvas``), files or folders.
+            paths: files or folders: texts, tables, JSON, pages, notebooks, Office files, triples (``.tsv``), canvases.
             progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
                 interrupt leaves the base as it was.
             vocabulary: a TOML file that says what the words of their fields mean, in English and Chinese; None for

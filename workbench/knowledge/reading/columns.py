@@ -122,6 +122,11 @@ class Column:
             return "unsure" if all(_size(unit)[0] != unit for unit in self._units if unit) else "text"
         return "unsure" if self._open and len(self.marks) != 1 else "number"
 
+    @property
+    def mixed(self) -> bool:
+        """Check for cells that are numbers that cannot be compared: codes, units of several kinds, two writings."""
+        return self.kind != "number" and self._count > 0 and self._units.total() >= _MOSTLY * self._count
+
     def note(self) -> str:
         """Return how an unusual writing is read, or why the column stays text; "" where there is nothing to say."""
         kind, name = self.kind, f"column {shown(self.name)}"

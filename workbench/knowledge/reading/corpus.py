@@ -524,8 +524,7 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Do
         if root := vault.root_of(path.resolve().parent):
             record = {**record, **_note(text, record, path)}
             text = vault.shown(_embedded(text, root))
-        headings = (block for block in blocks(text) if block.kind == "heading" and block.level == 1)
-        heading = next((block.text for block in headings), path.stem)
+        heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
         record.setdefault("title", heading)
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 

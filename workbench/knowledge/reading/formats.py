@@ -149,6 +149,8 @@ def record(path: Path) -> dict[str, Any]:
     except ImportError as error:
         raise Unreadable(f"{kind} needs {error.name}: pip install 'workbench[documents]'") from None
     except Exception as error:  # whatever a parser raises over a damaged file
+        if "password" in str(error):
+            raise Unreadable("an encrypted file: save it without its password") from None
         raise Unreadable(f"a damaged {kind} file ({type(error).__name__}: {error}): save it again") from None
     if not found["text"].strip() and not found.get("sheets"):
         raise Unreadable("it holds no text" + (", only pictures: run OCR over it" if kind == ".pdf" else ""))
