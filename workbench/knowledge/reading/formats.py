@@ -16,7 +16,7 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -50,11 +50,13 @@ _LINES += ("select", "textarea", "label", "button", "address", "main", "header",
 _UNCLOSED = {"tr": ("tr", "td", "th"), "td": ("td", "th"), "th": ("td", "th"), "li": ("li",), "option": ("option",)}
 _UNCLOSED |= {"dt": ("dt", "dd"), "dd": ("dt", "dd")}
 """Elements whose end may be left out, and those that they end."""
+_ITEM_ENDS = ("\n\r", ": \r")
+"""Ends of an item and of a term; the blank at their end, which no element has, tells them apart from others."""
 _SPANS = ("colspan", "rowspan")
 _LEFT = re.compile(r"/(charts|diagrams|embeddings|media|notesSlides)/[^_]")
 """What an Office file has beside its text."""
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_BLOCKS = (*_HEADINGS, "p", "pre", "dl", "ul", "ol", "table", "blockquote")
+_BLOCKS = ("p", "dl", "ul", "ol", "table", "blockquote")
 _METAS = {
     "author": ("author", "citation_author", "dc.creator"),
     "date": ("date", "citation_publication_date", "citation_date", "dc.date", "article:published_time"),
@@ -204,46 +206,57 @@ def _main(page: Any) -> Any:
 
 
 def _page(page: Any) -> dict[str, Any]:
-    """Return title and text of what remains of a page."""
-    from bs4.element import NavigableString
-
+    """Return title and text of what remains of a page, which is gone through once, however deep it is."""
     for tag in page.find_all([*_UNCLOSED]):  # an end that is not written is where the next one begins
         while tag.parent.name in _UNCLOSED[tag.name]:
             tag.parent.insert_after(tag)
-    for tag in page.find_all(_HEADINGS):
-        if not tag.get_text().strip():
-            tag.decompose()
-    title = page.find("h1") or page.find(_HEADINGS)
-    name = " ".join(title.get_text().split()) if title else ""
-    for string in page.find_all(string=True):
-        if type(string).__name__ != "NavigableString":
-            string.extract()  # a comment, a declaration
-        elif not string.find_parent("pre"):
-            string.replace_with(re.sub(r"\s+", " ", string))
-    for tag in page.find_all("pre"):
-        tag.string = _kept(blocks.code(tag.get_text()))
-    for table in reversed(page.find_all("table")):
-        if table.find("table") is None and _is_data(table):
-            outer = table.find_parent("table")
-            rows = _kept(_table(table, flat=bool(outer and _is_data(outer))))
-            table.replace_with(NavigableString(f"\n{_APART}\n{rows}\n{_APART}\n"))
-    for tag in page.find_all(["li", "dt"]):
-        before = len(tag.find_previous_siblings("li")) if tag.parent.name == "ol" else 0
-        first = str(tag.parent.get("start", 1))
-        number = f"{int(first) + before}." if tag.parent.name == "ol" and first.isdecimal() else "-"
-        tag.insert(0, f"\n{number} ")
-        tag.append("\n" if tag.name == "li" else ": ")
-    for tag in page.find_all(_HEADINGS):
-        tag.insert(0, f"{'#' * int(tag.name[1])} ")
-    for tag in page.find_all([*_LINES, *_BLOCKS]):
-        inner = tag.name == "p" and tag.find_parent(["li", "dd"])
-        around = " " if inner else "\n" if tag.name in _LINES else f"\n{_APART}\n"
-        tag.insert_before(around)
-        tag.insert_after(around)
-    lines = (" ".join(line.split()) for line in page.get_text().split("\n"))
-    text = "\n".join(line for line in lines if line)
+    headings = [tag for tag in page.find_all(_HEADINGS) if tag.get_text().strip()]
+    title = min(headings, key=lambda tag: tag.name != "h1", default=None)
+    raw = "".join(_marked(page))
+    lines = (" ".join(line.split()) for line in raw.split("\n"))
+    text = "\n".join(line for line in lines if line.strip("# "))
     text = re.sub(rf"(\n?{_APART}\n?)+", "\n\n", text).strip().replace(_KEPT, "\n").replace(_SPACE, " ")
-    return {"title": name, "text": text}
+    return {"title": " ".join(title.get_text().split()) if title else "", "text": text}
+
+
+def _marked(page: Any) -> Iterator[str]:
+    """Yield the text of a page with the marks of its blocks."""
+    stack, items = [(iter(page.contents), "")], 0
+    while stack:
+        children, end = stack[-1]
+        node = next(children, None)
+        if node is None:
+            stack.pop()
+            items -= end.startswith(_ITEM_ENDS)
+            yield end
+        elif type(node).__name__ == "NavigableString":
+            yield re.sub(r"\s+", " ", node)
+        elif node.name == "pre":
+            yield f"\n{_APART}\n{_kept(blocks.code(node.get_text()))}\n{_APART}\n"
+        elif node.name == "table" and _is_data(node):
+            yield f"\n{_APART}\n{_kept(_table(node))}\n{_APART}\n"
+        elif getattr(node, "contents", None) is not None:
+            begin, end = _around(node, items > 0)
+            items += end.startswith(_ITEM_ENDS)
+            yield begin
+            stack.append((iter(node.contents), end))
+
+
+def _around(tag: Any, in_item: bool) -> tuple[str, str]:
+    """Return what stands before and after the text of an element."""
+    apart = f"\n{_APART}\n"
+    if tag.name in _HEADINGS:
+        return f"{apart}{'#' * int(tag.name[1])} ", apart
+    if tag.name in ("li", "dt"):
+        first = str(tag.parent.get("start", 1))
+        numbered = tag.parent.name == "ol" and first.isdecimal()
+        number = f"{int(first) + len(tag.find_previous_siblings('li'))}." if numbered else "-"
+        return f"\n{number} ", _ITEM_ENDS[tag.name == "dt"]
+    if tag.name == "dd":
+        return "", _ITEM_ENDS[0]
+    if tag.name == "p" and in_item:
+        return " ", " "
+    return ("\n", "\n") if tag.name in _LINES else (apart, apart) if tag.name in _BLOCKS else ("", "")
 
 
 def _kept(text: str) -> str:
@@ -253,36 +266,34 @@ def _kept(text: str) -> str:
 
 def _is_data(table: Any) -> bool:
     """Check for a table of values; others lay out a page."""
-    headed = any(cell.find_parent("table") is table for cell in table.find_all("th"))
-    return headed or not table.select("td p + p, td div, td ul, td pre")
+    if any(cell.find_parent("table") is table for cell in table.find_all("th")):
+        return True
+    return not any(
+        cell.find(["div", "ul", "pre", "table"]) or len(cell.find_all("p")) > 1 for cell in table.find_all("td")
+    )
 
 
-def _table(table: Any, *, flat: bool) -> str:
+def _table(table: Any) -> str:
     """Return a table with a cell that spans several repeated in each; the rows of its head become one."""
     grid, heads = dict[tuple[int, int], str](), 0
     rows = [row for row in table.find_all("tr") if row.find_parent("table") is table]
     for y, row in enumerate(rows):
         cells, x = row.find_all(["td", "th"], recursive=False), 0
         for cell in cells:
-            text = " ".join(cell.get_text(" ").replace(_KEPT, " ").replace(_SPACE, " ").replace(_APART, " ").split())
             while (y, x) in grid:
                 x += 1
             wide, high = (_span(cell.get(name)) for name in _SPANS)
-            for place in itertools.product(
-                range(y, min(y + (high or len(rows)), len(rows))), range(x, x + min(wide or 1, 200))
-            ):
+            below = range(y, min(y + (high or len(rows)), len(rows)))
+            text = " ".join(cell.get_text(" ").split())
+            for place in itertools.product(below, range(x, x + min(wide or 1, 200))):
                 grid.setdefault(place, text)
         if heads == y and cells and all(cell.name == "th" for cell in cells):
             heads += 1
-    if not grid:
-        return ""
-    width = max(x for _, x in grid) + 1
+    width = max((x for _, x in grid), default=-1) + 1
     lines = [[grid.get((y, x), "") for x in range(width)] for y in range(len(rows))]
     if heads and heads < len(lines):
         joined = [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*lines[:heads], strict=True)]
         lines[:heads] = [joined]
-    if flat:
-        return "; ".join(" ".join(filter(None, line)) for line in lines)
     caption = table.find("caption")
     above = f"{' '.join(caption.get_text().split())}\n\n" if caption else ""
     return above + "\n".join(blocks.row(line, head=bool(heads) and not y) for y, line in enumerate(lines))
