@@ -285,6 +285,11 @@ def test_tables_of_every_form(tmp_path, source, content, records, said):
     assert said in reasons(loaded) and bool(said) == bool(loaded.problems)
 
 
+def test_a_table_with_tabs_is_no_triples(tmp_path):
+    (document,) = read(tmp_path / "a.tsv", "title\tn\tm\tk\nA\t1,5\t2\tx\n").documents
+    assert (document.title, document.fields) == ("A", {"n": 1.5, "m": 2, "k": "x"})
+
+
 @pytest.mark.parametrize(
     ("cell", "people"),
     [

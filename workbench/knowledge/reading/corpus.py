@@ -386,8 +386,10 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
             yield from _rows(tables.records(path, _UNTYPED), path)
         elif name.endswith(".json"):
             yield from _json_file(path, doc_id)
-        elif name.endswith(triples.SUFFIXES):
+        elif name.endswith(triples.SUFFIXES) and triples.are_in(path):
             yield from _triples(path)
+        elif name.endswith(triples.SUFFIXES):
+            yield from _rows(tables.records(path, _UNTYPED), path)
         elif name.endswith(canvas.SUFFIX):
             yield from _canvas(path, doc_id, reader, also)
         elif path.suffix.lower() in documents.READERS:
