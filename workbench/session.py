@@ -192,22 +192,24 @@ class Workbench:
         progress: Callable[[str, int, int], None] | None = None,
         *,
         vocabulary: str | Path | None = None,
+        replace: bool = False,
     ) -> Any:
         """Index files or folders under a name; what has not changed costs nothing.
 
         Args:
             name: the knowledge base, made when it is missing.
-            paths: JSONL, Markdown, text, CSV, triples (``.tsv``) or canvases (``.canvas``), files or folders.
+            paths: files or folders: texts, tables, JSON, pages, notebooks, Office files, triples (``.tsv``), canvases.
             progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
                 interrupt leaves the base as it was.
             vocabulary: a TOML file that says what the words of their fields mean, in English and Chinese; None for
                 the one beside them (``NAME.vocabulary.toml``, or ``vocabulary.toml`` in a folder), if there is one.
+            replace: put documents in the place of those of other files that have the same ids; else both are kept.
 
         Returns:
             An ``AddReport``: what was added, changed, deleted, left alone; every bad line with file, line and reason.
         """
         with watched(name, self.settings.lang, progress) as tell:
-            return self.knowledge.add(name, paths, vocabulary=vocabulary, progress=tell)
+            return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
 
     def forecast_knowledge(self, name: str, paths: Iterable[str | Path]) -> Forecast | None:
         """What the extractor's model would take for ``add_knowledge``: passages, tokens, money; None without one.

@@ -42,16 +42,19 @@ def kb() -> None:
     metavar="FILE",
     help="What the words of the fields mean (TOML); by default the file that lies beside them.",
 )
+@click.option(
+    "--replace", is_flag=True, help="Put documents in the place of those of other files that have the same ids."
+)
 @click.option("--forecast", is_flag=True, help="Only say what the extractor's model would take; nothing is added.")
 @paged
-def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, forecast: bool) -> None:
-    """Index files or folders (JSONL, Markdown, text, CSV, triples, canvases) under NAME; what is unchanged is free."""
+def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, replace: bool, forecast: bool) -> None:
+    """Index files or folders (texts, tables, pages, Office files, canvases) under NAME; unchanged ones are free."""
     if forecast:
         with page.open(make=True) as wb:
             show_forecast(page, wb.forecast_knowledge(name, paths))
         return
     with page.open(make=True) as wb, progress(page) as tell:
-        report = wb.add_knowledge(name, paths, progress=tell, vocabulary=vocabulary)
+        report = wb.add_knowledge(name, paths, progress=tell, vocabulary=vocabulary, replace=replace)
         counts = wb.knowledge.get(name).counts()
     if page.as_json:
         page.result({**asdict(report), "counts": counts})

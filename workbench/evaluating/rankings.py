@@ -77,7 +77,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             if isinstance(line, files.Unreadable):
                 raise line
             if line.strip():
-                yield number, files.decoded(line)
+                yield number, line
     except (files.Unreadable, *files.BROKEN) as error:
         raise CorpusError(f"{path}:{number}: {error}.") from None
 

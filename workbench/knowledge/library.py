@@ -115,6 +115,7 @@ class Library:
         paths: Iterable[str | Path],
         *,
         vocabulary: str | Path | None = None,
+        replace: bool = False,
         progress: Progress | None = None,
     ) -> AddReport:
         """Bring the documents of these files and folders into a base, which is made when it is not there.
@@ -127,6 +128,8 @@ class Library:
             paths: files and folders.
             vocabulary: a file that says what the words of their fields mean; None for the one that lies beside them,
                 else the one that the base has.
+            replace: put documents in the place of those that have the same ids and are of other files; else both are
+                kept, and the id of the later ones begins with the name of their file.
             progress: is told how far it is.
 
         Raises:
@@ -144,7 +147,7 @@ class Library:
                 vocabularies.keep(folder, words)
             index = Index(folder / "index.db", create=True)
             try:
-                addition = Addition(index, folder, name, self._settings, tell, self.extractor())
+                addition = Addition(index, folder, name, self._settings, tell, self.extractor(), replace=replace)
                 reading.places = addition.places
                 report = addition.run(map(addition.joined, reading), reading, given)
             finally:

@@ -30,7 +30,7 @@ from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem
-from workbench.knowledge.reading.files import EMPTY
+from workbench.knowledge.reading.files import EMPTY, Note
 from workbench.knowledge.vocabulary import Vocabulary
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
@@ -166,6 +166,8 @@ class Addition:
         settings: Settings,
         tell: Progress,
         extractor: Extractor | None = None,
+        *,
+        replace: bool = False,
     ):
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         self._report = AddReport(name)
@@ -173,7 +175,7 @@ class Addition:
         self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
         self._finder = names.finder_name(settings)
         self._vocabulary = vocabulary.kept(folder)
-        self._spool = spool.Spool(index)
+        self._spool = spool.Spool(index, replace)
         self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
         self._modelled = Modelled(index, extractor, forget=settings.extractor_model == RULES)
 
@@ -262,7 +264,7 @@ class Addition:
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        unread = (p for p in said.problems if corpus.USED_BEFORE not in p["reason"] and p["reason"] != EMPTY)
+        unread = (p for p in said.problems if not isinstance(p["reason"], Note) and p["reason"] != EMPTY)
         broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
         read = set(said.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())

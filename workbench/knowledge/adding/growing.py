@@ -30,7 +30,7 @@ from workbench.knowledge.names.entities import Extracted, Source, document_entit
 from workbench.knowledge.names.linking import Linker, nearest
 from workbench.knowledge.names.surfaces import Bearer, Beginnings, Surface, candidates, compiled
 from workbench.knowledge.reading import triples
-from workbench.knowledge.reading.corpus import Document
+from workbench.knowledge.reading.corpus import Document, Place
 from workbench.knowledge.vocabulary import GROUPING, Vocabulary
 from workbench.plans import canonical_json
 from workbench.ports import Entity, Relation
@@ -102,7 +102,9 @@ _SPOOL_TABLES = """
     CREATE TEMP TABLE loaded (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, source TEXT NOT NULL, content TEXT NOT NULL
     ) WITHOUT ROWID;
-    CREATE TEMP TABLE places (doc_id TEXT PRIMARY KEY, file TEXT NOT NULL, line INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TEMP TABLE places (
+        doc_id TEXT PRIMARY KEY, file TEXT NOT NULL, line INTEGER NOT NULL, digest TEXT NOT NULL
+    ) WITHOUT ROWID;
     CREATE TEMP TABLE work (doc_id TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID;
 """
 COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source")
@@ -110,29 +112,38 @@ COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "alias
 
 
 class Places:
-    """Where each id was read first, for ``corpus.Reading``: on disk, as the documents are."""
+    """Where each id was read, for ``corpus.Reading``: on disk, as the documents are.
 
-    def __init__(self, index: Index):
+    Attributes:
+        before: the index whose documents keep their ids; None where they are replaced.
+    """
+
+    def __init__(self, index: Index, *, replace: bool):
         self._index = index
+        self.before: sqlite3.Connection | None = None if replace else index.connection()
 
     def __contains__(self, doc_id: object) -> bool:
         return bool(self._index.rows("SELECT 1 FROM places WHERE doc_id = ?", (doc_id,)))
 
-    def __getitem__(self, doc_id: str) -> tuple[str, int]:
-        return self._index.rows("SELECT file, line FROM places WHERE doc_id = ?", (doc_id,))[0]
+    def get(self, doc_id: str) -> Place | None:
+        """Return where a document was read, now or before."""
+        rows = self._index.rows("SELECT file, line, digest FROM places WHERE doc_id = ?", (doc_id,))
+        if not rows and self.before is not None:
+            rows = self.before.execute("SELECT source, 0, digest FROM documents WHERE doc_id = ?", (doc_id,)).fetchall()
+        return Place(*rows[0]) if rows else None
 
-    def __setitem__(self, doc_id: str, place: tuple[str, int]) -> None:
+    def __setitem__(self, doc_id: str, place: Place) -> None:
         with named(_where()):
-            self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?)", (doc_id, *place))
+            self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place))
 
 
 class Spool:
     """Documents on their way into an index, and what is to be done with them."""
 
-    def __init__(self, index: Index):
+    def __init__(self, index: Index, replace: bool):
         self._index = index
         self._begin()
-        self.places = Places(index)
+        self.places = Places(index, replace=replace)
 
     def _begin(self) -> None:
         connection = self._index.connection()
@@ -163,6 +174,10 @@ class Spool:
                 "INSERT INTO work SELECT loaded.doc_id, CASE WHEN documents.doc_id IS NULL THEN 'new' ELSE 'changed' "
                 "END FROM loaded LEFT JOIN documents USING (doc_id) "
                 "WHERE documents.doc_id IS NULL OR documents.digest != loaded.digest"
+            )
+            connection.execute(  # a file that was moved
+                "UPDATE documents SET source = loaded.source FROM loaded "
+                "WHERE loaded.doc_id = documents.doc_id AND loaded.digest = documents.digest"
             )
             connection.executemany(
                 "INSERT INTO work SELECT doc_id, 'gone' FROM documents "

@@ -27,6 +27,7 @@ from workbench.knowledge.adding.extraction import Extractor
 from workbench.knowledge.adding.growing import COLUMNS, of_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
+from workbench.knowledge.reading.files import Note
 from workbench.models.embeddings import text_model
 from workbench.records.sqlite import faults, named
 from workbench.settings import Settings
@@ -142,6 +143,7 @@ def _make(
             index.set_meta("embedding_model", old.model)
         old.hand_on(index)
         addition = Addition(index, folder, report.name, settings, tell, extractor)
+        addition.places.before = old.connection
         reading.places = addition.places
         documents = _documents(reading, old, report, bool(paths))
         return addition.run(map(addition.joined, documents), reading, [])
@@ -171,7 +173,11 @@ def _documents(reading: corpus.Reading, old: _Old, report: RebuildReport, noted:
 
 def _kept(reading: corpus.Reading, old: _Old, report: RebuildReport) -> Iterator[corpus.Document]:
     """Old documents whose file is gone or cannot be read, once the files that are there have been read."""
-    broken = {Path(p["file"]).resolve().as_posix() for p in reading.problems if p["line"] == 0}
+    broken = {
+        Path(p["file"]).resolve().as_posix()
+        for p in reading.problems
+        if p["line"] == 0 and not isinstance(p["reason"], Note)
+    }
     read = {*reading.sources} - broken
     for document in old.documents():
         if document.doc_id not in reading.places and document.source not in read:

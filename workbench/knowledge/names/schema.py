@@ -11,6 +11,7 @@ from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.names import SURNAMES
 from workbench.knowledge.names.surfaces import key_of
+from workbench.knowledge.reading.columns import Column, settle
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
 from workbench.ports import Field
 from workbench.state import Condition, Op, Sort
@@ -86,6 +87,8 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counted: Sequence[An
     having, total, distinct, numbers, dates, long, low, high, first, last = counted
     said = vocabulary.fields.get(name, FieldWords())
     kind: Any = said.type or (_type(total, distinct, numbers, dates, long, low, high) if total else "text")
+    if kind == "number" and not said.type and _is_mixed(index, name):
+        kind = "text"
     if kind == "category" and not said.type and distinct > _FEW * total and _proper(index, name):
         kind = "name"
     values = [row[0] for row in index.rows(_VALUES, (name, MOST_VALUES))] if kind == "category" else []
@@ -115,6 +118,15 @@ def _type(total: int, distinct: int, numbers: int, dates: int, long: int, low: f
         return "text"
     few = distinct <= min(MOST_VALUES, max(3, _REPEATED * total), _SPREAD * total**0.5)
     return "category" if few else "name"
+
+
+def _is_mixed(index: Index, name: str) -> bool:
+    """Check for numbers that are not of one kind, or not in one writing."""
+    column = Column(name)
+    for (value,) in index.rows("SELECT DISTINCT value FROM facts WHERE field = ? LIMIT 200", (name,)):
+        column.see(value)
+    settle([column], comma=False)
+    return column.mixed
 
 
 def _proper(index: Index, name: str) -> bool:

@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from workbench.errors import CorpusError, shown
+from workbench.knowledge.reading import vault
 from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
 from workbench.knowledge.reading.triples import said as in_words
 from workbench.text import clean, sentences
@@ -355,6 +356,7 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
         return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:_TITLE], content
     if kind == "group":
         return content[:_TITLE], content
+    content = vault.unlinked(content)
     first, _, rest = content.partition("\n")
     bare = _EMPHASIS.sub("", first.lstrip("#").strip())
     if bare and len(bare) <= _TITLE and not bare.endswith(_ENDS_SENTENCE):
@@ -391,10 +393,11 @@ def beside(folder: Path, file: str) -> Path:
     if any(part.startswith(".") for part in name.parts):
         raise CanvasError(f"{named} is hidden, by the dot before its name, and is not read: give it another name")
     root = Path(os.path.realpath(folder))
+    home = vault.root_of(root) or root
     shorter = [n for n in range(1, len(name.parts)) if root.parts[-n:] == name.parts[:n]]
-    for start in (0, *shorter):
-        found = Path(os.path.realpath(root.joinpath(*name.parts[start:])))
-        if not found.is_relative_to(root):
+    for base, start in ((root, 0), (home, 0), *((root, n) for n in shorter)):
+        found = Path(os.path.realpath(base.joinpath(*name.parts[start:])))
+        if not found.is_relative_to(home):
             raise CanvasError(f"{named} is a link out of the folder of the canvas, and is not read: copy it here")
         if os.path.lexists(found):
             must_be_file(found)

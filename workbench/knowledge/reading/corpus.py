@@ -14,23 +14,25 @@ import json
 import math
 import os
 import re
+import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import canvas, tables, triples
+from workbench.knowledge.reading import canvas, tables, triples, vault
 from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
     SUFFIXES,
+    Note,
     Unreadable,
-    decoded,
     files,
     given_paths,
     lines,
@@ -51,10 +53,18 @@ _LONGEST_FENCE = 20
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
-
-
-USED_BEFORE = "was used before"
-"""In the reason of a problem that hides no document: a second one of the same id."""
+_FRONT = re.compile(r"(---|\+\+\+|;;;)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
+_ALIASES, _TAGS = ("aliases", "alias"), ("tags", "tag")
+_ILLEGIBLE: dict[int, str | None] = dict.fromkeys([*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF])
+_ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
+_AROUND = 0.5
+"""What stands around the records of a JSON file, as a share of them."""
+_CHAT = {"role", "from", "sender", "user"}
+_SPEAKER = ("role", "from", "sender", "user", "author", "name")
+_SAID = (*TEXT_KEYS, "parts", "message", "body")
+"""Keys of what a message of a chat says."""
+_UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_CALLED.values()))
+"""Columns that are text whatever is written in them."""
 
 
 class Problem(TypedDict):
@@ -107,12 +117,22 @@ class Loaded:
     sources: list[str] = field(default_factory=list)
 
 
+class Place(NamedTuple):
+    """Where a document was read: source, line, digest."""
+
+    source: str
+    line: int
+    digest: str
+
+
 class Places(Protocol):
-    """File and line where each id was read first."""
+    """The place of each id that was read, and of those that the base has."""
 
     def __contains__(self, doc_id: object, /) -> bool: ...
-    def __getitem__(self, doc_id: str, /) -> tuple[str, int]: ...
-    def __setitem__(self, doc_id: str, place: tuple[str, int], /) -> None: ...
+    def get(self, doc_id: str, /) -> Place | None:
+        """Return where a document was read, now or before."""
+
+    def __setitem__(self, doc_id: str, place: Place, /) -> None: ...
 
 
 class Reading:
@@ -128,12 +148,15 @@ class Reading:
     def __init__(self, paths: Iterable[str | Path]):
         self.problems: list[Problem] = []
         self.sources: list[str] = []
-        self.places: Places = dict[str, tuple[str, int]]()
-        found = files(given_paths(paths))
+        self.places: Places = dict[str, Place]()
+        given = given_paths(paths)
+        self._folders = tuple(f"{path.resolve().as_posix()}/" for path in given if path.is_dir())
+        found = files(given)
         self._files = sorted(found, key=lambda one: not one[1].endswith(canvas.SUFFIX))  # they say more of a file
 
     def __iter__(self) -> Iterator[Document]:
-        seen, sources = self.places, set[str]()
+        vault.refresh()
+        sources = set[str]()
         with documents.Reader() as reader:
             for path, name in ((path, name) for path, name, why in self._files if not why):
                 source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
@@ -141,22 +164,56 @@ class Reading:
                     continue
                 sources.add(source)
                 self.sources.append(source)
+                renamed = 0
                 for line, found in _read(path, name, reader, sources):
                     if isinstance(found, str):
                         self._leave_out(path, line, found)
-                    elif found.doc_id in seen:
-                        file, first = seen[found.doc_id]
-                        why = f"{USED_BEFORE} ({Path(file).name}, line {first}); the first is kept"
-                        self._leave_out(path, line, f"id {shown(found.doc_id)} {why}")
-                    else:
-                        seen[found.doc_id] = (str(path), line)
-                        yield found
+                    elif document := self._placed(found, path, line):
+                        renamed += document.doc_id != found.doc_id
+                        yield document
+                if renamed:
+                    why = f"{renamed:,} ids are of other files too, and begin with the name of this one here"
+                    self._leave_out(path, 0, Note(f"{why}: kb add --replace puts these documents in place of those"))
         for path, name, why in self._files:
             if why and not name.endswith(vocabulary.FILE):
                 self._leave_out(path, 0, why)
 
+    def _placed(self, document: Document, path: Path, line: int) -> Document | None:
+        """Return the document under an id that no other source has; None for one that was read already."""
+        digest, source = document.digest(), document.source
+        for doc_id in _own_ids(document, path):
+            place = self.places.get(doc_id)
+            alike = place is not None and place.digest == digest
+            if place and place.line and (place.source == source or alike):
+                why = f"was used before ({Path(place.source).name}, line {place.line}); the first is kept"
+                self._leave_out(path, line, Note(f"id {shown(doc_id)} {why}"))
+                return None
+            if place is None or place.source == source or alike or self._is_gone(place):
+                owner = place.source if place and alike and Path(place.source).exists() else source
+                self.places[doc_id] = Place(source, line, digest)
+                return replace(document, doc_id=doc_id, source=owner)
+        return None
+
+    def _is_gone(self, place: Place) -> bool:
+        return not place.line and place.source.startswith(self._folders) and not Path(place.source).exists()
+
     def _leave_out(self, path: Path, line: int, reason: str) -> None:
         self.problems.append({"file": str(path), "line": line, "reason": reason})
+
+
+def _own_ids(document: Document, path: Path) -> Iterator[str]:
+    """Yield the id of a document, then with as much of its path before it as no other source has."""
+    yield document.doc_id
+    parts = path.resolve().as_posix().split("/")
+    name = document.doc_id.partition("#")[0]
+    depth = name.count("/") + 1
+    of_file = "/".join(parts[-depth:]) == name
+    own = document.doc_id if of_file else f"{parts[-1]}#{document.doc_id}"
+    if not of_file:
+        yield own
+    for start in range(len(parts) - (depth if of_file else 1) - 1, -1, -1):
+        own = f"{parts[start]}/{own}"
+        yield own
 
 
 def load(paths: Iterable[str | Path]) -> Loaded:
@@ -326,13 +383,26 @@ def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> 
         if name.endswith((".jsonl", ".jsonl.gz")):
             yield from _jsonl(path)
         elif name.endswith(".csv"):
-            yield from _csv(path)
-        elif name.endswith(triples.SUFFIXES):
+            yield from _rows(tables.records(path, _UNTYPED), path)
+        elif name.endswith(".json"):
+            yield from _json_file(path, doc_id)
+        elif name.endswith(triples.SUFFIXES) and triples.are_in(path):
             yield from _triples(path)
+        elif name.endswith(triples.SUFFIXES):
+            yield from _rows(tables.records(path, _UNTYPED), path)
         elif name.endswith(canvas.SUFFIX):
             yield from _canvas(path, doc_id, reader, also)
         elif path.suffix.lower() in documents.READERS:
             found = reader.read(path)
+            yield from ((0, Note(text)) for text in found.pop("notes", []))
+            if name.endswith(".ipynb"):
+                found["text"], front = _front_matter(found["text"])
+                found = {**found, **front}
+            sheets = found.pop("sheets", [])
+            for sheet in sheets:
+                yield from _rows(tables.sheet(sheet, _UNTYPED), path)
+            if sheets:
+                return
             title = str(found.pop("title", "")).strip()[:200] or path.stem
             yield 1, _document({"id": doc_id, "title": title, **found}, path)
         else:
@@ -349,7 +419,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
             if isinstance(line, Unreadable):
                 raise line
             if line.strip():
-                yield number, _document(_json(decoded(line)), path)
+                yield number, _document(_json(line), path)
         except Unreadable as error:
             yield number, str(error)
 
@@ -364,7 +434,7 @@ def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
             yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
 
 
-_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", *triples.SUFFIXES, canvas.SUFFIX)
+_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canvas.SUFFIX)
 
 
 def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
@@ -396,6 +466,27 @@ def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -
         yield card.line, Document(made, title, text, url, "", kind, fields, called, source=source)
 
 
+def _json_file(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
+    """Read a list of objects, or an object around one, as records; a chat, or another object, is one document."""
+    value = _json(whole(path))
+    inner = [v for v in value.values() if isinstance(v, list) and v and all(map(_is_map, v))] if _is_map(value) else []
+    around = {name: one for name, one in value.items() if one not in inner} if inner else {}
+    most = len(inner) == 1 and len(json.dumps(around)) < _AROUND * len(json.dumps(inner))
+    if most and not any(key in value for key in (*TEXT_KEYS, "messages")):
+        if around:
+            yield 0, Note(f"what stands around its list is left out: {shown(', '.join(around))}")
+        value = inner[0]
+    chat = isinstance(value, list) and all(_is_map(v) and not v.get("title") and _CHAT & v.keys() for v in value)
+    if chat and (said := _conversation(value)):
+        value = {"title": path.stem, "text": said}
+    for number, one in enumerate(value if isinstance(value, list) else [value], 1):
+        try:
+            named = {"id": doc_id, "title": path.stem, **one} if one is value else one
+            yield number, _document(named, path)
+        except Unreadable as error:
+            yield number, f"record {number}: {error}"
+
+
 def _json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
@@ -411,12 +502,18 @@ def _no_constant(name: str) -> None:
     raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
 
 
-def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
-    for line, found in tables.records(path):
+def _rows(rows: Iterable[tuple[int, dict[str, Any] | str]], path: Path) -> Iterator[tuple[int, Document | str]]:
+    alike = Counter[str]()
+    for line, found in rows:
         try:
-            yield line, found if isinstance(found, str) else _document(found, path)
+            document = found if isinstance(found, str) else _document(found, path)
         except Unreadable as error:
-            yield line, str(error)
+            document = str(error)
+        if isinstance(document, Document) and "id" not in found:  # equal rows are several
+            alike[document.doc_id] += 1
+            if (number := alike[document.doc_id]) > 1:
+                document = replace(document, doc_id=f"{document.doc_id}-{number}")
+        yield line, document
 
 
 def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Document | str]]:
@@ -426,32 +523,63 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Do
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
+        if root := vault.root_of(path.resolve().parent):
+            record = {**record, **_note(text, record, path)}
+            text = vault.shown(_embedded(text, root))
         heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
         record.setdefault("title", heading)
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
 
+def _note(text: str, record: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return title, aliases and tags of a note of a vault: it is called as its file."""
+    aliases, tags = ([v for key in keys for v in _several(record.get(key))] for keys in (_ALIASES, _TAGS))
+    more = [record["title"]] if isinstance(record.get("title"), str) else []
+    found = {"title": path.stem, "aliases": [*aliases, *more], "tags": [*tags, *vault.tags(text)]}
+    return {name: list(dict.fromkeys(value)) if name == "tags" else value for name, value in found.items() if value}
+
+
+def _several(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else str(value or "").split(",")
+    return [str(one).strip().lstrip("#") for one in values if str(one).strip()]
+
+
+def _embedded(text: str, root: Path) -> str:
+    """Return a note with the sections of other notes in place of the links that embed them."""
+    for link, name, subpath in vault.embeds(text):
+        path = vault.find(root, name)
+        body = canvas.section(_front_matter(whole(path))[0], subpath).strip() if path else ""
+        text = text.replace(link, body)
+    return text
+
+
 def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
-    """The text, and the fields that the YAML between the two ``---`` at its head gives.
+    """Return the text, and the fields that YAML (---), TOML (+++) or JSON (;;;) at its head give.
 
     Raises:
-        Unreadable: it is no YAML.
+        Unreadable: it is not what its marks say.
     """
-    match = re.match(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", text, re.DOTALL)
+    match = _FRONT.match(text)
     if not match:
         return text, {}
+    kind = {"---": "YAML", "+++": "TOML", ";;;": "JSON"}[match[1]]
     try:
-        found = yaml.load(match[1], Loader=_Plain)  # which makes texts, lists and mappings, nothing else
-    except (yaml.YAMLError, RecursionError) as error:
+        values = _values(match[2], kind)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
         where = f"line {place.line + 2}: " if place else ""
-        raise Unreadable(
-            f"the front matter is no YAML ({where}{why}), and is kept as text: quote a value that holds ': '"
-        ) from None
-    if not isinstance(found, dict):  # two rules, and prose between them
+        fix = "quote a value that holds ': '" if kind == "YAML" else "correct it there"
+        raise Unreadable(f"the front matter is no {kind} ({where}{why}), and is kept as text: {fix}") from None
+    if not isinstance(values, dict):  # two rules, and prose between them
         return text, {}
-    return text[match.end() :], {name: _front_value(value) for name, value in found.items() if isinstance(name, str)}
+    return text[match.end() :], {name: _front_value(value) for name, value in values.items() if isinstance(name, str)}
+
+
+def _values(text: str, kind: str) -> Any:
+    if kind == "YAML":
+        return yaml.load(text, Loader=_Plain)  # which makes texts, lists and mappings, nothing else
+    return tomllib.loads(text, parse_float=str) if kind == "TOML" else json.loads(text)
 
 
 class _Plain(yaml.BaseLoader):
@@ -480,6 +608,8 @@ def _front_value(value: Any) -> Any:
         return {str(name): _front_value(one) for name, one in value.items()}
     if isinstance(value, _Quoted):
         return str(value).strip()
+    if not isinstance(value, str):
+        return value.isoformat() if hasattr(value, "isoformat") else value
     return {"true": True, "false": False, "null": None, "~": None}.get(value.lower(), tables.typed(value))
 
 
@@ -495,7 +625,9 @@ def _document(record: Any, path: Path) -> Document:
             record[reserved] = record[other]
     fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
-    text = text or card(fields)
+    if not text and (said := _conversation(record.get("messages") or record.get("mapping"))):
+        text, fields = said, {name: value for name, value in fields.items() if name not in ("messages", "mapping")}
+    text = text or card(fields) or str(record.get("title") or "").strip()
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
     title = str(record.get("title") or "").strip() or made_title(text)
@@ -520,14 +652,67 @@ def _document(record: Any, path: Path) -> Document:
 
 
 def card(fields: Mapping[str, Any]) -> str:
-    """The text of a record that has none: its fields, one a line.
+    """Return the text of a record that has none: its fields, one per line, whatever is in one another.
 
-    >>> print(card({"name": "Mara", "topics": ["tea", "bees"]}))
+    >>> print(card({"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}}))
     name: Mara
     topics: tea, bees
+    home city: Oslo
     """
-    shown = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in fields.items()}
-    return "\n".join(f"{name}: {v}" for name, v in shown.items() if isinstance(v, str | int | float))
+    return "\n".join(f"{name}: {value}" for name, value in _flat("", fields))
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{name} {key}".strip(), inner)
+    elif isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value):
+        for one in value:
+            yield from _flat(name, one)
+    elif value not in (None, "", []):
+        yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _conversation(messages: Any) -> str:
+    """Return the messages of a chat, who says it before each; empty where they are none."""
+    nodes = messages.values() if isinstance(messages, Mapping) else messages if isinstance(messages, list) else []
+    inner = [
+        node.get("message", node) if isinstance(node.get("message"), Mapping) else node
+        for node in nodes
+        if _is_map(node)
+    ]
+    told = [(_speaker(message), _words(message)) for message in inner]
+    return "\n\n".join(f"{speaker}: {words}" if speaker else words for speaker, words in told if words)
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _speaker(message: Mapping[str, Any]) -> str:
+    value = next((message[key] for key in _SPEAKER if message.get(key)), "")
+    return _speaker(value) if isinstance(value, Mapping) else str(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return next((words for key in _SAID if (words := _words(value.get(key)))), "")
+    return "".join(map(_words, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+
+
+def legible(text: str) -> str:
+    r"""Return a text without what nobody sees: pictures in letters, signs that steer a terminal or break words.
+
+    >>> legible("so\u00adft \x1b[31mred\x1b[0m\x0cpage\r\n![x](data:image/png;base64,AAAA)")
+    'soft red\n\npage\n![x]()'
+    """
+    text = clean(text)
+    if "data:" in text:
+        text = re.sub(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=\s]{4,}", "", text)
+    if text.isascii() and text.isprintable():
+        return text
+    text = re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", text.replace("\r\n", "\n"))
+    return text.translate(_ILLEGIBLE)
 
 
 def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -551,7 +736,7 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter")
     if isinstance(value, str):
-        return clean(value)
+        return legible(value)
     if isinstance(value, list):
         return [_cleaned(v, depth + 1) for v in value]
     if isinstance(value, dict):

@@ -12,14 +12,19 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorpusError, shown
+from workbench.text import CJK
 
 SUFFIXES = (
     ".jsonl",
     ".jsonl.gz",
+    ".json",
     ".md",
     ".markdown",
     ".txt",
@@ -32,6 +37,12 @@ SUFFIXES = (
     ".ipynb",
     ".pdf",
     ".docx",
+    ".pptx",
+    ".xlsx",
+    ".epub",
+    ".rtf",
+    ".odt",
+    ".eml",
     ".canvas",
 )
 LONGEST = 16 * 2**20
@@ -54,12 +65,28 @@ _KINDS = (
     (b"SQLite format 3\0", "an SQLite database"),
     (b"\x7fELF", "a program"),
 )
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_LARGER = {"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc_kr": "cp949"}
+_LARGER |= {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874"}
+"""Encodings of which people name a part, and write the whole."""
+_ODD = re.compile(r"ÿ|[^\W\d_][¡-©«-´¶¸»-¿×÷][^\W\d_]|[\ue000-\uf8ff]")
+"""What no text has: signs between letters, characters without a meaning."""
+_SAMPLE = 2**18
 _SAVE = "save the file as UTF-8"
 
 
 class Unreadable(ValueError):
     """A record or file that gives no document; the message says why, and the mend."""
+
+
+class Note(str):
+    """What was decided or left out of a file that gives all of its documents."""
 
 
 def given_paths(paths: Any) -> list[Path]:
@@ -142,32 +169,38 @@ def must_be_file(path: Path) -> None:
         raise Unreadable(EMPTY)
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes | Unreadable]]:
-    """The lines of a plain, gzipped or UTF-16 file as UTF-8 bytes, counted from 1; one that is too long is its fault.
+def lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
+    """Yield the lines of a plain or gzipped file with their ends, counted from 1; a bad line is its fault.
+
+    The encoding is decided once, of the whole file: a line alone may be legal in several.
 
     Raises:
-        Unreadable: the file is no text.
+        Unreadable: the file is not text, or its encoding is not known.
     """
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rb") as file:
-        begin = file.read(512)
-        _must_be_text(begin.partition(b"\n")[0], share=3)  # the first line may be broken: only that one is lost then
-        if begin.startswith(_UTF16) and begin.count(0) * 20 > len(begin):  # a mark alone may be a broken byte
-            yield from enumerate((line.encode() + b"\n" for line in whole(path).split("\n")), 1)
-            return
-        file.seek(0)
+    encoding = _encoding_of(path)
+    if encoding in _MARKS.values() and encoding != "utf-8-sig":  # a line break is no byte of its own there
+        yield from enumerate(whole(path).splitlines(keepends=True), 1)
+        return
+    with _opened(path) as file:
         number = 0
         while line := file.readline(LONGEST + 1):
             number += 1
             if len(line) > LONGEST and not line.endswith(b"\n"):
                 size = len(line) + _skip(file)
                 yield number, Unreadable(f"the line has {size / 2**20:,.0f} MB; {_AT_MOST}")
-            else:
-                yield number, line
+                continue
+            try:
+                yield number, _text(line, encoding)
+            except Unreadable as error:
+                yield number, error
+
+
+def _opened(path: Path) -> Any:
+    return (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb")
 
 
 def _skip(file: Any) -> int:
-    """Read on to the end of the line, and say how long that was."""
+    """Read on to the end of the line, and return how long that was."""
     size = 0
     while part := file.readline(_PART):
         size += len(part)
@@ -177,74 +210,138 @@ def _skip(file: Any) -> int:
 
 
 def whole(path: Path) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
-        Unreadable: it is too long, no text, or in an encoding that is not known.
+        Unreadable: it is too long, not text, or in an encoding that is not known.
     """
-    with path.open("rb") as file:
-        raw = file.read(LONGEST + 1)
-    if len(raw) > LONGEST:
-        raise Unreadable(f"the file has {path.stat().st_size / 2**20:,.0f} MB; {_AT_MOST}")
-    _must_be_text(raw)
-    return decoded(raw)
+    must_be_short(path)
+    return decoded(path.read_bytes())
 
 
 def must_be_short(path: Path) -> None:
-    """Raises ``Unreadable`` for a file that is longer than a record may be."""
+    """Raise ``Unreadable`` for a file that is longer than a record may be."""
     if (size := path.stat().st_size) > LONGEST:
         raise Unreadable(f"the file has {size / 2**20:,.0f} MB; {_AT_MOST}")
 
 
-def text_lines(path: Path, faults: dict[int, str]) -> Iterator[tuple[int, str]]:
-    """The lines of a text file, numbered and decoded one by one, their ends kept; ``faults`` gets what is none.
-
-    Raises:
-        Unreadable: the file is no text.
-    """
-    for number, line in lines(path):
-        try:
-            if isinstance(line, Unreadable):
-                raise line
-            yield number, decoded(line)
-        except Unreadable as error:
-            faults[number] = str(error)
-
-
 def decoded(raw: bytes) -> str:
-    """Text of any of the encodings in which Chinese and English files are found.
+    """Return the text of a whole file, in the encoding that it declares or that it is most likely to have.
 
-    >>> decoded("推手".encode("gb18030")), decoded("推手".encode("utf-16"))
-    ('推手', '推手')
+    >>> decoded("推手是电影".encode("gb18030")), decoded("推手".encode("utf-16")), decoded("推手是電影".encode("big5"))
+    ('推手是电影', '推手', '推手是電影')
 
     Raises:
-        Unreadable: with the mend.
+        Unreadable: with the guesses and the fix.
     """
-    utf16 = raw.startswith(_UTF16)
+    _must_be_text(raw)
+    encoding = _mark(raw)
+    if not encoding:
+        try:
+            text, encoding = raw.decode(), "utf-8"
+        except UnicodeDecodeError:
+            encoding = _declared(raw) or _guess(raw)
+        else:
+            if _may_be_chinese(text):
+                raise Unreadable(f"UTF-8 ({shown(text[:20])}) or GB18030 ({shown(raw.decode('gb2312')[:20])}); {_SAVE}")
+    return _text(raw, encoding)
+
+
+def _text(raw: bytes, encoding: str) -> str:
     try:
-        return raw.decode("utf-16" if utf16 else "utf-8-sig")
+        return raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        if utf16:
-            raise Unreadable(f"not UTF-16, as its mark says: {error.reason} at byte {error.start}; {_SAVE}") from None
-        where = f"not UTF-8: {error.reason} at byte {error.start}"
-    if not _looks_chinese(raw):
-        raise Unreadable(f"{where}; {_SAVE}")
+        why = f"not {encoding.upper()}: {error.reason} at byte {error.start}"
+        raise Unreadable(f"{why}; {_SAVE}") from None
+
+
+def _mark(raw: bytes) -> str:
+    """Return the encoding that the first bytes say."""
+    mark = next((mark for mark in _MARKS if raw.startswith(mark)), b"")
+    damaged = mark == codecs.BOM_UTF16_LE and raw[:512].count(0) * 20 <= len(raw[:512])  # 中文 has few, ASCII half
+    legal = damaged and len(raw) % 2 == 0 and CJK.search(raw[:512].decode("utf-16", "ignore"))
+    return "" if damaged and not legal else _MARKS.get(mark, "")
+
+
+def _encoding_of(path: Path) -> str:
+    """Return the encoding of a file of lines, which is read in parts: UTF-8 unless most of it is not."""
+    decoder, sample, valid = codecs.getincrementaldecoder("utf-8")(), b"", True
+    with _opened(path) as file:
+        begin = file.read(512)
+        _must_be_text(begin.partition(b"\n")[0], share=3)  # the first line may be broken: only that one is lost then
+        if encoding := _mark(begin):
+            return encoding
+        with suppress(*BROKEN):  # which is reported where the lines are read
+            for part in chain([begin], iter(partial(file.read, _PART), b"")):
+                if not part.isascii() and len(sample) < _SAMPLE:
+                    sample += part
+                try:
+                    decoder.decode(part)
+                except UnicodeDecodeError:
+                    valid = False
+                if not valid and len(sample) >= _SAMPLE:
+                    break
+    high = len(re.findall(rb"[\x80-\xff]", sample))
+    legal = sum(map(len, re.findall(rb"[\xe3-\xf4][\x80-\xbf]{2,3}|[\xc3-\xdf][\x80-\xbf]", sample)))
+    if valid or legal > 0.9 * high:
+        return "utf-8"
     try:
-        return raw.decode("gb18030")
-    except UnicodeDecodeError:
-        raise Unreadable(f"{where}, and not GB18030; {_SAVE}") from None
+        encoding = _guess(sample)
+        _text(sample if len(sample) < _SAMPLE else b"", encoding)
+    except Unreadable:
+        return "utf-8"  # each line that is not says so
+    return encoding
 
 
-def _looks_chinese(raw: bytes) -> bool:
-    """Whether bytes above 127 stand together, as Chinese ones do; an accented letter of Latin-1 stands alone."""
+def _declared(raw: bytes) -> str:
+    """Return the encoding that a page declares, as browsers take it: most of them are a part of a larger one."""
+    match = re.search(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w-]+)", raw[:2048], re.IGNORECASE)
+    try:
+        name = codecs.lookup(match[1].decode()).name if match else ""
+    except LookupError:
+        return ""
+    return "" if name == "utf-8" else _LARGER.get(name, name)
+
+
+def _guess(raw: bytes) -> str:
+    """Return the encoding that bytes which are no UTF-8 are most likely in.
+
+    Raises:
+        Unreadable: none of them gives a text that anybody writes.
+    """
+    from chardetng_py import EncodingDetector  # type: ignore[import-untyped]
+
+    detector = EncodingDetector()
+    detector.feed(raw, last=True)
+    guess = codecs.lookup(detector.guess(tld=None, allow_utf8=False)).name
+    encoding = _LARGER.get(guess, guess)
+    text = raw.decode(encoding, "replace")
     high = sum(byte > 127 for byte in raw)
-    alone = len(re.findall(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])", raw))
-    return alone * 3 <= high
+    short = high < 5 and not re.search(rb"[A-Za-z]", raw)
+    if short or _ODD.search(text) or text.count("\ufffd") * 50 > high:
+        raise Unreadable(f"not UTF-8, and {encoding.upper()} would be {shown(text[:40])}; {_SAVE}")
+    return encoding
+
+
+def _may_be_chinese(text: str) -> bool:
+    """Check for legal UTF-8 that is more likely GB18030: two or more accented letters in a row, and none beside ASCII.
+
+    >>> _may_be_chinese("ģĿ"), _may_be_chinese("¬ΰ"), _may_be_chinese("Ça coûte £5"), _may_be_chinese("Ελλάς")
+    (True, True, False, False)
+    """
+    high = "".join(re.findall(r"[^\x00-\x7f]", text))
+    if not high or re.search(r"[^\x00-\u03ff]|[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][A-Za-z]", text):
+        return False
+    if re.search(r"(?<![^\x00-\x7f])[^\x00-\x7f](?![^\x00-\x7f])", text) or re.fullmatch("[\u0370-\u03ff]+", high):
+        return False
+    with suppress(UnicodeDecodeError):
+        return bool(high.encode().decode("gb2312"))
+    return False
 
 
 def _must_be_text(raw: bytes, share: int = 20) -> None:
     for begin, what in _KINDS:
         if raw.startswith(begin):
             raise Unreadable(f"this is {what}, not text: save its text as .txt or .md")
-    if raw.count(0) * share > len(raw) and not raw.startswith(_UTF16):
+    if raw.count(0) * share > len(raw) and not _mark(raw):
         raise Unreadable(f"this is no text, or UTF-16 without its mark: {_SAVE}")

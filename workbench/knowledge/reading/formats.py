@@ -1,4 +1,4 @@
-"""HTML, reStructuredText, notebooks, PDF and DOCX to a record whose text has its blocks marked as Markdown has them.
+"""Pages, reStructuredText, notebooks and binary formats to a record whose text has its blocks marked as in Markdown.
 
 Nothing in a file is run or fetched: scripts and the outputs of notebooks are left out, an archive is measured before
 it is unpacked. They are read in a process of their own, which ends with whoever keeps it too long. A further kind is a
@@ -8,13 +8,15 @@ function from a path to a record, and its line in ``READERS``.
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,21 +24,46 @@ from typing import Any
 from workbench.knowledge.reading import blocks
 from workbench.knowledge.reading.files import LONGEST, Unreadable, must_be_short, whole
 from workbench.knowledge.reading.tables import typed
-from workbench.text import CJK
+from workbench.knowledge.reading.word import Word
 
 PATIENCE_S = 120.0
 """Seconds that reading one document may take."""
-_DROPPED = ("script", "style", "template", "noscript", "nav", "svg", "head")
-_LINES = ("tr", "div", "section", "article", "figcaption", "caption", "br")
+_UNSEEN = (
+    "script, style, template, noscript, svg, head, [hidden], [aria-hidden=true], [style*='display:none' i], "
+    "[style*='display: none' i], [style*='visibility:hidden' i], [style*='visibility: hidden' i]"
+)
+_AROUND = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo], [role=search]"
+_LINES: tuple[str, ...] = (
+    "tr",
+    "td",
+    "th",
+    "div",
+    "section",
+    "article",
+    "figcaption",
+    "br",
+    "summary",
+    "details",
+    "option",
+)
+_LINES += ("select", "textarea", "label", "button", "address", "main", "header", "footer", "aside", "figure")
+_UNCLOSED = {"tr": ("tr", "td", "th"), "td": ("td", "th"), "th": ("td", "th"), "li": ("li",), "option": ("option",)}
+_UNCLOSED |= {"dt": ("dt", "dd"), "dd": ("dt", "dd")}
+"""Elements whose end may be left out, and those that they end."""
+_ITEM_ENDS = ("\n\r", ": \r")
+"""Ends of an item and of a term; the blank at their end, which no element has, tells them apart from others."""
+_SPANS = ("colspan", "rowspan")
+_LEFT = re.compile(r"/(charts|diagrams|embeddings|media|notesSlides)/[^_]")
+"""What an Office file has beside its text."""
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_BLOCKS = (*_HEADINGS, "p", "pre", "dl", "ul", "ol", "table", "blockquote")
+_BLOCKS = ("p", "dl", "ul", "ol", "table", "blockquote")
 _METAS = {
     "author": ("author", "citation_author", "dc.creator"),
     "date": ("date", "citation_publication_date", "citation_date", "dc.date", "article:published_time"),
     "keywords": ("keywords", "citation_keywords"),
 }
-_CELL, _HEAD, _APART, _KEPT, _SPACE = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
-"""Signs that no text has: the end of a cell, the head of a table, an empty line, a break and a blank that remain."""
+_APART, _KEPT, _SPACE = "\ufdd2", "\ufdd3", "\ufdd4"
+"""Signs that no text has: an empty line, a break and a blank that remain."""
 _MOST = 8
 """How many times the longest text an archive may unpack to: styles and pictures are in it too."""
 
@@ -124,167 +151,263 @@ def record(path: Path) -> dict[str, Any]:
     except ImportError as error:
         raise Unreadable(f"{kind} needs {error.name}: pip install 'workbench[documents]'") from None
     except Exception as error:  # whatever a parser raises over a damaged file
-        raise Unreadable(f"a damaged {kind} file ({type(error).__name__}: {error}): save it anew") from None
-    if not found["text"].strip():
+        if "password" in str(error):
+            raise Unreadable("an encrypted file: save it without its password") from None
+        raise Unreadable(f"a damaged {kind} file ({type(error).__name__}: {error}): save it again") from None
+    if not found["text"].strip() and not found.get("sheets"):
         raise Unreadable("it holds no text" + (", only pictures: run OCR over it" if kind == ".pdf" else ""))
     return {name: value for name, value in found.items() if value}
 
 
 def _html(path: Path) -> dict[str, Any]:
-    return _page(whole(path))
-
-
-_CLOSED = re.compile(r"<(/?)(?:div|span|section|article|table|ul|ol|blockquote|font|center|b|i|em|strong)\b", re.I)
-"""Elements that a page has to close."""
-_DEEPEST = 1_000
-
-
-def _must_be_flat(markup: str) -> None:
-    """Raises ``Unreadable`` for a page that would take hours: each element is looked for in all around it."""
-    depth = 0
-    for tag in _CLOSED.finditer(markup):
-        depth = max(0, depth - 1) if tag[1] else depth + 1
-        if depth > _DEEPEST:
-            raise Unreadable(f"nested deeper than {_DEEPEST:,} levels: make it flatter")
-
-
-def _page(markup: str) -> dict[str, Any]:
     from bs4 import BeautifulSoup
 
-    _must_be_flat(markup)
-    page: Any = BeautifulSoup(markup, "html.parser")
+    page: Any = BeautifulSoup(whole(path), "html.parser")
     metas: dict[str, list[str]] = {}
     for tag in page.find_all("meta", content=True):
         metas.setdefault(str(tag.get("name") or tag.get("property")).lower(), []).append(str(tag["content"]).strip())
-    title = page.find("h1") or page.find("title") or page.find(_HEADINGS)
-    name = " ".join(title.get_text().split()) if title else ""
-    for tag in page.find_all(_DROPPED):
+    named = page.find("title")
+    name = " ".join(named.get_text().split()) if named else ""
+    for tag in page.select(_UNSEEN):
         tag.decompose()
-    for string in page.find_all(string=True):
-        if type(string).__name__ != "NavigableString":
-            string.extract()  # a comment, a declaration
-        elif not string.find_parent("pre"):
-            string.replace_with(re.sub(r"\s+", " ", string))
-    for tag in page.find_all("pre"):
-        tag.string = blocks.code(tag.get_text()).replace("\n", _KEPT).replace(" ", _SPACE)
-    for tag in page.find_all(["td", "th"]):
-        tag.append(_CELL)
-    for tag in page.find_all(["li", "dt"]):
-        tag.insert(0, "\n- ")
-        tag.append("\n" if tag.name == "li" else ": ")
-    for tag in page.find_all(_HEADINGS):
-        tag.insert(0, f"{'#' * int(tag.name[1])} ")
-    for tag in page.find_all([*_LINES, *_BLOCKS]):
-        inner = tag.find_parent(["td", "th"]) or (tag.name == "p" and tag.find_parent(["li", "dd"]))
-        around = " " if inner else "\n" if tag.name in _LINES else f"\n{_APART}\n"
-        tag.insert_before(around)
-        tag.insert_after(around)
-        if tag.name == "tr" and tag.find("th") and not tag.find("td"):
-            tag.insert(0, _HEAD)
-    lines = (_row(line) if _CELL in line else " ".join(line.split()) for line in page.get_text().split("\n"))
-    text = "\n".join(line for line in lines if line)
+    seen, main = _words(page), _main(page)
+    left = seen - _words(main)
+    heading = main.find(_HEADINGS[0])
+    found = _page(main)
+    values = {field: [one for name in names for one in metas.get(name, ()) if one] for field, names in _METAS.items()}
+    keywords = [word.strip() for one in values["keywords"] for word in re.split("[,，;；]", one) if word.strip()]
+    return {
+        **found,
+        "title": found["title"] if heading else name or found["title"],
+        "author": _one(values["author"]),
+        "date": values["date"][0] if values["date"] else "",
+        "keywords": keywords,
+        "notes": [f"{left} words around its main part are left out (navigation, header, footer)"] if left else [],
+    }
+
+
+def _words(tag: Any) -> int:
+    return len(tag.get_text(" ").split())
+
+
+def _main(page: Any) -> Any:
+    """Return the part of a page that is its own: what it marks as such, else all but what is around every page."""
+    marked = page.select("main, [role=main]") or page.find_all("article")
+    if len(marked) == 1 and marked[0].get_text().strip():
+        for tag in marked[0].find_all("nav"):
+            tag.decompose()
+        return marked[0]
+    for tag in page.select(_AROUND):
+        inner = tag.find_parent(["article", "section"]) and tag.name in ("header", "aside")
+        titled = tag.name == "header" and tag.find("h1") and len(page.find_all("h1")) == 1
+        if not inner and not titled and not tag.decomposed:
+            tag.decompose()
+    return page
+
+
+def _page(page: Any) -> dict[str, Any]:
+    """Return title and text of what remains of a page, which is gone through once, however deep it is."""
+    for tag in page.find_all([*_UNCLOSED]):  # an end that is not written is where the next one begins
+        while tag.parent.name in _UNCLOSED[tag.name]:
+            tag.parent.insert_after(tag)
+    headings = [tag for tag in page.find_all(_HEADINGS) if tag.get_text().strip()]
+    title = min(headings, key=lambda tag: tag.name != "h1", default=None)
+    raw = "".join(_marked(page))
+    lines = (" ".join(line.split()) for line in raw.split("\n"))
+    text = "\n".join(line for line in lines if line.strip("# "))
     text = re.sub(rf"(\n?{_APART}\n?)+", "\n\n", text).strip().replace(_KEPT, "\n").replace(_SPACE, " ")
-    said = {field: [one for name in names for one in metas.get(name, ()) if one] for field, names in _METAS.items()}
-    keywords = [word.strip() for one in said["keywords"] for word in re.split("[,，;；]", one) if word.strip()]
-    date = said["date"][0] if said["date"] else ""
-    return {"title": name, "text": text, "author": _one(said["author"]), "date": date, "keywords": keywords}
+    return {"title": " ".join(title.get_text().split()) if title else "", "text": text}
+
+
+def _marked(page: Any) -> Iterator[str]:
+    """Yield the text of a page with the marks of its blocks."""
+    stack, items = [(iter(page.contents), "")], 0
+    while stack:
+        children, end = stack[-1]
+        node = next(children, None)
+        if node is None:
+            stack.pop()
+            items -= end.startswith(_ITEM_ENDS)
+            yield end
+        elif type(node).__name__ == "NavigableString":
+            yield re.sub(r"\s+", " ", node)
+        elif node.name == "pre":
+            yield f"\n{_APART}\n{_kept(blocks.code(node.get_text()))}\n{_APART}\n"
+        elif node.name == "table" and _is_data(node):
+            yield f"\n{_APART}\n{_kept(_table(node))}\n{_APART}\n"
+        elif getattr(node, "contents", None) is not None:
+            begin, end = _around(node, items > 0)
+            items += end.startswith(_ITEM_ENDS)
+            yield begin
+            stack.append((iter(node.contents), end))
+
+
+def _around(tag: Any, in_item: bool) -> tuple[str, str]:
+    """Return what stands before and after the text of an element."""
+    apart = f"\n{_APART}\n"
+    if tag.name in _HEADINGS:
+        return f"{apart}{'#' * int(tag.name[1])} ", apart
+    if tag.name in ("li", "dt"):
+        first = str(tag.parent.get("start", 1))
+        numbered = tag.parent.name == "ol" and first.isdecimal()
+        number = f"{int(first) + len(tag.find_previous_siblings('li'))}." if numbered else "-"
+        return f"\n{number} ", _ITEM_ENDS[tag.name == "dt"]
+    if tag.name == "dd":
+        return "", _ITEM_ENDS[0]
+    if tag.name == "p" and in_item:
+        return " ", " "
+    return ("\n", "\n") if tag.name in _LINES else (apart, apart) if tag.name in _BLOCKS else ("", "")
+
+
+def _kept(text: str) -> str:
+    """Return a text whose breaks and blanks remain."""
+    return text.replace("\n", _KEPT).replace(" ", _SPACE)
+
+
+def _is_data(table: Any) -> bool:
+    """Check for a table of values; others lay out a page."""
+    if any(cell.find_parent("table") is table for cell in table.find_all("th")):
+        return True
+    return not any(
+        cell.find(["div", "ul", "pre", "table"]) or len(cell.find_all("p")) > 1 for cell in table.find_all("td")
+    )
+
+
+def _table(table: Any) -> str:
+    """Return a table with a cell that spans several repeated in each; the rows of its head become one."""
+    grid, heads = dict[tuple[int, int], str](), 0
+    rows = [row for row in table.find_all("tr") if row.find_parent("table") is table]
+    for y, row in enumerate(rows):
+        cells, x = row.find_all(["td", "th"], recursive=False), 0
+        for cell in cells:
+            while (y, x) in grid:
+                x += 1
+            wide, high = (_span(cell.get(name)) for name in _SPANS)
+            below = range(y, min(y + (high or len(rows)), len(rows)))
+            text = " ".join(cell.get_text(" ").split())
+            for place in itertools.product(below, range(x, x + min(wide or 1, 200))):
+                grid.setdefault(place, text)
+        if heads == y and cells and all(cell.name == "th" for cell in cells):
+            heads += 1
+    width = max((x for _, x in grid), default=-1) + 1
+    lines = [[grid.get((y, x), "") for x in range(width)] for y in range(len(rows))]
+    if heads and heads < len(lines):
+        joined = [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*lines[:heads], strict=True)]
+        lines[:heads] = [joined]
+    caption = table.find("caption")
+    above = f"{' '.join(caption.get_text().split())}\n\n" if caption else ""
+    return above + "\n".join(blocks.row(line, head=bool(heads) and not y) for y, line in enumerate(lines))
+
+
+def _span(written: Any) -> int:
+    return int(written) if str(written).isdecimal() else 1
 
 
 def _one(values: list[str]) -> Any:
-    """Several values; a single one by itself."""
+    """Return several values; a single one by itself."""
     unique = list(dict.fromkeys(values))
     return unique[0] if len(unique) == 1 else unique
 
 
-def _row(line: str) -> str:
-    """A row of a table."""
-    bare = line.strip().replace(_KEPT, " ").removesuffix(_CELL)
-    return blocks.row(bare.removeprefix(_HEAD).split(_CELL), head=bare.startswith(_HEAD))
-
-
 def _rst(path: Path) -> dict[str, Any]:
     import docutils.core
+    from bs4 import BeautifulSoup
     from docutils import nodes
+
+    from workbench.knowledge.reading.sphinx import keep_unknown
 
     safe = {"file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5}
     text, fields = whole(path), dict[str, Any]()
-    for info in docutils.core.publish_doctree(text, settings_overrides=safe).findall(nodes.docinfo):
-        for one in info:
-            if isinstance(one, nodes.field):
-                fields[one[0].astext()] = one[1].astext()
-            else:
-                fields[one.tagname] = [part.astext() for part in one] if one.tagname == "authors" else one.astext()
-    parts = docutils.core.publish_parts(text, writer="html5", settings_overrides={**safe, "embed_stylesheet": False})
-    page = _page(f"{parts['html_title']}{parts['html_subtitle']}{parts['fragment']}")
-    return {**page, **{name: typed(v) if isinstance(v, str) else v for name, v in fields.items()}}
+    with keep_unknown():
+        for info in docutils.core.publish_doctree(text, settings_overrides=safe).findall(nodes.docinfo):
+            for one in info:
+                if isinstance(one, nodes.field):
+                    fields[one[0].astext()] = one[1].astext()
+                else:
+                    several = one.tagname == "authors"
+                    fields[one.tagname] = [part.astext() for part in one] if several else one.astext()
+        settings = {**safe, "embed_stylesheet": False}
+        parts = docutils.core.publish_parts(text, writer="html5", settings_overrides=settings)
+    page = _page(BeautifulSoup(f"{parts['html_title']}{parts['html_subtitle']}{parts['fragment']}", "html.parser"))
+    left = re.findall(r"(?m)^\s*\.\. (?:include|raw|literalinclude)::\s*(.*)", text)
+    notes = [f"what it includes is left out: {', '.join(left)}"] if left else []
+    typed_fields = {name: typed(v) if isinstance(v, str) else v for name, v in fields.items()}
+    return {**page, **typed_fields, "notes": notes}
 
 
 def _notebook(path: Path) -> dict[str, Any]:
-    import nbformat
-
-    book = nbformat.reads(whole(path), as_version=4)
-    language = str(book.metadata.get("language_info", {}).get("name", ""))
-    texts = (blocks.code(c.source, language) if c.cell_type == "code" else c.source for c in book.cells if c.source)
-    text = "\n\n".join(texts)
+    """Read the cells of a notebook of any version; what its outputs weigh does not matter."""
+    try:
+        book = json.loads(path.read_bytes())
+        cells = book.get("cells") or [cell for sheet in book.get("worksheets", []) for cell in sheet["cells"]]
+    except (ValueError, AttributeError) as error:
+        raise Unreadable(f"a damaged .ipynb file ({error}): open it in Jupyter, and save it again") from None
+    about = book.get("metadata") or {}
+    language = str((about.get("language_info") or {}).get("name", ""))
+    texts = list[str]()
+    for cell in cells:
+        source = cell.get("source") or cell.get("input") or ""
+        source = "".join(source) if isinstance(source, list) else str(source)
+        level = "#" * int(cell.get("level", 1)) if cell.get("cell_type") == "heading" else ""
+        code = cell.get("cell_type") not in ("markdown", "raw", "heading")
+        texts.append(blocks.code(source, language) if code and source.strip() else f"{level} {source}".strip())
+    text = "\n\n".join(filter(None, texts))
+    if len(text) > LONGEST:
+        raise Unreadable(f"its cells have {len(text) / 2**20:,.0f} MB: cut it into several notebooks")
+    outputs = sum(bool(cell.get("outputs")) for cell in cells)
     heading = next((block.text for block in blocks.blocks(text) if block.kind == "heading"), "")
-    authors = [str(one.get("name")) for one in book.metadata.get("authors", []) if isinstance(one, Mapping)]
-    said = {name: book.metadata[name] for name in ("date", "keywords") if isinstance(book.metadata.get(name), str)}
-    return {"title": book.metadata.get("title") or heading, "text": text, "author": _one(authors), **said}
+    authors = [str(one.get("name")) for one in about.get("authors") or [] if isinstance(one, Mapping)]
+    values = {name: about[name] for name in ("date", "keywords") if isinstance(about.get(name), str)}
+    notes = [f"the outputs of {outputs} cells are left out"] if outputs else []
+    return {"title": about.get("title") or heading, "text": text, "author": _one(authors), **values, "notes": notes}
 
 
-def _pdf(path: Path) -> dict[str, Any]:
-    from pypdf import PdfReader
+def _office(path: Path) -> dict[str, Any]:
+    """Read PDF, PPTX, XLSX, EPUB, RTF, ODT and mail."""
+    import kreuzberg
 
     must_be_short(path)
-    pdf = PdfReader(path)
-    if pdf.is_encrypted and not pdf.decrypt(""):
-        raise Unreadable("an encrypted PDF: save it without its password")
-    said: Any = pdf.metadata or {}
-    text = "\n\n".join(_unwrapped(page.extract_text()) for page in pdf.pages)
-    made = re.match(r"D:(\d{4})(\d\d)?(\d\d)?", str(said.get("/CreationDate") or ""))
-    date = "-".join(part for part in made.groups() if part) if made else ""
-    return {"title": said.get("/Title"), "author": said.get("/Author"), "date": date, "text": text}
+    left = [] if path.suffix.lower() in (".pdf", ".rtf", ".eml") else _pictures(_parts(path, ""))
+    config = kreuzberg.ExtractionConfig(output_format="markdown", use_cache=False)
+    found = kreuzberg.extract_file_sync(str(path), config=config)
+    about: Any = found.metadata
+    sheets = [table.cells for table in found.tables] if path.suffix.lower() == ".xlsx" else []
+    text = re.sub(r"\\([!-/:-@\[-`{}~])", r"\1", found.content)
+    date = re.match(r"\d{4}-\d\d-\d\d", str(about.get("created_at") or ""))
+    heading = next((block.text for block in blocks.blocks(text) if block.kind == "heading"), "")
+    return {
+        "title": about.get("title") or about.get("subject") or heading,
+        "author": _one(about.get("authors") or []),
+        "date": date[0] if date else "",
+        "keywords": about.get("keywords") or [],
+        "text": text.strip(),
+        "sheets": [sheet for sheet in sheets if len(sheet) > 1 and len(sheet[0]) > 1],
+        "notes": left,
+    }
 
 
-def _unwrapped(text: str) -> str:
-    """Lines joined to paragraphs: one that is nearly full, and ends no sentence, goes on in the next.
-
-    >>> _unwrapped("Results\\nThe mean of the first twenty samples\\nwas four.")
-    'Results\\n\\nThe mean of the first twenty samples was four.'
-    """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    full, joined = max(map(len, lines), default=0) * 0.7, ""
-    for line in lines:
-        glue = "" if joined and CJK.match(joined[-1]) and CJK.match(line) else " "
-        joined += line + (glue if len(line) >= full and line[-1] not in ".!?。！？:：" else "\n\n")
-    return re.sub(r"([㐀-鿿，、；]) (?=[㐀-鿿])", r"\1", joined).strip()
-
-
-def _docx(path: Path) -> dict[str, Any]:
-    import docx
-
+def _parts(path: Path, kept: str) -> dict[str, bytes]:
+    """Return the files in an Office document by name; the content of those that match a pattern."""
     with zipfile.ZipFile(path) as archive:
         if sum(part.file_size for part in archive.infolist()) > _MOST * LONGEST:
             raise Unreadable(f"it unpacks to more than {_MOST * LONGEST // 2**20} MB: save its text as .txt or .md")
-    word: Any = docx.Document(str(path))
-    said, texts, title = word.core_properties, list[str](), ""
-    for block in word.iter_inner_content():
-        if hasattr(block, "rows"):
-            rows = [[cell.text for cell in row.cells] for row in block.rows]
-            made = [blocks.row(row, head=not place and len(rows) > 1) for place, row in enumerate(rows)]
-            texts.append("\n".join(made))
-        elif text := block.text.strip():
-            style = re.match(r"(Title|Heading|List)\s?(\d?)", block.style.name)
-            if style and style[1] != "List":
-                title, text = title or text, f"{'#' * int(style[2] or 1)} {' '.join(text.split())}"
-            elif style or block._p.xpath("./w:pPr/w:numPr"):
-                text = f"- {text}"
-            texts.append(text)
-    text = re.sub(r"(?m)^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(texts))
-    date = said.created.date().isoformat() if said.created else ""
-    keywords = [word.strip() for word in re.split("[,，;；]", said.keywords or "") if word.strip()]
-    title = said.title or title
-    return {"title": title, "author": said.author, "date": date, "keywords": keywords, "text": text}
+        names = archive.namelist()
+        return {name: archive.read(name) if kept and re.fullmatch(kept, name) else b"" for name in names}
+
+
+def _pictures(names: Iterable[str]) -> list[str]:
+    left = Counter(match[1] for name in names if (match := _LEFT.search(name)))
+    return [f"left out: {', '.join(f'{count} {what}' for what, count in left.items())}"] if left else []
+
+
+def _docx(path: Path) -> dict[str, Any]:
+    parts = _parts(
+        path, r"word/(?:document|styles|footnotes|endnotes|comments|header\d*|footer\d*)\.xml|docProps/core\.xml"
+    )
+    if not parts.get("word/document.xml"):
+        raise Unreadable("a damaged .docx file: save it again")
+    word = Word({name.rsplit("/")[-1][:-4]: content for name, content in parts.items() if content})
+    return {**word.record(), "notes": _pictures(parts)}
 
 
 READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
@@ -292,6 +415,6 @@ READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     ".htm": _html,
     ".rst": _rst,
     ".ipynb": _notebook,
-    ".pdf": _pdf,
     ".docx": _docx,
+    **dict.fromkeys((".pdf", ".pptx", ".xlsx", ".epub", ".rtf", ".odt", ".eml"), _office),
 }

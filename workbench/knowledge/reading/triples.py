@@ -10,12 +10,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.knowledge.reading.files import Unreadable, decoded, lines
+from workbench.knowledge.reading.files import Unreadable, lines
 from workbench.text import clean
 
 SUFFIXES = (".tsv", ".tsv.gz")
@@ -24,6 +24,7 @@ NODE = "Node"
 _LONGEST = {"head": 500, "relation": 200, "tail": 500}
 _HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
 _AT_ONCE = 10_000
+_SAMPLE = 20
 _LINE = 400
 """Characters after which a list of tails goes on in a new line."""
 
@@ -34,6 +35,12 @@ class Head(NamedTuple):
     line: int
     name: str
     tails: dict[str, list[str]]
+
+
+def are_in(path: Path) -> bool:
+    """Check that a file holds triples; a table of another width does not."""
+    sample = [line.rstrip("\r\n").count("\t") for _, line in islice(lines(path), _SAMPLE) if isinstance(line, str)]
+    return 2 in sample or not any(sample)
 
 
 def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
@@ -61,11 +68,11 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
             yield head.line, head
 
 
-def _cells(line: bytes | Unreadable) -> tuple[str, str, str] | None:
+def _cells(line: str | Unreadable) -> tuple[str, str, str] | None:
     """The three names of a line; None for an empty one."""
     if isinstance(line, Unreadable):
         raise line
-    text = clean(decoded(line)).strip("\r\n")
+    text = clean(line).strip("\r\n")
     if not text.strip():
         return None
     cells = [cell.strip() for cell in text.split("\t")]

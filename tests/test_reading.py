@@ -1,0 +1,700 @@
+"""Files as public reports describe them: the text of each document is what a reader of the file sees.
+
+Each row names the report after which its file is made; what is left out, or read in one of two ways, is a problem.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from workbench.cli import main
+from workbench.knowledge.library import Library
+from workbench.knowledge.reading.corpus import load
+from workbench.settings import Settings
+
+
+def read(path: Path, content: str | bytes):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return load([path])
+
+
+def reasons(loaded) -> str:
+    return "\n".join(problem["reason"] for problem in loaded.problems)
+
+
+# --- ids ---
+
+
+@pytest.fixture
+def library(tmp_path):
+    library = Library(tmp_path / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    yield library
+    library.close()
+
+
+def base(library, name="b"):
+    return dict(library.get(name)._index.rows("SELECT doc_id, text FROM documents"))
+
+
+@pytest.mark.parametrize(
+    ("source", "first", "second", "ids"),
+    [
+        (
+            "HKUDS/LightRAG#3158",
+            ("a/README.md", "# A\n\nOne."),
+            ("b/README.md", "# B\n\nTwo."),
+            ["README.md", "b/README.md"],
+        ),
+        (
+            "HKUDS/LightRAG#2116",
+            ("x.jsonl", '{"id": 1, "text": "One."}'),
+            ("y.jsonl", '{"id": 1, "text": "Two."}'),
+            ["1", "y.jsonl#1"],
+        ),
+        ("ICIJ/datashare#1275", ("x.csv", "id,text\n1,One.\n"), ("y.csv", "id,text\n1,Two.\n"), ["1", "y.csv#1"]),
+        ("averbis/averbis-python-api#118", ("a/n.txt", "One."), ("b/n.txt", "Two."), ["b/n.txt", "n.txt"]),
+    ],
+)
+def test_an_id_belongs_to_its_source(tmp_path, library, source, first, second, ids):
+    paths = [tmp_path / first[0], tmp_path / second[0]]
+    for path, (_, content) in zip(paths, (first, second), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        library.add("b", [path])
+    documents = base(library)
+    assert sorted(documents) == ids and {text.rpartition("\n")[2] for text in documents.values()} == {"One.", "Two."}
+    again = library.add("b", paths[::-1])
+    assert (again.unchanged, again.added, again.changed, again.deleted) == (2, 0, 0, 0)
+    assert library.rebuild("b").added == 2 and base(library) == documents
+    paths[0].write_text(first[1].replace("One", "Three"))
+    assert library.add("b", [paths[0]]).changed == 1 and len(base(library)) == 2
+
+
+def test_replace_puts_a_document_in_the_place_of_one_of_another_file(tmp_path):
+    for name, text in (("x", "One."), ("y", "Two.")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": 1, "text": text}))
+    run = CliRunner()
+
+    def add(*args: str):
+        options = ["--workspace", str(tmp_path / "w")]
+        return run.invoke(main, ["kb", "add", "b", *args, *options])
+
+    assert add(str(tmp_path / "x.jsonl")).exit_code == 0
+    kept = add(str(tmp_path / "y.jsonl"))
+    assert "1 added" in kept.output and "kb add --replace" in kept.output
+    assert "1 changed" in add(str(tmp_path / "y.jsonl"), "--replace").output
+
+
+def test_a_file_that_is_moved_keeps_its_documents(tmp_path, library):
+    old, new = tmp_path / "d" / "x.jsonl", tmp_path / "d" / "y.jsonl"
+    old.parent.mkdir()
+    old.write_text('{"id": 1, "text": "One."}')
+    library.add("b", [old.parent])
+    old.rename(new)
+    assert library.add("b", [new.parent]).unchanged == 1
+    new.write_text('{"id": 1, "text": "Two."}')
+    assert library.add("b", [new.parent]).changed == 1 and base(library) == {"1": "Two."}
+
+
+# --- encodings ---
+
+TEXTS = [
+    ("danny-avila/rag_api#291", "big5", "倉庫的開放時間是上午九點到下午五點。"),
+    ("danny-avila/rag_api#291", "cp950", "圖書館週一休館，逾期罰款每天十元。"),
+    ("docling-project/docling#4202", "shift_jis", "研究室の鍵は受付にあります。会議は火曜日です。"),
+    ("Maseya/SMB-Utility#1", "cp932", "サーバー保守は水曜日の午前二時に始まります。"),
+    ("rspeer/python-ftfy#119", "euc_jp", "研究室の鍵は受付にあります。会議は火曜日です。"),
+    ("zz85/nwc-viewer#9", "cp949", "서버 점검은 수요일 새벽에 시작합니다."),
+    ("Hiromi-Ayase/brackets-shizimily-multiencoding#3", "cp1251", "Собрание начинается во вторник."),
+    ("Hiromi-Ayase/brackets-shizimily-multiencoding#3", "koi8_r", "Собрание начинается во вторник в десять."),
+    ("TeamRizu/OutFox#107", "cp1250", "Žluťoučký kůň úpěl ďábelské ódy."),
+    ("pandas-dev/pandas#14066", "latin-1", "La réunion a été déplacée à mardi matin."),
+    ("pandas-dev/pandas#14066", "cp1252", "The “night” shift costs 40 € – not 50."),
+    ("EasyRPG/liblcf#187", "gb18030", "仓库的开放时间是上午九点。"),
+    ("m8nscape/lunaticvibes#33", "utf-32", "The door opens at nine. 门九点开。"),
+    ("m8nscape/lunaticvibes#33", "utf-8", "門は九時に開きます。"),
+]
+
+
+@pytest.mark.parametrize(("source", "encoding", "text"), TEXTS)
+def test_an_encoding_is_found_for_the_whole_file(tmp_path, source, encoding, text):
+    (document,) = read(tmp_path / "a.txt", text.encode(encoding)).documents
+    assert document.text == text
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "windows-1252", "windows-1251", "big5", "gb2312"])
+def test_a_page_is_read_as_it_declares(tmp_path, encoding):
+    text = {"shift_jis": "鍵", "windows-1252": "Café", "windows-1251": "Да", "big5": "圖書館", "gb2312": "馆"}[encoding]
+    page = f'<html><head><meta charset="{encoding}"></head><body><p>{text}</p></body></html>'
+    (document,) = read(tmp_path / "a.html", page.encode(encoding)).documents
+    assert document.text == text
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "guesses"),
+    [
+        ("open-webui/open-webui#24973", "模目".encode("gb18030"), ("UTF-8", "GB18030")),
+        (
+            "open-webui/open-webui#24973",
+            "第一段是统一码。\n".encode() + "第二段是国标码。".encode("gb18030"),
+            ("UTF-8", "CP1252"),
+        ),
+        ("owncloud/files_texteditor#180", "鍵".encode("cp932"), ("UTF-8", "would be")),
+    ],
+)
+def test_what_may_be_two_encodings_is_refused_with_both(tmp_path, source, content, guesses):
+    loaded = read(tmp_path / "a.txt", content)
+    assert not loaded.documents and all(guess in reasons(loaded) for guess in guesses)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.tsv"])
+def test_lines_of_one_file_have_one_encoding(tmp_path, name):
+    """open-webui/open-webui#24973: 卢伟 and 协同 alone are legal UTF-8."""
+    people = ["卢伟", "林静", "史元"]
+    lines = {
+        "a.csv": ["姓名,部门", *(f"{one},协同" for one in people)],
+        "a.jsonl": [json.dumps({"title": one, "text": one}, ensure_ascii=False) for one in people],
+        "a.tsv": [f"{one}\t属于\t财务部" for one in people],
+    }[name]
+    loaded = read(tmp_path / name, "\r\n".join(lines).encode("gb18030"))
+    assert sorted(document.title for document in loaded.documents) == sorted(people) and not loaded.problems
+
+
+# --- tables ---
+
+NUMBERS = [
+    ("simonw/sqlite-utils#179", ["1,200", "3,450", "12,000"], [1200, 3450, 12000], "'12,000' is read as 12000"),
+    ("pandas-dev/pandas#59299", ["1,20", "22,3", "1.234,56"], [1.2, 22.3, 1234.56], "'1,20' is read as 1.2"),
+    ("JuliaData/CSV.jl#1150", ["5.840,72", "5.860", "3"], [5840.72, 5860, 3], "'5.860' is read as 5860"),
+    ("jasp-stats/jasp-desktop#403", ["1.000,92", "12"], [1000.92, 12], "is read as 1000.92"),
+    ("vroonhof/opensteuerauszug#412", ["1'234.56", "1'200", "7"], [1234.56, 1200, 7], ""),
+    ("halloffame/ynab-csv#28", ["12,13 €", "1.200,00 €"], [12.13, 1200], "is read as"),
+    ("pola-rs/polars#18797", ["1\u00a0299,99", "12 000"], [1299.99, 12000], "is read as 1299.99"),
+    ("accounting", ["(300)", "1,200.50"], [-300, 1200.5], ""),
+    ("accounting", ["\u2212300", "+5", "7-"], [-300, 5, -7], "is read as"),
+    ("exponent", ["1e3", "2.5E-4"], [1000, 0.00025], ""),
+    ("currency", ["$1,200.50", "$3"], [1200.5, 3], ""),
+    ("percent", ["12,5 %", "3 %"], [12.5, 3], "is read as"),
+    ("full width", ["１２３", "４"], [123, 4], "is read as 123"),
+    ("empty cells", ["5", "n/a", "–", "6"], [5, None, None, 6], ""),
+    ("units", ["3 kg", "500 g", "2 kg"], [3, 0.5, 2], "'500 g' is read as '0.5 kg'"),
+    ("units", ["1.5 GB", "300 MB", "2 GB"], [1.5, 0.3, 2], "is read as '0.3 GB'"),
+    ("units", ["90 min", "2 h", "1 h 30 min"], [90, 120, 90], "is read as '120 min'"),
+    ("scales", ["35 万元", "12 万元"], [350000, 120000], ""),
+    ("contradiction", ["1,5", "2.5", "1,200"], None, "stays text"),
+    ("contradiction", ["1.200", "1,200"], None, "stays text"),
+    ("currencies", ["5 €", "5 $"], None, "its units are €, $"),
+    ("codes", ["007", "012"], None, ""),
+    ("addresses", ["5 Main St", "7 Elm Rd"], None, ""),
+]
+
+
+def column(tmp_path, cells: list[str], name: str = "amount"):
+    lines = ["title,x", *(f'row {n},"{cell}"' for n, cell in enumerate(cells))]
+    loaded = read(tmp_path / "a.csv", "\n".join(lines).replace("title,x", f"title,{name}"))
+    return loaded, [document.fields.get(name) for document in loaded.documents]
+
+
+@pytest.mark.parametrize(("source", "cells", "numbers", "said"), NUMBERS)
+def test_numbers_are_read_in_the_writing_of_their_column(tmp_path, library, source, cells, numbers, said):
+    loaded, values = column(tmp_path, cells)
+    assert said in reasons(loaded) and bool(said) == bool(loaded.problems)
+    library.add("b", [tmp_path / "a.csv"])
+    if numbers is None:
+        kinds = {field["name"]: field["type"] for field in library.get("b").describe()["fields"]}
+        assert values == cells and kinds["amount"] != "number"
+        return
+    rows = library.get("b")._index.rows("SELECT doc_id, number FROM facts WHERE field = 'amount'")
+    kept = dict(rows)
+    assert [kept.get(document.doc_id) for document in loaded.documents] == numbers
+
+
+def test_a_column_follows_the_writing_of_the_others(tmp_path):
+    """ngrunwald/meta-csv#5: cases 2.155 beside 19,47 for 100,000 people."""
+    loaded = read(tmp_path / "a.csv", "title;cases;rate\nNorth;2.155;19,47\nSouth;1.200;7,5\n")
+    assert [document.fields for document in loaded.documents] == [
+        {"cases": 2155, "rate": 19.47},
+        {"cases": 1200, "rate": 7.5},
+    ]
+
+
+DATES = [
+    (
+        "submersion-app/submersion#1828",
+        ["15/04/1991", "03/04/1991"],
+        ["1991-04-15", "1991-04-03"],
+        "is read as '1991-04-03'",
+    ),
+    ("dannymcc/may#250", ["12/31/2026", "12/01/2026"], ["2026-12-31", "2026-12-01"], "is read as '2026-12-01'"),
+    ("etalab/csvapi#62", ["07/03/2024", "01/02/2024"], ["07/03/2024", "01/02/2024"], "may be read in two ways"),
+    ("wireservice/csvkit#280", ["02/01/2014", "31/12/2012"], ["2014-01-02", "2012-12-31"], "is read as"),
+    ("gbif/pipelines#228", ["13/02/2019", "02/13/2019", "01/02/2019"], None, "may be read in two ways"),
+    ("dotted", ["17.06.2024", "3.4.2024"], ["2024-06-17", "2024-04-03"], ""),
+    ("months", ["3 Mar 2024", "17 June 2023", "May 5, 2022"], ["2024-03-03", "2023-06-17", "2022-05-05"], ""),
+    ("months", ["3-Mar-24", "17-Jun-99"], ["2024-03-03", "1999-06-17"], ""),
+    ("Chinese", ["2021年3月5日", "2022年11月1日"], ["2021-03-05", "2022-11-01"], ""),
+    ("ISO", ["2024-05-06", "2024/7/8"], ["2024-05-06", "2024-07-08"], ""),
+    ("times", ["17.06.2024 14:30", "03.07.2024 09:00"], ["2024-06-17 14:30", "2024-07-03 09:00"], ""),
+    ("versions", ["1.10.12", "1.2.3"], ["1.10.12", "1.2.3"], ""),
+]
+
+
+@pytest.mark.parametrize(("source", "cells", "days", "said"), DATES)
+def test_dates_are_read_in_the_order_of_their_column(tmp_path, source, cells, days, said):
+    loaded, values = column(tmp_path, cells, "when")
+    assert values == (days or cells) and said in reasons(loaded) and bool(said) == bool(loaded.problems)
+
+
+TABLES = [
+    ("datopian/datahub.io#35", "title;n\nA;1\nB;2\n", [("A", {"n": 1}), ("B", {"n": 2})], ""),
+    ("shancarter/mr-data-converter#52", "sep=;\ntitle;n\nA;1\n", [("A", {"n": 1})], ""),
+    ("tabs", "title\tn\nA\t1\nB\t2\n", [("A", {"n": 1}), ("B", {"n": 2})], ""),
+    ("bars", "title|n\nA|1\nB|2\n", [("A", {"n": 1}), ("B", {"n": 2})], ""),
+    (
+        "Data-Liberation-Front/csvlint.io#107",
+        "Grants 2024,,\n,,\ntitle,n,m\nA,1,2\n",
+        [("A", {"n": 1, "m": 2})],
+        "Grants 2024",
+    ),
+    ("intel/pcm#240", "title,n,n\nA,1,2\n", [("A", {"n": 1, "n 2": 2})], "two columns are named 'n'"),
+    ("empty name", "title,,n\nA,x,1\n", [("A", {"column 2": "x", "n": 1})], ""),
+    ("index", ",title,n\n0,A,1\n1,B,2\n", [("A", {"n": 1}), ("B", {"n": 2})], "only counts the rows"),
+    (
+        "names of rows",
+        ",n\nNorth,1\nSouth,2\n",
+        [("North", {"name": "North", "n": 1}), ("South", {"name": "South", "n": 2})],
+        "",
+    ),
+    ("equal rows", "title,n\nA,1\nA,1\n", [("A", {"n": 1}), ("A", {"n": 1})], ""),
+    ("trailing", "title,n\nA,1,,\n", [("A", {"n": 1})], ""),
+    ("list", "title,tags\nA,tea; green tea\n", [("A", {"tags": ["tea", "green tea"]})], ""),
+]
+
+
+@pytest.mark.parametrize(("source", "content", "records", "said"), TABLES)
+def test_tables_of_every_form(tmp_path, source, content, records, said):
+    loaded = read(tmp_path / "a.csv", content)
+    assert [(document.title, document.fields) for document in loaded.documents] == records
+    assert said in reasons(loaded) and bool(said) == bool(loaded.problems)
+
+
+def test_a_table_with_tabs_is_no_triples(tmp_path):
+    (document,) = read(tmp_path / "a.tsv", "title\tn\tm\tk\nA\t1,5\t2\tx\n").documents
+    assert (document.title, document.fields) == ("A", {"n": 1.5, "m": 2, "k": "x"})
+
+
+@pytest.mark.parametrize(
+    ("cell", "people"),
+    [
+        ("Lee, Ann", "Ann Lee"),
+        ("Lee, Ann; de la Cruz, Bo B.", ["Ann Lee", "Bo B. de la Cruz"]),
+        ("Ann Lee; Bo Cruz", ["Ann Lee", "Bo Cruz"]),
+        ("Ann Lee and Bo Cruz", ["Ann Lee", "Bo Cruz"]),
+        ("张三、李四", ["张三", "李四"]),
+    ],
+)
+def test_people_are_named_given_name_first_and_one_by_one(tmp_path, cell, people):
+    (document,) = read(tmp_path / "a.csv", f'title,authors\nA,"{cell}"\n').documents
+    assert document.fields["authors"] == people
+    assert not cell.startswith("Lee,") or document.names["Ann Lee"] == ["Lee, Ann"]
+
+
+# --- files of text ---
+
+FRONT = [
+    ("YAML", "---\nversion: 1.10\ntags: [a, b]\n---\nBody.", {"version": "1.10", "tags": ["a", "b"]}),
+    (
+        "ikalnytskyi/holocron#253",
+        "+++\nversion = 1.10\nwhen = 2024-05-06\ndraft = false\n+++\nBody.",
+        {"version": "1.10", "when": "2024-05-06", "draft": False},
+    ),
+    ("ikalnytskyi/holocron#253", ';;;\n{"version": "1.10", "n": 3}\n;;;\nBody.', {"version": "1.10", "n": 3}),
+    ("abhinav/stitchmd#74", "+++\nbroken\n+++\nBody.", {}),
+]
+
+
+@pytest.mark.parametrize(("source", "content", "fields"), FRONT)
+def test_front_matter_of_three_kinds(tmp_path, source, content, fields):
+    loaded = read(tmp_path / "a.md", content)
+    assert dict(loaded.documents[0].fields) == fields
+    assert loaded.documents[0].text.endswith("Body.") and bool(loaded.problems) == (not fields)
+
+
+HTML = [
+    (
+        "unstructured#4469",
+        "<h1>T</h1><table><tr><th rowspan=2>Year<th colspan=2>Output</tr><tr><th>North<th>South</tr>"
+        "<tr><td rowspan=2>2021<td>7<td>8</tr><tr><td>9<td>10</tr></table>",
+        "# T\n\n| Year | Output North | Output South |\n| --- | --- | --- |\n| 2021 | 7 | 8 |\n| 2021 | 9 | 10 |",
+        "",
+    ),
+    (
+        "arc53/DocsGPT#2797",
+        "<table><tr><th>Region<th>Product<th>Units</tr><tr><td rowspan=2>EU<td>Cable<td>12</tr>"
+        "<tr><td>Hub<td>7</tr></table>",
+        "| Region | Product | Units |\n| --- | --- | --- |\n| EU | Cable | 12 |\n| EU | Hub | 7 |",
+        "",
+    ),
+    (
+        "microsoft/markitdown#2522",
+        "<table><tr><th>R<th>U</tr><tr><td rowspan=0>EU<td>1</tr><tr><td>2</tr></table>",
+        "| R | U |\n| --- | --- |\n| EU | 1 |\n| EU | 2 |",
+        "",
+    ),
+    (
+        "xberg-io/html-to-markdown#233",
+        "<table><tr><td colspan=2>Both</tr><tr><td>1<td>2</tr></table>",
+        "| Both | Both |\n| 1 | 2 |",
+        "",
+    ),
+    (
+        "layout",
+        "<h1>K</h1><table><tr><td><p>One.</p><p>Two.</p></td><td><table><tr><th>k<th>v</tr><tr><td>heat<td>1200</tr></table></td></tr></table>",
+        "# K\n\nOne.\n\nTwo.\n\n| k | v |\n| --- | --- |\n| heat | 1200 |",
+        "",
+    ),
+    (
+        "hidden",
+        "<h1>K</h1><p style='display:none'>No.</p><p hidden>No.</p><div aria-hidden=true>No</div>"
+        "<template>No</template><p>Seen.</p>",
+        "# K\n\nSeen.",
+        "",
+    ),
+    (
+        "boilerplate",
+        "<header>Menu</header><nav>Home</nav><main><h1>K</h1><p>Text.</p></main><aside>Ad</aside><div>Cookies</div><footer>2024</footer>",
+        "# K\n\nText.",
+        "5 words around",
+    ),
+    (
+        "no main",
+        "<nav><h1>Docs</h1></nav><h1>Install</h1><p>Run it.</p><footer>Legal</footer>",
+        "# Install\n\nRun it.",
+        "2 words around",
+    ),
+    ("header", "<header><h1>Title</h1></header><p>Text.</p>", "# Title\n\nText.", ""),
+    (
+        "lists",
+        "<h1>L</h1><ol start=3><li>Third<li>Fourth</ol><details><summary>Q?</summary>A is 7.</details>",
+        "# L\n\n3. Third\n4. Fourth\n\nQ?\nA is 7.",
+        "",
+    ),
+    ("signs", "<p>5&nbsp;kg soft&shy;hyphen zero\u200bwidth</p>", "5 kg softhyphen zerowidth", ""),
+]
+
+
+@pytest.mark.parametrize(("source", "content", "text", "said"), HTML)
+def test_a_page_is_what_is_seen_of_it(tmp_path, source, content, text, said):
+    loaded = read(tmp_path / "a.html", f"<body>{content}</body>")
+    assert loaded.documents[0].text == text and said in reasons(loaded) and bool(said) == bool(loaded.problems)
+
+
+RST = [
+    ("rstcheck/rstcheck#109", ".. toctree::\n   :maxdepth: 2\n\n   contribute\n   testing", "contribute testing"),
+    ("executablebooks/MyST-Parser#60", ".. tabs::\n\n   .. tab:: Linux\n\n      Run it.", "Linux\n\nRun it."),
+    ("executablebooks/rst-to-myst#14", ".. dropdown:: More\n\n   Hidden *text*.", "More\n\nHidden text."),
+    ("versions", ".. versionadded:: 3.0\n   The --sniff option.", "versionadded 3.0 The --sniff option."),
+    ("objects", ".. autofunction:: weigh\n\n.. option:: --heat\n\n   Sets heat.", "weigh\n\n--heat\n\nSets heat."),
+    ("roles", ":doc:`guide`, :ref:`the kiln <kiln>`, :func:`~a.b`", "guide, the kiln, a.b"),
+    ("literal", ".. prompt:: bash\n\n   $ make all", "bash\n\n```\n$ make all\n```"),
+]
+
+
+@pytest.mark.parametrize(("source", "content", "text"), RST)
+def test_directives_that_docutils_does_not_know_keep_their_text(tmp_path, source, content, text):
+    loaded = read(tmp_path / "a.rst", f"Kiln\n====\n\n{content}\n")
+    assert loaded.documents[0].text == f"# Kiln\n\n{text}" and not loaded.problems
+
+
+def test_what_a_text_includes_is_said(tmp_path):
+    assert "other.txt" in reasons(read(tmp_path / "a.rst", "Kiln\n====\n\nText.\n\n.. include:: other.txt\n"))
+
+
+def cells(*given: dict, **more) -> str:
+    return json.dumps({"cells": list(given), "nbformat": 4, **more})
+
+
+BIG = {"cell_type": "code", "source": ["x = 1"], "outputs": [{"text": "x" * 17 * 2**20}]}
+NOTEBOOKS = [
+    (
+        "nteract/papermill#637",
+        cells({"cell_type": "markdown", "source": ["# K\n", "text"]}, BIG),
+        "# K\ntext\n\n```\nx = 1\n```",
+        "outputs of 1 cells",
+    ),
+    ("google-gemini/genai-processors#155", cells({"cell_type": "markdown", "source": "# K\ntext"}), "# K\ntext", ""),
+    (
+        "executablebooks/meta#735",
+        cells({"cell_type": "markdown", "source": "# K\n![x](data:image/png;base64," + "A" * 999 + ")\nFired."}),
+        "# K\n![x]()\nFired.",
+        "",
+    ),
+    (
+        "pyHPC/pyhpc-tutorial#1",
+        json.dumps(
+            {
+                "nbformat": 3,
+                "worksheets": [
+                    {
+                        "cells": [
+                            {"cell_type": "heading", "level": 2, "source": "K"},
+                            {"cell_type": "code", "input": "print 1"},
+                        ]
+                    }
+                ],
+            }
+        ),
+        "## K\n\n```\nprint 1\n```",
+        "",
+    ),
+    (
+        "Quarto",
+        cells({"cell_type": "raw", "source": "---\ntitle: Kiln\n---"}, {"cell_type": "markdown", "source": "text"}),
+        "text",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "content", "text", "said"), NOTEBOOKS)
+def test_a_notebook_is_its_cells(tmp_path, source, content, text, said):
+    loaded = read(tmp_path / "a.ipynb", content)
+    assert loaded.documents[0].text == text and said in reasons(loaded) and bool(said) == bool(loaded.problems)
+
+
+JSON = [
+    ("a list", [{"id": 1, "text": "One."}, {"id": 2, "text": "Two."}], ["One.", "Two."], ""),
+    ("a list inside", {"count": 2, "items": [{"text": "One."}, {"text": "Two."}]}, ["One.", "Two."], "count"),
+    (
+        "nested",
+        {"name": "Mara", "home": {"city": "Oslo"}, "pets": [{"kind": "cat"}]},
+        ["name: Mara\nhome city: Oslo\npets kind: cat"],
+        "",
+    ),
+    (
+        "a chat",
+        [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": [{"type": "text", "text": "Yes."}]}],
+        ["user: Hi?\n\nassistant: Yes."],
+        "",
+    ),
+    (
+        "ChatGPT",
+        [
+            {
+                "title": "Kiln",
+                "mapping": {
+                    "a": {"message": None},
+                    "b": {"message": {"author": {"role": "user"}, "content": {"parts": ["Hot?"]}}},
+                },
+            }
+        ],
+        ["user: Hot?"],
+        "",
+    ),
+    (
+        "Telegram",
+        {"name": "Bo", "messages": [{"from": "Ann", "text": ["See ", {"type": "link", "text": "x.org"}]}]},
+        ["Ann: See x.org"],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "value", "texts", "said"), JSON)
+def test_a_json_file_is_records_a_chat_or_one_document(tmp_path, source, value, texts, said):
+    loaded = read(tmp_path / "a.json", json.dumps(value))
+    assert [document.text for document in loaded.documents] == texts
+    assert said in reasons(loaded) and bool(said) == bool(loaded.problems)
+
+
+def test_text_has_no_signs_that_nobody_sees(tmp_path):
+    content = "The \x1b[31mred\x1b[0m do\u00ador\r\nis o\u2060pen.\x0cPage\u2028two."
+    (document,) = read(tmp_path / "a.txt", content).documents
+    assert document.text == "The red door\nis open.\n\nPage\ntwo."
+
+
+# --- DOCX and the other binary formats ---
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:m="urn:m" xmlns:mc="urn:mc"'
+
+
+def word(path: Path, body: str, **parts: str):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("word/document.xml", f"<w:document {W}><w:body>{body}</w:body></w:document>")
+        for name, part in parts.items():
+            archive.writestr(f"word/{name}.xml", f"<w:root {W}>{part}</w:root>")
+    return read(path, content.getvalue())
+
+
+def r(text: str) -> str:
+    return f"<w:r><w:t>{text}</w:t></w:r>"
+
+
+def p(*runs: str) -> str:
+    return f"<w:p>{''.join(runs)}</w:p>"
+
+
+def cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{text if '<' in text else p(r(text))}</w:tc>"
+
+
+def rows(*rows: str) -> str:
+    return f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
+
+
+NOTE = '<w:footnote w:id="2">' + p("<w:ins>", r("Weighed twice."), "</w:ins>") + "</w:footnote>"
+WORDS = [
+    (
+        "docling-project/docling#3152",
+        p(
+            r("It closes at "),
+            "<w:del><w:r><w:delText>five</w:delText></w:r></w:del>",
+            f"<w:ins>{r('seven')}</w:ins>",
+            r("."),
+        ),
+        "It closes at seven.",
+    ),
+    (
+        "superdoc/docx-editor#3709",
+        p(f"<w:moveTo>{r('Moved here.')}</w:moveTo>") + p(f"<w:moveFrom>{r('Moved here.')}</w:moveFrom>"),
+        "Moved here.",
+    ),
+    (
+        "langgenius/dify#42414",
+        f"<w:sdt><w:sdtContent>{p(r('In a control.'))}</w:sdtContent></w:sdt>"
+        + p(r("Fee: "), f"<w:sdt><w:sdtContent>{r('40')}</w:sdtContent></w:sdt>"),
+        "In a control.\n\nFee: 40",
+    ),
+    (
+        "stella/folio#583",
+        p(r("Salt."), '<w:r><w:footnoteReference w:id="2"/></w:r>') + p(r("Next.")),
+        "Salt.\n\nWeighed twice.\n\nNext.",
+    ),
+    (
+        "smart tags, fields",
+        p(f"<w:smartTag>{r('Mrs Lund')}</w:smartTag>", r(", "), f"<w:fldSimple>{r('12 March')}</w:fldSimple>"),
+        "Mrs Lund, 12 March",
+    ),
+    (
+        "text boxes",
+        p(r("See the box."), f"<w:r><w:pict><w:txbxContent>{p(r('Prime it.'))}</w:txbxContent></w:pict></w:r>"),
+        "See the box.\n\nPrime it.",
+    ),
+    (
+        "alternatives",
+        p(
+            f"<mc:AlternateContent><mc:Choice>{r('Once.')}</mc:Choice><mc:Fallback>{r('Once.')}</mc:Fallback></mc:AlternateContent>"
+        ),
+        "Once.",
+    ),
+    (
+        "formulas, hidden text",
+        p("<m:oMath><m:r><m:t>F=ma</m:t></m:r></m:oMath>", "<w:r><w:rPr><w:vanish/></w:rPr><w:t>No</w:t></w:r>"),
+        "F=ma",
+    ),
+    (
+        "merged cells",
+        rows(
+            cell("Prices", '<w:gridSpan w:val="2"/>'),
+            cell("tea", "<w:vMerge w:val='restart'/>") + cell("2"),
+            cell("", "<w:vMerge/>") + cell("3"),
+        ),
+        "| Prices |  |\n| --- | --- |\n| tea | 2 |\n|  | 3 |",
+    ),
+    (
+        "nested tables",
+        rows(
+            cell("Day") + cell("Room"),
+            cell("Monday") + cell(rows(cell("Blue") + cell("Seat 4"), cell("Red") + cell("5")) + p()),
+        ),
+        "| Day | Room |\n| --- | --- |\n| Monday | Blue Seat 4 Red 5 |",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "body", "text"), WORDS)
+def test_a_docx_is_what_word_shows(tmp_path, source, body, text):
+    loaded = word(tmp_path / "a.docx", body, footnotes=NOTE)
+    assert loaded.documents[0].text == text and not loaded.problems
+
+
+def test_comments_endnotes_and_headers_of_a_docx_are_text_and_pictures_are_said(tmp_path):
+    body = p(r("Log."), '<w:r><w:commentReference w:id="0"/></w:r>', '<w:r><w:endnoteReference w:id="1"/></w:r>')
+    comments = f'<w:comment w:id="0">{p(r("Checked by Iris."))}</w:comment>'
+    endnotes = f'<w:endnote w:id="1">{p(r("See page 4."))}</w:endnote>'
+    parts = {"comments": comments, "endnotes": endnotes, "header1": p(r("Draft")), "footer1": p(r("12")), "media/a": ""}
+    loaded = word(tmp_path / "a.docx", body, **parts)
+    assert loaded.documents[0].text == "Log.\n\nChecked by Iris.\n\nSee page 4.\n\nDraft"
+    assert "1 media" in reasons(loaded)
+
+
+MAIL = "From: Iris <iris@x.org>\nSubject: Kiln\nContent-Type: text/plain\n\nThe kiln fires at 1200 degrees.\n"
+RTF = r"{\rtf1\ansi {\b Kiln} fires at 1200 degrees.\par Second \'e9 line.}"
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.eml", MAIL), ("a.rtf", RTF)])
+def test_mail_and_rich_text_are_read(tmp_path, name, content):
+    loaded = read(tmp_path / name, content)
+    assert "fires at 1200 degrees." in loaded.documents[0].text and not loaded.problems
+
+
+def test_a_pdf_in_columns_has_whole_words_and_no_running_heads(tmp_path):
+    typst = pytest.importorskip("typst")
+    source = """#set page(width: 15cm, height: 12cm, columns: 2, header: [Harbour Review], footer: [1])
+    #set text(size: 10pt, hyphenate: true, lang: "en"); #set par(justify: true)
+    = The pump
+    The international administration demonstrated considerable responsibility. The pump must be primed twice before
+    extraordinarily complicated measurements. Electromagnetic interference characteristically influences the
+    instrumentation.
+    #lorem(150)
+    == Results
+    Ozone was measured thrice."""
+    (tmp_path / "a.typ").write_text(source)
+    loaded = read(tmp_path / "a.pdf", typst.compile(tmp_path / "a.typ"))
+    text = " ".join(loaded.documents[0].text.split())
+    assert "primed twice before extraordinarily complicated measurements. Electromagnetic interference" in text
+    assert "Harbour Review" not in text and text.index("The pump") < text.index("Ozone was measured thrice.")
+
+
+# --- vaults ---
+
+
+def test_a_vault_is_read_as_obsidian_shows_it(tmp_path):
+    """obsidianmd: titles are names of files; kepano/obsidian-skills#144, outline/outline#12860, outlmd/outl#96."""
+    notes = {
+        ".obsidian/app.json": "{}",
+        "Notes/lamp.md": "---\naliases: [Lantern]\ntags: light\n---\n# The lamp\n\nIt is green. #gate/north ^b1\n",
+        "Notes/Callouts.md": "Use these. %%draft%%\n\n## Change\n\nSee [[Notes/lamp|the lamp]], [[lamp#The lamp]].\n",
+        "Daily/day.md": "Today:\n\n![[lamp#The lamp]]\n\n![[plan.png]]\n",
+        "Canvases/board.canvas": json.dumps(
+            {
+                "nodes": [
+                    {"id": "a", "type": "file", "file": "Notes/lamp.md", "x": 0, "y": 0, "width": 9, "height": 9},
+                    {"id": "b", "type": "text", "text": "Ask [[lamp]]", "x": 0, "y": 0, "width": 9, "height": 9},
+                ],
+                "edges": [],
+            }
+        ),
+    }
+    for name, content in notes.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    loaded = load([tmp_path])
+    documents = {document.doc_id: document for document in loaded.documents}
+    assert [problem["file"] for problem in loaded.problems] == [str(tmp_path / ".obsidian")]
+    assert documents["Canvases/board.canvas#a"].text == "# The lamp\n\nIt is green. #gate/north"
+    assert documents["Canvases/board.canvas#b"].text == "Ask lamp"
+    callouts, day = documents["Notes/Callouts.md"], documents["Daily/day.md"]
+    assert (callouts.title, day.title) == ("Callouts", "day")
+    assert callouts.text == "Use these. \n\n## Change\n\nSee the lamp, lamp > The lamp."
+    assert day.text.startswith("Today:\n\n# The lamp\n\nIt is green.") and "[[" not in day.text
+    lamp = load([tmp_path / "Notes"]).documents[-1]
+    assert (lamp.title, lamp.aliases, lamp.fields["tags"]) == ("lamp", ("Lantern",), ["light", "gate/north"])
