@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from workbench.language.asking_back import readings
+from workbench.language.asking_back import Open, left_open
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
@@ -78,14 +78,18 @@ def judge(
     documents = documents_of(results)
     fields = FieldsWriter(question, documents, bases)
     missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
+    if left := left_open(message, results, bases, history) if message else None:
+        return Judgement("asks", _asking(left, fields), documents=documents, missing_names=missing)
     if not results and not (question["count"] or question["total"]):
         return Judgement(text=_nothing(fields, missing), missing_names=missing)
-    if found := readings(message, results, bases, history) if message else []:
-        return Judgement("asks", _asking(found, fields), documents=documents, missing_names=missing)
     holding = tuple(document.doc_id for document in fields.holding)
     searched = [name for name in question["names"] if _is_in_script_of(name, results)]
-    if missing and len(missing) == len(searched) == len(question["names"]) and not _is_anywhere(searched, bases):
+    all_missing = missing and len(missing) == len(searched) == len(question["names"])
+    if all_missing and question["intent"] != "recommend" and not _is_anywhere(searched, bases):
         return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
+    unknown = [name["name"] for name in question["names"] if not name["entity_id"]]
+    recommends = question["intent"] == "recommend" and not fields.about()
+    fields.not_applied.extend(name for name in unknown if recommends or name in missing)
     text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
     if text:
         return _of_fields(text, fields, results, holding, missing)
@@ -98,7 +102,17 @@ def judge(
         kind, text = "nothing", _nothing(fields, missing)
     else:
         text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
-    return Judgement(kind, text, chosen.probability, tuple(quotes), documents, holding, tuple(absent), missing)
+    return Judgement(
+        kind=kind,
+        text=text,
+        probability=chosen.probability,
+        quotes=tuple(quotes),
+        documents=documents,
+        holding=holding,
+        missing_fields=tuple(absent),
+        missing_names=missing,
+        not_applied=tuple(fields.not_applied),
+    )
 
 
 def _of_fields(
@@ -241,13 +255,22 @@ def _says(quote: Quote, name: str, fields: FieldsWriter) -> bool:
 
 
 def _unclear(fields: FieldsWriter) -> str:
+    if fields.question["conditions"] and not fields.selected:
+        return f"{_nothing(fields, ())}{fields.say(' Closest:', '最接近的是：')}"
     return fields.say("Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是：")
 
 
-def _asking(found: Sequence[str], fields: FieldsWriter) -> str:
-    lines = [f"{n}. {reading}" for n, reading in enumerate(found, 1)]
-    head = fields.say("The question leaves open which is meant:", "这个问题没有说清楚所指的是：")
-    return "\n".join([head, *lines])
+def _asking(left: Open, fields: FieldsWriter) -> str:
+    """Write the question back: each reading with its document and its number."""
+    say, documents = fields.say, fields.documents
+    if left.what == "subject":
+        return say("What should it be about?", "要写哪个主题？")
+    if left.what == "pronoun":
+        return say(f"Whom or what does “{left.word}” refer to?", f"“{left.word}”指的是谁或什么？")
+    numbers = [f" [{documents[r.doc_id].n}]" if r.doc_id in documents else "" for r in left.readings]
+    readings = [f"{reading.text}{number}" for reading, number in zip(left.readings, numbers, strict=True)]
+    joined = say(" or ", "，还是").join(readings)
+    return say(f"The question leaves open which is meant: {joined}?", f"这个问题没有说清楚所指的是哪一个：{joined}？")
 
 
 def _nothing(fields: FieldsWriter, missing: Sequence[str]) -> str:
