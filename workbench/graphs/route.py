@@ -15,7 +15,8 @@ from langgraph.runtime import Runtime
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
 from workbench.graphs.model_route import routed_by_model
-from workbench.language.question import is_small_talk, read
+from workbench.language.question import read
+from workbench.language.words import is_small_talk
 from workbench.ports import Context, KnowledgeBase, KnowledgeBases
 from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
 from workbench.text import terms

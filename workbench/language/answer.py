@@ -9,12 +9,13 @@ where they probably do not answer. ``nothing``: no evidence, or the only name as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from workbench.language.asking_back import Open, left_open
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
+from workbench.language.names import bare
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
 from workbench.ports import KnowledgeBase
 from workbench.state import Citation, NameRead, Question, RetrievalResult
@@ -78,69 +79,55 @@ def judge(
     documents = documents_of(results)
     fields = FieldsWriter(question, documents, bases)
     missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
+    none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
     if left := left_open(message, results, bases, history) if message else None:
-        return Judgement("asks", _asking(left, fields), documents=documents, missing_names=missing)
+        return replace(none, kind="asks", text=_asking(left, fields))
     if not results and not (question["count"] or question["total"]):
-        return Judgement(text=_nothing(fields, missing), missing_names=missing)
-    holding = tuple(document.doc_id for document in fields.holding)
+        return none
+    none = replace(none, holding=tuple(document.doc_id for document in fields.holding))
     searched = [name for name in question["names"] if _is_in_script_of(name, results)]
     all_missing = missing and len(missing) == len(searched) == len(question["names"])
-    if all_missing and question["intent"] != "recommend" and not _is_anywhere(searched, bases):
-        return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
+    recommends = question["intent"] == "recommend"
+    if all_missing and not recommends and not _is_anywhere(searched, bases):
+        return none
     unknown = [name["name"] for name in question["names"] if not name["entity_id"]]
-    recommends = question["intent"] == "recommend" and not fields.about()
-    fields.not_applied.extend(name for name in unknown if recommends or name in missing)
-    text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
-    if text:
-        return _of_fields(text, fields, results, holding, missing)
+    fields.not_applied.extend(name for name in unknown if name in missing or (recommends and not fields.about()))
+    if text := fields.text() or (fields.recommendation() if recommends else ""):
+        return _of_fields(none, text, fields, results)
     chosen = _chosen(question, results, fields, bases)
-    quotes = chosen.quotes
-    absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in quotes)]
+    absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in chosen.quotes)]
     kind: Kind = "quotation" if chosen.sure and not absent else "closest"
-    quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
+    quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
-        kind, text = "nothing", _nothing(fields, missing)
+        kind, text = "nothing", none.text
     else:
         text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
-    return Judgement(
+    return replace(
+        none,
         kind=kind,
         text=text,
         probability=chosen.probability,
         quotes=tuple(quotes),
-        documents=documents,
-        holding=holding,
         missing_fields=tuple(absent),
-        missing_names=missing,
         not_applied=tuple(fields.not_applied),
     )
 
 
-def _of_fields(
-    text: str,
-    fields: FieldsWriter,
-    results: Sequence[RetrievalResult],
-    holding: tuple[str, ...],
-    missing: tuple[str, ...],
-) -> Judgement:
+def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Sequence[RetrievalResult]) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
     question, quotes = fields.question, list[Quote]()
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
         text = "\n".join([text, quoted(quotes, fields)])
-    if fields.not_applied:
-        kind: Kind = "closest"
-    else:
-        kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
-    return Judgement(
-        kind=kind,
+    kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
+    return replace(
+        none,
+        kind="closest" if fields.not_applied else kind,
         text=text,
         probability=0.0 if fields.not_applied else 1.0,
         quotes=tuple(quotes),
-        documents=fields.documents,
-        holding=holding,
         missing_fields=tuple(fields.missing),
-        missing_names=missing,
         not_applied=tuple(fields.not_applied),
     )
 
@@ -182,12 +169,12 @@ def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
 
 def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
     """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
-    writings = {fold(str(name["surface"]).strip("《》“”\"'")), fold(name["name"])}
+    writings = {fold(bare(name["surface"])), fold(name["name"])}
     for result in results:
         metadata = result["metadata"]
         if name["doc_id"] and metadata.get("doc_id") == name["doc_id"]:
             return True
-        values = " / ".join(str(value) for value in (metadata.get("fields") or {}).values())
+        values = " / ".join(map(str, (metadata.get("fields") or {}).values()))
         text = fold(f"{metadata.get('title') or ''} {result['evidence']} {values}")
         if any(writing in text for writing in writings):
             return True
@@ -202,12 +189,10 @@ def _is_in_script_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool
 
 def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:
     """Return True where a knowledge base knows one of these names, or some passage writes it."""
-    if any(name["entity_id"] for name in names):
-        return True
     for base in bases:
         for name in names:
             found = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
-            if any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
+            if name["entity_id"] or any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
                 return True
     return False
 

@@ -112,14 +112,12 @@ def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[Reading]:
 
 def _distinguished(passages: Sequence[Mapping[str, Any]]) -> list[Reading]:
     """Return documents by their titles, with the first field that tells apart those that share one."""
-    labels = [{"": ""} for _ in passages]
-    if len({passage["title"] for passage in passages}) < len(passages):
-        labels = [{name: str(v) for name, v in p["fields"].items()} | {"id": p["doc_id"]} for p in passages]
-    name = next(
-        name for name in labels[-1] if len({label.get(name, "") for label in labels}) == len(labels) or not name
-    )
-    texts = [f"{p['title']} ({name} {label.get(name, '')})" for p, label in zip(passages, labels, strict=True)]
-    return [Reading(text if name else p["title"], p["doc_id"]) for text, p in zip(texts, passages, strict=True)]
+    titles = [passage["title"] for passage in passages]
+    if len(set(titles)) < len(titles):
+        fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
+        name = next(n for n in (*fields[0], "id") if len({str(own.get(n)) for own in fields}) == len(fields))
+        titles = [f"{title} ({name} {own.get(name, '–')})" for title, own in zip(titles, fields, strict=True)]
+    return [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
 
 
 def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> list[Reading]:
@@ -127,14 +125,17 @@ def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequen
     if len(names) > 1 or not _ONE_SIDE.search(question):
         return []
     side = names[0]["name"] if names else ""
-    return [Reading(f"{side} – {title}", doc_id) for title, doc_id in _titles(results).items() if title != side]
+    return [
+        Reading(f"{side} – {title}", doc_id) for title, doc_id in _titles(results).items() if title not in ("", side)
+    ]
 
 
 def _titles(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return title -> document, best first."""
-    documents = [result["metadata"] for result in reversed(results)]
-    by_title = {str(document["title"]): str(document.get("doc_id", "")) for document in documents if document["title"]}
-    return dict(reversed(by_title.items()))
+    by_title: dict[str, str] = {}
+    for result in results:
+        by_title.setdefault(result["metadata"]["title"], result["metadata"].get("doc_id", ""))
+    return by_title
 
 
 def _missing(
