@@ -167,23 +167,17 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
     linked = [base.entity(mention["entity_id"]) for mention in base.link(message)]
     known = list(dict.fromkeys(entity["name"] for entity in linked if entity))
     spoken = list(dict.fromkeys(value for *_, value in base.values_in(message)))
-    held = terms_of(message)
+    held = frozenset(terms(message))
     fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
     called = _called({kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}, held)
     coverage = _coverage(message, base)
     score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (1 - 0.3 * called) * (
         1 - 0.6 * coverage
     )
-    said = [f"knows {', '.join(known)}"] if known else []
-    said += [f"has {', '.join(spoken)}"] if spoken else []
-    said += [f"has the fields {', '.join(fields)}"] if fields else []
+    things = {"knows": known, "has": spoken, "has the fields": fields}
+    said = [f"{verb} {', '.join(names)}" for verb, names in things.items() if names]
     said += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
     return Fit(kb_prefix=base.name, score=round(score, 6), reason="; ".join(said) or "knows nothing of it")
-
-
-def terms_of(text: str) -> frozenset[str]:
-    """The terms of a text."""
-    return frozenset(terms(text))
 
 
 def _called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:

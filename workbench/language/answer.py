@@ -162,8 +162,7 @@ def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
                 fields.setdefault(name, value)
                 stated_by.setdefault(name, place)
         title = str(first["metadata"].get("title") or doc_id)
-        score = max(result["score"] for _, result in own)
-        documents[doc_id] = Document(doc_id, title, n, score, fields, stated_by, tuple(by_document.get(doc_id, ())))
+        documents[doc_id] = Document(doc_id, title, n, fields, stated_by, tuple(by_document.get(doc_id, ())))
     return documents
 
 

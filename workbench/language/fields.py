@@ -37,7 +37,6 @@ class Document:
     doc_id: str
     title: str
     n: int
-    score: float
     fields: Mapping[str, Any]
     stated_by: Mapping[str, int]
     sentences: tuple[Sentence, ...] = ()

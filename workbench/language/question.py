@@ -53,8 +53,9 @@ class _Reader(Marks):
         wanting = bool(self.wishes or count or sort or total or self.find("intent.list"))
         used = list(self.used)
         self.read_negations([*self.values, *self.names], [*self.dates, *numbers])
-        refuses = any(self.refused.get(at(value)) for value in self.values)
-        selecting = wanting or certain or ((bool(self.heads) or refuses) and not has_document)
+        refuses = any(self.refused.get(at(thing)) for thing in (*self.values, *self.names))
+        headed = bool(self.heads)
+        selecting = wanting or certain or (headed and refuses) or ((headed or refuses) and not has_document)
         if selecting:
             self._apply_values()
             self._apply_names()

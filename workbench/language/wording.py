@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from workbench.language.numbers import convert
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition
 from workbench.text import CJK, fold
 
-TABLE = Field(
-    name="table",
-    type="category",
-    many=False,
-    documents=0,
-    low=None,
-    high=None,
-    values=[],
-    called={"en": ["table"], "zh": ["表"]},
-    values_called={},
-    unit="",
-    relation="",
+TABLE = cast(
+    Field,
+    {"name": "table", "type": "category", "called": {"en": ["table"], "zh": ["表"]}, "values_called": {}, "unit": ""},
 )
 """The type, file or folder of a document, which a condition may be on like on a field of its own."""
 TOTALS_ZH = {"sum": "总和", "mean": "平均值"}
