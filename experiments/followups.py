@@ -127,7 +127,7 @@ def asked_back(tasks: Sequence[Task], base: Any) -> str:
 
 def _asked(tasks: Sequence[Task], kind: str, base: Any) -> list[bool]:
     of_kind = [task for task in tasks if task.row["answerability"] == kind]
-    return [bool(asking_back.readings(task.message, task.results, [base], task.history)) for task in of_kind]
+    return [bool(asking_back.left_open(task.message, task.results, [base], task.history)) for task in of_kind]
 
 
 def fit(tasks: Sequence[Task], base: Any) -> None:

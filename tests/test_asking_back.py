@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.shelf import small_base
-from workbench.language.asking_back import readings
+from workbench.language.asking_back import left_open
 
 FOOD = [
     ("a", "Jack in the Box", "Jack in the Box is a fast food chain founded in San Diego."),
@@ -31,6 +31,12 @@ def results(*ids: str) -> list[dict[str, Any]]:
     """Evidence of these documents."""
     metadata = {i: {"doc_id": i, "title": title} for i, title, _ in FOOD}
     return [{"source_type": "chunk", "evidence": text, "metadata": metadata[i]} for i, _, text in FOOD if i in ids]
+
+
+def readings(question: str, evidence: list[dict[str, Any]], bases: list[Any], history: list[Any]) -> list[str]:
+    """What a question may mean, as texts."""
+    left = left_open(question, evidence, bases, history)
+    return [reading.text for reading in left.readings] if left else []
 
 
 def turn(question: str) -> list[dict[str, str]]:
@@ -73,3 +79,27 @@ def test_a_comparison_of_one_side_is_asked_back(base: Any) -> None:
 def test_nothing_found_leaves_nothing_to_ask(base: Any) -> None:
     assert readings("Where did the fast food chain open?", [], [base], []) == []
     assert readings("", [], [], []) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "what", "word"),
+    [
+        ("Write a full report.", "subject", ""),
+        ("请写一份完整的报告。", "subject", ""),
+        ("What did he sell?", "pronoun", "he"),
+        ("When was it founded?", "pronoun", "it"),
+        ("她在哪里？", "pronoun", "她"),
+    ],
+)
+def test_a_subject_or_a_referent_that_is_missing_is_asked_for(base: Any, question: str, what: str, word: str) -> None:
+    left = left_open(question, [], [base], [])
+    assert left and (left.what, left.word) == (what, word)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Write a report on Chipotle.", "Is it true that Chipotle sells burritos?", "写一份关于火星的报告", "其他公司呢？"],
+)
+def test_a_subject_that_is_there_is_not_asked_for(base: Any, question: str) -> None:
+    assert left_open(question, [], [base], []) is None
+    assert left_open("What did he sell?", [], [base], turn("Who was Chipotle's founder?")) is None

@@ -78,8 +78,8 @@ TABLE = [
     ),
     (
         "推荐几部90年代的喜剧",
-        ["step_0_discover discover", "step_1_global global_search <- step_0_discover"],
-        [(20, 50), (15, 30)],
+        ["step_0_discover discover"],
+        [(20, 50)],
     ),
     (
         "对比《喜宴》和《饮食男女》的风格",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from workbench.knowledge.library import Library
 from workbench.language.question import read
 from workbench.ports import KnowledgeBase
+from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.state import Condition, Question
 
@@ -102,3 +104,136 @@ def turned(read: Question, gold: Mapping[str, Any]) -> bool:
         or any(one["field"] in missing and one["op"] not in ("exists",) for one in had)
         or any(one["field"] in missing and one["op"] == "exists" and one["value"] for one in had)
     )
+
+
+# --- The same at the door: what was asked is applied or said, over small corpora ---
+
+TODAY = date.today()
+MONTH_AGO = (TODAY.replace(day=1) - timedelta(days=1)).isoformat()
+PAPERS = f"""title,authors,venue,year,published,topics,abstract
+Salt Marsh Carbon,Ines Moreau,Coastal Letters,2019,2019-11-20,carbon,We measure how salt marshes store carbon.
+Drifting Sensors,Ines Moreau,Ocean Methods,2021,2021-03-14,sensors,Cheap drifters follow currents near the coast.
+Noise of Harbours,Wen Li,Ocean Methods,2021,2021-05-30,noise,Ship noise in harbours was recorded for a year.
+Tide Tables,Wen Li,Tidal Review,{MONTH_AGO[:4]},{MONTH_AGO},tides,Old tide tables are compared with modern gauges.
+"""
+MEMBERS = f"""name,role,joined,office
+Ines Moreau,professor,2012-09-01,B12
+Tom Adeyemi,postdoc,2018-04-15,B14
+Wen Li,doctoral student,2020-10-01,C03
+Maya Roth,doctoral student,{MONTH_AGO},C03
+"""
+TOOLS = """name,type,maker,price,bought
+Bench saw,saw,Halden,420,2018-06-12
+Fret saw,saw,Corvo,85,2020-02-03
+Block plane,plane,Halden,60,2020-11-19
+"""
+MACHINES = """name,maker,price,installed
+Lathe Nord,Halden,3200,2016-03-01
+Drill press,Ostby,780,2019-12-05
+Dust collector,Corvo,540,2025-11-02
+"""
+PAPERS_ZH = f"""标题,作者,期刊,发表日期,摘要
+盐沼固碳,陈思远,海岸学报,2019-11-20,十年间测量盐沼如何储存碳。
+漂流浮标,何雨,海洋方法,2021-03-14,廉价浮标跟随近岸海流。
+港口噪声,何雨,海洋方法,2021-05-30,记录了港口一年的船舶噪声。
+潮汐表再考,何雨,潮汐评论,{MONTH_AGO},旧潮汐表与现代验潮仪比较。
+"""
+MEMBERS_ZH = """姓名,职务,入职日期
+陈思远,教授,2012-09-01
+何雨,博士后,2018-04-15
+林嘉,博士生,2020-10-01
+"""
+PLAYS = """title,title_zh,genres,writer,writer_zh,year,text
+Paper Lanterns,纸灯笼,Drama,Lin Qiao,林乔,1994,A family comes home for the festival.
+A Few Good Plays,几部好戏,Comedy,Owen Hart,欧文·哈特,2001,Three actors rehearse and argue.
+The Salt Road,盐路,Horror,Lin Qiao,林乔,2005,Merchants cross a desert at night.
+Night Ferry,夜渡,Horror,Mara Voss,玛拉·沃斯,2012,A ferry does not arrive.
+Two Umbrellas,两把伞,Comedy,Owen Hart,欧文·哈特,2018,Neighbours share an umbrella.
+Glass Orchard,玻璃果园,Drama,Mara Voss,玛拉·沃斯,2024,An orchard is sold.
+"""
+PLAY_WORDS = """[documents]
+en = ["play", "plays"]
+zh = ["戏", "剧"]
+measure = "部"
+[fields.genres]
+type = "category"
+[values.genres]
+Drama = { en = ["dramas"], zh = ["剧情"] }
+Comedy = { en = ["comedies"], zh = ["喜剧"] }
+Horror = { zh = ["恐怖"] }
+[fields.writer]
+type = "name"
+names = { en = ["writer", "written by"], zh = ["编剧", "写"] }
+"""
+FILES = {
+    "group": {"papers.csv": PAPERS, "members.csv": MEMBERS},
+    "workshop": {"tools.csv": TOOLS, "machines.csv": MACHINES},
+    "zu": {"论文.csv": PAPERS_ZH, "成员.csv": MEMBERS_ZH},
+    "plays": {"plays.csv": PLAYS, "vocabulary.toml": PLAY_WORDS},
+    "notes": {
+        "farmer.md": "# Ann Lee (farmer)\n\nAnn Lee was a farmer in Tarn, born in 1790.",
+        "miller.md": "# Ann Lee (miller)\n\nAnn Lee was a miller in Dorn. She repaired the mill in 1903.",
+        "pump/first.md": "# Pump\n\nIt was agreed that Per orders the pump.",
+        "pump/second.md": "# Repair\n\nThe pump was repaired in May.",
+    },
+}
+DOOR = [  # base, question, what the answer holds, what it does not
+    ("group", "How many members are there?", "4 documents (table is members)", "Tide"),
+    ("group", "How many papers were published in 2021?", "2 documents (table is papers; published is 2021)", "Salt"),
+    ("group", "Which paper is the newest?", "Tide Tables: published", "Maya"),
+    ("group", "Which papers are from between March and May 2021?", "2 documents|Drifting Sensors|Noise", "Salt|Tide"),
+    ("group", "Papers published in the last three years", "1 document|Tide Tables", "Salt|Noise|Not applied"),
+    ("group", "Who joined last month?", "Maya Roth", "Tom|Wen Li ("),
+    ("group", "What happened in 2012?", "Not applied: “in 2012”", ""),
+    (
+        "group",
+        "Papers by Olaf Brandt about noise",
+        "No document|author is Olaf Brandt|Noise of Harbours",
+        "Not applied",
+    ),
+    ("workshop", "Which tool is the most expensive?", "Bench saw", "Lathe|Not applied"),
+    ("workshop", "List machines without Halden", "2 documents|Drill press|Dust collector", "Lathe|Fret"),
+    ("workshop", "List some saws", "2 documents|Bench saw|Fret saw", "plane"),
+    ("workshop", "Tools bought in the second half of 2020", "1 document|Block plane", "Fret"),
+    ("workshop", "Which tools were bought a few years ago?", "Not applied: “a few years ago”", ""),
+    ("workshop", "Things that are not machines", "Not applied: “not machines”", ""),
+    ("zu", "有多少名成员？", "共 3 份", "盐沼|未应用"),
+    ("zu", "2021年发表了几篇论文？", "共 2 份", "盐沼|未应用"),
+    ("zu", "近三年的论文有哪些？", "潮汐表再考", "盐沼|漂流|未应用"),
+    ("zu", "上个月发表的论文", "潮汐表再考", "盐沼|漂流|未应用"),
+    ("zu", "2021年上半年发表的论文", "漂流浮标|港口噪声", "盐沼|潮汐|未应用"),
+    ("zu", "不要海洋方法的论文，列出来", "盐沼固碳|潮汐表再考", "漂流|港口|未应用"),
+    ("zu", "几年前发表的论文", "未应用的条件：“几年前”", ""),
+    ("zu", "王大山写的论文有哪些？", "没有符合条件的文档：表是论文，作者是王大山", ""),
+    ("plays", "List some dramas", "2 plays|Paper Lanterns|Glass Orchard", "Ferry|Not applied"),
+    ("plays", "列出几部剧情剧", "共 2 部|纸灯笼|玻璃果园", "夜渡|未应用"),
+    ("plays", "林乔写了几部戏？", "共 2 部|纸灯笼|盐路", "未应用"),
+    ("plays", "推荐一部不要恐怖的剧", "可以看看|纸灯笼", "夜渡|盐路|未应用"),
+    ("plays", "Recommend 3 plays.", "Drama|Comedy|Horror", "A Few Good Plays"),
+    ("plays", "I liked The Salt Road, what next?", "Night Ferry|Paper Lanterns", "Umbrellas|Orchard"),
+    ("plays", "I liked Stone Bridge, what next?", "Worth a look|Not applied: “Stone Bridge”", ""),
+    ("plays", "我喜欢《盐路》，接下来看什么？", "夜渡|纸灯笼", "两把伞|未应用"),
+    ("notes", "When was Ann Lee born?", "Ann Lee (farmer) [1] or Ann Lee (miller) [2]?", ""),
+    ("notes", "Write a full report.", "What should it be about?", "pump"),
+    ("notes", "她修了什么？", "“她”指的是谁或什么？", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    folder = tmp_path_factory.mktemp("door")
+    settings = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+    with Workbench.open(folder / "workspace", **settings) as wb:
+        for base, texts in FILES.items():
+            for name, text in texts.items():
+                (folder / base / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / base / name).write_text(text, "utf-8")
+            wb.add_knowledge(base, [folder / base])
+        yield wb
+
+
+@pytest.mark.parametrize(("base", "question", "holds", "lacks"), DOOR)
+def test_what_is_asked_is_applied_or_said(opened: Workbench, base: str, question: str, holds: str, lacks: str) -> None:
+    answer = opened.ask(question, kb=base, user=question).answer
+    assert [part for part in holds.split("|") if part not in answer] == [], answer
+    assert [part for part in lacks.split("|") if part and part in answer] == [], answer

@@ -12,8 +12,7 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
-from workbench.graphs.plan import AGENT_TOOLS
-from workbench.graphs.route import Worker, make_worker_name, workers_of
+from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Context, KnowledgeBase, RunLog, ordered
 from workbench.records.figures import Identity, identity, remaining, retrieval_seconds, winners

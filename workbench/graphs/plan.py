@@ -12,20 +12,12 @@ from typing import Any
 
 from workbench.graphs.needs import read_needs
 from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug, without_refused
-from workbench.graphs.route import workers_of
+from workbench.graphs.route import AGENT_TOOLS, workers_of
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.ports import KnowledgeBase, Tool
 from workbench.settings import Settings, default_settings
 from workbench.state import QueryIntent, RouteDecision
 from workbench.tools.registry import BUILT_IN
-
-AGENT_TOOLS: dict[str, tuple[str, ...]] = {
-    "naive_rag_agent": ("naive_search",),
-    "graph_agent": ("local_search",),
-    "hybrid_agent": ("hybrid_search",),
-    "deep_research_agent": ("deep_research", "hybrid_search"),
-}
-"""Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
 
 ONE = "hybrid_search"
 """The whole plan where one step is wanted whatever is asked."""

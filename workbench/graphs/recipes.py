@@ -105,8 +105,12 @@ class Ask:
 
     @property
     def grounded(self) -> str:
-        """The question, with the knowledge base's own spelling of names that it writes otherwise."""
-        return with_names(self.words_searched, self.names)
+        """The question, with the knowledge base's own spelling of names that it writes otherwise.
+
+        Of a recommendation only its content is searched: "Recommend a few" would find a title with these words.
+        """
+        wish = self.decision["query_intent"] == "recommend"
+        return with_names(" ".join(self.words) if wish else self.words_searched, self.names).strip()
 
     def search(self, label: str = "hybrid", key: str = "plan_search", **words: object) -> Draft:
         """Return a plain search for the question."""
@@ -170,10 +174,13 @@ def _qa(ask: Ask) -> list[Draft]:
 
 def _discover(ask: Ask) -> list[Draft]:
     """Find candidates, by fields where the question has conditions or nothing else, then look at them together."""
-    open_wish = not (ask.words or ask.names)
-    first = ask.discover() if ask.selection or open_wish else ask.search(key="plan_candidates")
-    if open_wish and not ask.selection:
-        first = Draft("discover", "discover", first.objective, {"query": ""}, WIDE)
+    first = ask.search(key="plan_candidates")
+    if ask.selection:
+        first = ask.discover()
+    elif not (ask.words or ask.names):
+        first = Draft("discover", "discover", say("plan_candidates", ask.query), {"query": ""}, WIDE)
+    if not ask.grounded:
+        return [first]
     take = {"candidates": (0, "candidates")}
     rank = Draft("global", "global_search", say("plan_rank", ask.query), {"query": ask.grounded}, RANK, take=take)
     return [first, rank]

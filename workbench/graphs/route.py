@@ -15,7 +15,8 @@ from langgraph.runtime import Runtime
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
 from workbench.graphs.model_route import routed_by_model
-from workbench.language.question import is_small_talk, read
+from workbench.language.question import read
+from workbench.language.words import is_small_talk
 from workbench.ports import Context, KnowledgeBase, KnowledgeBases, routed
 from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
 from workbench.text import terms
@@ -40,6 +41,13 @@ __all__ = [
 GENERAL, DEFAULT = "general", "default"
 AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent")
 """The first is the default: plan, execute, reflect. Any other runs its one tool."""
+AGENT_TOOLS: dict[str, tuple[str, ...]] = {
+    "naive_rag_agent": ("naive_search",),
+    "graph_agent": ("local_search",),
+    "hybrid_agent": ("hybrid_search",),
+    "deep_research_agent": ("deep_research", "hybrid_search"),
+}
+"""Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
 AGENT_MODE = "retrieve_only"
 _NEAR = 0.15
 """Knowledge bases whose fit is so near the best one's are asked too."""
@@ -188,23 +196,17 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
     linked = [base.entity(mention["entity_id"]) for mention in base.link(message)]
     known = list(dict.fromkeys(entity["name"] for entity in linked if entity))
     spoken = list(dict.fromkeys(value for *_, value in base.values_in(message)))
-    held = terms_of(message)
+    held = frozenset(terms(message))
     fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
     called = _called({kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}, held)
     coverage = _coverage(message, base)
     score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (1 - 0.3 * called) * (
         1 - 0.6 * coverage
     )
-    said = [f"knows {', '.join(known)}"] if known else []
-    said += [f"has {', '.join(spoken)}"] if spoken else []
-    said += [f"has the fields {', '.join(fields)}"] if fields else []
+    things = {"knows": known, "has": spoken, "has the fields": fields}
+    said = [f"{verb} {', '.join(names)}" for verb, names in things.items() if names]
     said += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
     return Fit(kb_prefix=base.name, score=round(score, 6), reason="; ".join(said) or "knows nothing of it")
-
-
-def terms_of(text: str) -> frozenset[str]:
-    """The terms of a text."""
-    return frozenset(terms(text))
 
 
 def _called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:

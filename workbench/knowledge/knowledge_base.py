@@ -515,13 +515,14 @@ class CorpusKnowledge:
         """``en``, ``zh``: what its documents are called, the one to show first; ``measure``: how Chinese counts them.
 
         Nothing of these where no vocabulary says it, nor ``source``: whom its vocabulary allows to be asked for what
-        the documents lack. ``types``: of the documents, as the graph has them; ``tables``: the files they are from.
+        the documents lack. ``types``: of the documents, as the graph has them; ``tables``: the files and folders
+        they are from.
         """
         words = self._view.vocabulary
         told = {language: list(said) for language, said in words.documents.items()}
         beside = {"measure": words.measure, "source": words.enrichment}
         every = {**told, **{what: [said] for what, said in beside.items() if said}}
-        return {**every, "types": self._view.types, "tables": self._view.tables}
+        return {**every, "types": self._view.types, "tables": list(self._view.tables)}
 
     @_in_one_generation
     def lexicon(self) -> list[dict[str, list[str]]]:
@@ -568,6 +569,8 @@ class CorpusKnowledge:
         for condition in conditions:
             field = fields.get(condition["field"])
             test, more = schema.where(condition, field, self._meant) if field else ("0", [])
+            if condition["field"] == "table" and not field:
+                test, more = schema.in_table(condition, self._view.tables)
             tests.append(test)
             given += more
         return " AND ".join(tests) or "1", given

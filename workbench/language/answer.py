@@ -9,12 +9,13 @@ where they probably do not answer. ``nothing``: no evidence, or the only name as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from workbench.language.asking_back import readings
+from workbench.language.asking_back import Open, left_open
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
+from workbench.language.names import bare
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
 from workbench.language.quoting import weights as fitted
 from workbench.ports import Field, KnowledgeBase
@@ -81,57 +82,56 @@ def judge(
     documents = documents_of(results)
     fields = FieldsWriter(question, documents, bases)
     missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
+    none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
+    if left := left_open(message, results, bases, history) if message else None:
+        return replace(none, kind="asks", text=_asking(left, fields))
     if not results and not (question["count"] or question["total"]):
-        return Judgement(text=_nothing(fields, missing), missing_names=missing)
-    if found := readings(message, results, bases, history) if message else []:
-        return Judgement("asks", _asking(found, fields), documents=documents, missing_names=missing)
-    holding = tuple(document.doc_id for document in fields.holding)
+        return none
+    none = replace(none, holding=tuple(document.doc_id for document in fields.holding))
     searched = [name for name in question["names"] if _is_in_script_of(name, results)]
-    if missing and len(missing) == len(searched) == len(question["names"]) and not _is_anywhere(searched, bases):
-        return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
-    text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
-    if text:
-        return _of_fields(text, fields, results, holding, missing)
+    all_missing = missing and len(missing) == len(searched) == len(question["names"])
+    recommends = question["intent"] == "recommend"
+    if all_missing and not recommends and not _is_anywhere(searched, bases):
+        return none
+    unknown = [name["name"] for name in question["names"] if not name["entity_id"]]
+    fields.not_applied.extend(name for name in unknown if name in missing or (recommends and not fields.about()))
+    if text := fields.text() or (fields.recommendation() if recommends else ""):
+        return _of_fields(none, text, fields, results)
     chosen = _chosen(question, results, fields, bases)
-    quotes = chosen.quotes
-    absent = [pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in quotes)]
-    says = chosen.sure and _says_words(question, quotes, bases)
-    probability = chosen.probability if says else min(chosen.probability, fitted()["sure"])
+    absent = [pair for pair in fields.missing if not any(_says(q, *pair, fields) for q in chosen.quotes)]
+    says = chosen.sure and _says_words(question, chosen.quotes, bases)
     kind: Kind = "quotation" if says and not absent else "closest"
-    quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
+    quotes = chosen.quotes if kind == "quotation" else chosen.quotes[:CLOSEST]
     if not quotes:
-        kind, text = "nothing", _nothing(fields, missing)
+        kind, text = "nothing", none.text
     else:
         text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
-    return Judgement(kind, text, probability, tuple(quotes), documents, holding, tuple(absent), missing)
+    return replace(
+        none,
+        kind=kind,
+        text=text,
+        probability=chosen.probability if says else min(chosen.probability, fitted()["sure"]),
+        quotes=tuple(quotes),
+        missing_fields=tuple(absent),
+        not_applied=tuple(fields.not_applied),
+    )
 
 
-def _of_fields(
-    text: str,
-    fields: FieldsWriter,
-    results: Sequence[RetrievalResult],
-    holding: tuple[str, ...],
-    missing: tuple[str, ...],
-) -> Judgement:
+def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Sequence[RetrievalResult]) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
     question, quotes = fields.question, list[Quote]()
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
         text = "\n".join([text, quoted(quotes, fields)])
-    if fields.not_applied:
-        kind: Kind = "closest"
-    else:
-        kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
-    return Judgement(
-        kind=kind,
+    kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
+    return replace(
+        none,
+        kind="closest" if fields.not_applied else kind,
         text=text,
         probability=0.0 if fields.not_applied else 1.0,
         quotes=tuple(quotes),
-        documents=fields.documents,
-        holding=holding,
         missing_fields=tuple(fields.missing),
-        missing_names=missing,
         not_applied=tuple(fields.not_applied),
     )
 
@@ -166,19 +166,18 @@ def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
                 fields.setdefault(name, value)
                 stated_by.setdefault(name, place)
         title = str(first["metadata"].get("title") or doc_id)
-        score = max(result["score"] for _, result in own)
-        documents[doc_id] = Document(doc_id, title, n, score, fields, stated_by, tuple(by_document.get(doc_id, ())))
+        documents[doc_id] = Document(doc_id, title, n, fields, stated_by, tuple(by_document.get(doc_id, ())))
     return documents
 
 
 def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
     """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
-    writings = {fold(str(name["surface"]).strip("《》“”\"'")), fold(name["name"])}
+    writings = {fold(bare(name["surface"])), fold(name["name"])}
     for result in results:
         metadata = result["metadata"]
         if name["doc_id"] and metadata.get("doc_id") == name["doc_id"]:
             return True
-        values = " / ".join(str(value) for value in (metadata.get("fields") or {}).values())
+        values = " / ".join(map(str, (metadata.get("fields") or {}).values()))
         text = fold(f"{metadata.get('title') or ''} {result['evidence']} {values}")
         if any(writing in text for writing in writings):
             return True
@@ -193,12 +192,10 @@ def _is_in_script_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool
 
 def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:
     """Return True where a knowledge base knows one of these names, or some passage writes it."""
-    if any(name["entity_id"] for name in names):
-        return True
     for base in bases:
         for name in names:
             found = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
-            if any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
+            if name["entity_id"] or any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
                 return True
     return False
 
@@ -261,13 +258,22 @@ def _says_words(question: Question, quotes: Sequence[Quote], bases: Sequence[Kno
 
 
 def _unclear(fields: FieldsWriter) -> str:
+    if fields.question["conditions"] and not fields.selected:
+        return f"{_nothing(fields, ())}{fields.say(' Closest:', '最接近的是：')}"
     return fields.say("Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是：")
 
 
-def _asking(found: Sequence[str], fields: FieldsWriter) -> str:
-    lines = [f"{n}. {reading}" for n, reading in enumerate(found, 1)]
-    head = fields.say("The question leaves open which is meant:", "这个问题没有说清楚所指的是：")
-    return "\n".join([head, *lines])
+def _asking(left: Open, fields: FieldsWriter) -> str:
+    """Write the question back: each reading with its document and its number."""
+    say, documents = fields.say, fields.documents
+    if left.what == "subject":
+        return say("What should it be about?", "要写哪个主题？")
+    if left.what == "pronoun":
+        return say(f"Whom or what does “{left.word}” refer to?", f"“{left.word}”指的是谁或什么？")
+    numbers = [f" [{documents[r.doc_id].n}]" if r.doc_id in documents else "" for r in left.readings]
+    readings = [f"{reading.text}{number}" for reading, number in zip(left.readings, numbers, strict=True)]
+    joined = say(" or ", "，还是").join(readings)
+    return say(f"The question leaves open which is meant: {joined}?", f"这个问题没有说清楚所指的是哪一个：{joined}？")
 
 
 def _nothing(fields: FieldsWriter, missing: Sequence[str]) -> str:

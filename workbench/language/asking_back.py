@@ -1,9 +1,9 @@
 """Asking back: the readings of a question that leaves open what decides its answer.
 
-Three things leave it open: two documents of one name; a comparison of one side; "the loan", 那份合同, that nothing in
-the question or the conversation explains and that several of the passages hold. How new to the conversation
-the question must be for that, and how many passages, stands in ``asking_back.json``
-(``experiments/followups.py DATA --fit`` makes it).
+Five things leave it open: a report without a subject; a pronoun that nothing comes before; two documents of one name;
+a comparison of one side; "the loan", 那份合同, that nothing in the question or the conversation explains and that
+several of the passages hold. How new to the conversation the question must be for that, and how many passages, stands
+in ``asking_back.json`` (``experiments/followups.py DATA --fit`` makes it).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from workbench.language.names import names_in
 from workbench.ports import KnowledgeBase
@@ -39,13 +39,41 @@ _KIND = re.compile(r"\((.+)\)$")
 _ONE_SIDE = re.compile(r"^\W*compare\b(?!.*\b(?:and|with|to|vs)\b)|^(?:对比|比较)(?!.*[和与跟、])", re.I)
 
 
-def readings(
+_SUBJECTLESS = re.compile(
+    r"\W*(?:(?:please|can you|could you) )*(?:write|prepare|make|give|create|draft)(?: me| us)? (?:an? |the )?"
+    r"(?:(?:full|complete|short|detailed|long|brief|comprehensive) )*(?:report|summary|overview|review|analysis)\W*"
+    r"|(?:请|帮我|给我)*(?:写|做|生成|准备|出)一?[份个篇]?(?:(?:完整|详细|简短|全面|简要)的?)?(?:报告|总结|综述|概述|分析)\W*",
+    re.I,
+)
+_PRONOUN = re.compile(
+    r"\W*(?:(?:who|what|when|where|why|how|which)(?: \w+)? )?(?:is|are|was|were|do|does|did|has|have|had|can|could)"
+    r" (he|she|they|him|his|her|their|it(?= \w+\W*$))\b|\W*(he|she|they|his|her|their)\b|(?:请问)?([他她它]们?)",
+    re.I,
+)
+
+
+class Reading(NamedTuple):
+    """What a question may mean, and the document that it would be about, or ""."""
+
+    text: str
+    doc_id: str = ""
+
+
+class Open(NamedTuple):
+    """What a question leaves open: which of the readings, the subject of a report, or whom ``word`` means."""
+
+    what: Literal["which", "subject", "pronoun"]
+    readings: list[Reading]
+    word: str = ""
+
+
+def left_open(
     question: str,
     results: Sequence[Mapping[str, Any]],
     bases: Sequence[KnowledgeBase],
     history: Sequence[Mapping[str, Any]],
-) -> list[str]:
-    """Return what the question may mean, a phrase each; nothing where it is clear.
+) -> Open | None:
+    """Return what the question leaves open; None where it is clear.
 
     Args:
         question: as the user wrote it.
@@ -53,41 +81,61 @@ def readings(
         bases: the knowledge bases that were searched.
         history: the messages before it, oldest first, each with ``role`` and ``content``.
     """
-    return (
+    pronoun = None if history else _PRONOUN.match(question)
+    if pronoun or _SUBJECTLESS.fullmatch(question):
+        word = next(filter(None, pronoun.groups())) if pronoun else ""
+        return Open("pronoun" if pronoun else "subject", [], word)
+    readings = (
         _namesakes(question, bases)
         or _one_side(question, results, bases)
         or _missing(question, results, bases, history)
     )
+    return Open("which", readings[:READINGS]) if readings else None
 
 
-def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[str]:
-    """Return the documents of a name that several bear and nothing in the question tells apart."""
+def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[Reading]:
+    """Return the documents of a name that several have and nothing in the question tells apart."""
     for base in bases:
         for mention in base.link(question):
             entities = [base.entity(i) for i in (mention["entity_id"], *mention.get("others", []))]
             ids = list(dict.fromkeys(entity["doc_id"] for entity in entities if entity and entity["doc_id"]))
             if len(ids) > 1:
-                return [_title(passage) for i in ids[:READINGS] for passage in base.passages_of([i])[:1]]
+                return _distinguished([passage for i in ids for passage in base.passages_of([i])[:1]])
         titles = base.ways.titles_in(question)
         ids = titles[0]["doc_ids"] if len(titles) == 1 else []
         passages = [passage for i in ids for passage in base.passages_of([i])[:1]]
         kinds = {match[1] for passage in passages if (match := _KIND.search(passage["title"]))}
         if len(kinds) == len(passages) > 1 and not any(content_stems(kind) & content_stems(question) for kind in kinds):
-            return [passage["title"] for passage in passages][:READINGS]
+            return _distinguished(passages)
     return []
 
 
-def _title(passage: Mapping[str, Any]) -> str:
-    return f"{passage['title']} ({passage['fields'].get('year') or passage['doc_id']})"
+def _distinguished(passages: Sequence[Mapping[str, Any]]) -> list[Reading]:
+    """Return documents by their titles, with the first field that tells apart those that share one."""
+    titles = [passage["title"] for passage in passages]
+    if len(set(titles)) < len(titles):
+        fields = [{**passage["fields"], "id": passage["doc_id"]} for passage in passages]
+        name = next(n for n in (*fields[0], "id") if len({str(own.get(n)) for own in fields}) == len(fields))
+        titles = [f"{title} ({name} {own.get(name, '–')})" for title, own in zip(titles, fields, strict=True)]
+    return [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
 
 
-def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> list[str]:
+def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> list[Reading]:
     names = names_in(question, bases)
     if len(names) > 1 or not _ONE_SIDE.search(question):
         return []
     side = names[0]["name"] if names else ""
-    titles = dict.fromkeys(result["metadata"]["title"] for result in results)
-    return [f"{side} – {title}" for title in titles if title and title != side][:READINGS]
+    return [
+        Reading(f"{side} – {title}", doc_id) for title, doc_id in _titles(results).items() if title not in ("", side)
+    ]
+
+
+def _titles(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return title -> document, best first."""
+    by_title: dict[str, str] = {}
+    for result in results:
+        by_title.setdefault(result["metadata"]["title"], result["metadata"].get("doc_id", ""))
+    return by_title
 
 
 def _missing(
@@ -95,7 +143,7 @@ def _missing(
     results: Sequence[Mapping[str, Any]],
     bases: Sequence[KnowledgeBase],
     history: Sequence[Mapping[str, Any]],
-) -> list[str]:
+) -> list[Reading]:
     """Return the documents that "the loan" may be of, where nothing says which loan."""
     names = names_in(question, bases)
     if names and not history:
@@ -113,9 +161,9 @@ def _missing(
         words = content_stems(noun)
         holding = [result for result in first if words and words <= content_stems(result["evidence"])]
         explained = any(result["metadata"]["doc_id"] in named for result in first) or words <= before
-        titles = dict.fromkeys(result["metadata"]["title"] for result in holding)
+        titles = _titles(holding)
         if len(titles) >= FITTED["holding"] and not explained:
-            return [f"{noun}: {title}" for title in titles][:READINGS]
+            return [Reading(f"{noun}: {title}", doc_id) for title, doc_id in titles.items()]
     return []
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from workbench.language.citing import marked
-from workbench.language.question import TOTALS_ZH, in_words, shown
 from workbench.language.quoting import Sentence
+from workbench.language.wording import TABLE, TOTALS_ZH, fields_of, in_words, shown
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition, Question
 from workbench.text import CJK, amount, fold, stems
@@ -18,6 +19,8 @@ from workbench.text import CJK, amount, fold, stems
 MOST_LISTED = 30
 RECOMMENDED = 8
 """Documents in a list, and in a recommendation, at most."""
+TIMES = 4
+"""Parts of the time of a corpus from which a recommendation without a wish comes in turn."""
 _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that stand behind a title in a list, in this order."""
 
@@ -34,7 +37,6 @@ class Document:
     doc_id: str
     title: str
     n: int
-    score: float
     fields: Mapping[str, Any]
     stated_by: Mapping[str, int]
     sentences: tuple[Sentence, ...] = ()
@@ -64,7 +66,7 @@ class FieldsWriter:
     @cached_property
     def schema(self) -> dict[str, Field]:
         """The fields of all bases, by name."""
-        return {field["name"]: field for base in self.bases for field in base.schema()}
+        return {TABLE["name"]: TABLE} | fields_of(self.bases)
 
     @cached_property
     def selected(self) -> list[str]:
@@ -121,8 +123,9 @@ class FieldsWriter:
         having = [document for document in self.holding if document.doc_id in notes]
         if having:
             return self.listing(having, len(having), notes)
-        self.not_applied.extend(question["words"])
-        return self.listing(self.holding, len(self.selected))
+        ignored, text = " ".join(question["not_applied"]), self.listing(self.holding, len(self.selected))
+        self.not_applied.extend(word for word in question["words"] if text and word not in ignored)
+        return text
 
     def about(self) -> list[Document]:
         """Return the documents of the evidence that the question names; of a name that no base knows, by title."""
@@ -325,27 +328,44 @@ class FieldsWriter:
         return f"{self.title(document)}{self.say(f' ({inside})', f'（{inside}）') if inside else ''}"
 
     def recommendation(self) -> str:
-        """Write what to try: documents that share most with those that are named, else the best of what was found."""
-        named = {document.doc_id for document in self.about()}
-        documents = [document for document in self.holding if document.doc_id not in named]
-        if not documents:
-            documents = [d for d in self.documents.values() if d.doc_id not in named]
-        notes: dict[str, str] = {}
-        if about := self.about():
-            shared = {d.doc_id: self._shared(d, about) for d in documents}
-            documents = sorted(documents, key=lambda d: -sum(map(len, shared[d.doc_id].values())))
-            for doc_id, values in shared.items():
-                parts = [
-                    f"{shown(self.schema[n], self.question['language'])} {self.joined(v)}" for n, v in values.items()
-                ]
-                notes[doc_id] = self.say("; also ", "；同样：") + self.say(", ", "，").join(parts) if parts else ""
-        chosen = documents[: self.question["limit"] or RECOMMENDED]
-        if not chosen:
-            return ""
-        lines = [f"- {self.brief(d)}{notes.get(d.doc_id, '')} [{d.n}]" for d in chosen]
+        """Write what to try: documents that share something with those that are named, else a spread of the corpus."""
+        question, about = self.question, self.about()
+        documents = [document for document in self.holding if document not in about]
         inside = self.inside()
+        if not documents:
+            documents = [document for document in self.documents.values() if document not in about]
+            self.not_applied.extend([self.conditions()] if inside else [])
+            inside = ""
+        shared = {document.doc_id: self._shared(document, about) for document in documents}
+        if any(shared.values()):
+            documents = [document for document in documents if shared[document.doc_id]]
+            documents.sort(key=lambda d: -sum(map(len, shared[d.doc_id].values())))
+        elif not (question["words"] or question["sort"]):
+            documents = self._spread(documents)
+        lines = []
+        for document in documents[: question["limit"] or RECOMMENDED]:
+            values = shared[document.doc_id].items()
+            parts = [f"{shown(self.schema[name], question['language'])} {self.joined(v)}" for name, v in values]
+            note = self.say("; also ", "；同样：") + self.say(", ", "，").join(parts) if parts else ""
+            lines.append(f"- {self.brief(document)}{note} [{document.n}]")
         head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
-        return "\n".join([head, *lines])
+        return "\n".join([head, *lines]) if lines else ""
+
+    def _spread(self, documents: Sequence[Document]) -> list[Document]:
+        """Order documents so that values of categories, and times, take turns: nothing in the request prefers one."""
+        categories = [name for name, field in self.schema.items() if field["type"] == "category"]
+        dates = [name for name, field in self.schema.items() if field["type"] == "date"][:1]
+        left = sorted(documents, key=lambda d: [*(value for name in dates for value in d.values(name)), d.doc_id])
+        values = {d.doc_id: [(name, v) for name in categories for v in d.values(name)] for d in left}
+        for place, document in enumerate(left):
+            values[document.doc_id].append(("time", str(place * TIMES // len(left))))
+        seen, ordered = Counter[tuple[str, str]](), list[Document]()
+        while left:
+            document = min(left, key=lambda d: sum(seen[value] for value in values[d.doc_id]))
+            left.remove(document)
+            ordered.append(document)
+            seen.update(values[document.doc_id])
+        return ordered
 
     def _shared(self, document: Document, about: Sequence[Document]) -> dict[str, list[str]]:
         """Return field -> values that a document shares with one of the others."""

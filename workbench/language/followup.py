@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.language.names import names_in
-from workbench.language.question import is_small_talk, read
+from workbench.language.question import read
+from workbench.language.words import is_small_talk
 from workbench.ports import KnowledgeBase
 from workbench.state import NameRead, Question
 from workbench.text import language_of

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from workbench.language.question import is_small_talk
+from workbench.language.words import is_small_talk
 from workbench.text import CJK, fold, sentences, stem, terms
 
 DENIAL, NOT_KEPT = "denial", "not kept"

@@ -12,7 +12,7 @@ from math import log1p, sqrt
 from typing import Any
 
 from workbench.language.preferences import read_preferences
-from workbench.language.question import is_small_talk
+from workbench.language.words import is_small_talk
 from workbench.text import content_stems, language_of, sentences
 
 LONGEST = 180

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.language.question import shown
+from workbench.language.wording import shown
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Clarification, Entity, Question
 from workbench.text import fold, language_of, sentences, terms

@@ -60,7 +60,10 @@ class Input(Search):
 
     query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
     conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
-    sort: SortInput | None = Field(default=None, description="The order; newest first, or best for the query, if none")
+    sort: SortInput | None = Field(
+        default=None,
+        description="The order; best for the query, else newest first, if none; old and new evenly if nothing is asked",
+    )
     count_by: str = Field("", description="A field: count the documents by its values too")
 
 
@@ -77,7 +80,9 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
     with log("select", conditions=[written(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
         doc_ids = knowledge.select(conditions, sort)
-        detail["documents"] = len(doc_ids)
+        detail["documents"] = total = len(doc_ids)
+    if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
+        doc_ids = doc_ids[:: max(1, len(doc_ids) // tool_input.top_k)]
     question = Question.of(tool_input.query, knowledge)
     wanted = [] if sort else beyond(question, conditions, knowledge)
     with log("rank", by="query" if wanted else sort["field"] if sort else "newest", words=wanted):
@@ -90,7 +95,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         results=results,
         entities=question.entities,
         candidates=evidence.titles(results),
-        total=len(doc_ids),
+        total=total,
         counts=counts,
     )
 

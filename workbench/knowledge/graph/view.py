@@ -130,6 +130,8 @@ FOREIGN = 0.3
 """A script in which fewer of the words are written is foreign to the corpus."""
 
 
+MOST_TABLES = 50
+"""Files and folders that are told apart by their names, at most."""
 MOST_NODES = 100_000
 """How large a graph is that networkx holds; a larger one is a view over the index."""
 MOST_FREQUENCIES = 50_000
@@ -217,10 +219,20 @@ class View:
         return self._part("types", lambda: [row[0] for row in self._index.rows(sql)])
 
     @property
-    def tables(self) -> list[str]:
-        """The names of the files that have several documents, without folder and ending: "members" of members.csv."""
-        sql = "SELECT source FROM documents GROUP BY source HAVING count(*) > 1 ORDER BY source LIMIT 50"
-        return self._part("tables", lambda: [Path(row[0]).stem for row in self._index.rows(sql) if row[0]])
+    def tables(self) -> dict[str, list[str]]:
+        """The names of files with several documents ("members" of members.csv) and of folders, each with its files."""
+        return self._part("tables", self._tables)
+
+    def _tables(self) -> dict[str, list[str]]:
+        tables: dict[str, list[str]] = {}
+        rows = self._index.rows("SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source")
+        folders = {Path(source).parent for source, _ in rows}
+        for source, count in rows:
+            path = Path(source)
+            names = {path.stem} if count > 1 else set()
+            for name in sorted(names | ({path.parent.name} if len(folders) > 1 else set())):
+                tables.setdefault(name, []).append(source)
+        return dict(list(tables.items())[:MOST_TABLES])
 
     @property
     def spoken(self) -> schema.Spoken:

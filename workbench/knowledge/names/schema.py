@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -217,6 +218,16 @@ def where(condition: Condition, field: Field, keys: Callable[[str, str], list[st
         return f"doc_id IN ({_HAVING} AND number {_SIGNS[op]} ?)", [name, counted[0]]
     found = keys(name, str(value))
     return f"doc_id IN ({_HAVING} AND key IN ({', '.join('?' * len(found))}))", [name, *found]
+
+
+def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple[str, list[Any]]:
+    """The documents of a type, a file or a folder: ``table`` is not a field of theirs."""
+    value = condition["value"]
+    names = [str(name) for name in (value if isinstance(value, list) else [value])]
+    sources = [source for name in names for source in tables.get(name, ())]
+    inside = "IN (SELECT value FROM json_each(?))"
+    negation = "NOT " if condition["op"] in ("ne", "not_in") else ""
+    return f"{negation}(type {inside} OR source {inside})", [json.dumps(names), json.dumps(sources)]
 
 
 def _dated(condition: Condition) -> tuple[str, list[Any]]:

@@ -1,0 +1,118 @@
+"""Fields and conditions in words: what a field is called, where its words stand, its unit, and a condition as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from workbench.language.numbers import convert
+from workbench.ports import Field, KnowledgeBase
+from workbench.state import Condition
+from workbench.text import CJK, fold
+
+TABLE = cast(
+    Field,
+    {"name": "table", "type": "category", "called": {"en": ["table"], "zh": ["表"]}, "values_called": {}, "unit": ""},
+)
+"""The type, file or folder of a document, which a condition may be on like on a field of its own."""
+TOTALS_ZH = {"sum": "总和", "mean": "平均值"}
+_OPS = {
+    "en": {"eq": "is {}", "ne": "is not {}", "contains": "contains {}", "gt": "over {}", "ge": "at least {}"}
+    | {"lt": "under {}", "le": "at most {}", "in": "is {}", "not_in": "is not {}", "between": "from {} to {}"},
+    "zh": {"eq": "是{}", "ne": "不是{}", "contains": "含有{}", "gt": "超过{}", "ge": "至少{}"}
+    | {"lt": "低于{}", "le": "至多{}", "in": "是{}", "not_in": "不是{}", "between": "在{}到{}之间"},
+}
+_DATE_OPS = {
+    "en": {"gt": "after {}", "ge": "since {}", "lt": "before {}", "le": "until {}"},
+    "zh": {"gt": "在{}之后", "ge": "在{}及以后", "lt": "在{}之前", "le": "在{}及以前"},
+}
+_SCALES = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
+
+
+def fields_of(bases: Sequence[KnowledgeBase]) -> dict[str, Field]:
+    """Return the fields of knowledge bases by name, of each name the last."""
+    return {field["name"]: field for base in bases for field in base.schema()}
+
+
+def shown(field: Field, language: str) -> str:
+    """Return what a field is called in a language, or its own name."""
+    return (field["called"].get(language) or field["called"].get("en") or [field["name"]])[0]
+
+
+def words_of(field: Field) -> list[str]:
+    """Return every word by which a field is called, in both languages: 发表日期 is called 发表 too."""
+    words = [word for words in field["called"].values() for word in words]
+    return words + [word[:-2] for word in words if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)]
+
+
+def word_spans(word: str, text: str) -> list[tuple[int, int]]:
+    """Return where a folded word stands in a folded text, its plural and verb endings included.
+
+    >>> word_spans("editors", "who edited it?"), word_spans("play", "two plays")
+    ([(4, 10)], [(4, 9)])
+    """
+    if CJK.search(word):
+        ending = re.escape(word)
+    elif not re.fullmatch(r"[a-z ]{4,}", word):
+        ending = rf"(?<![a-z0-9]){re.escape(word)}s?(?![a-z0-9])"
+    else:
+        bare = re.sub(r"ies$", "y", re.sub(r"(?<=[a-rt-z])s$", "", word))
+        inflected = bool(re.search(r"e$|[^aeiou]y$", bare))
+        stem = bare[:-1] + r"(?:y|ies|ied|e|es|ed|ing)" if inflected else re.escape(bare) + r"(?:s|es|ed|ing)?"
+        if re.search(r"[a-z]{3}[st]or$", bare):  # what an editor has done is edited
+            stem = rf"(?:{stem}|{bare[:-2]}ed)"
+        ending = rf"(?<![a-z0-9]){stem}(?![a-z0-9])"
+    return [match.span() for match in re.finditer(ending, text)]
+
+
+def fold_in_place(text: str) -> str:
+    """Fold a text character by character, so that positions stay those of the text."""
+    return "".join(f if len(f := fold(c)) == 1 else c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def fits(unit: str, field: Field) -> bool:
+    """Return True where a field counts in a unit, or in another of its kind."""
+    units = [fold(field["unit"]), *map(fold, words_of(field))]
+    return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
+
+
+def in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
+    """Return a number of a question in the unit of its field: 3 million are 300 where a field counts 万元."""
+    own = fold(field["unit"])
+    scale = _SCALE.match(own)
+    if scale and (scaled or unit == own[scale.end() :]):
+        value, unit = value / _SCALES[scale[1]], ""
+    own = own or next((word for w in words_of(field) if convert(1.0, unit, word := fold(w)) is not None), "")
+    changed = convert(value, unit, own) if unit and own and unit != own else None
+    value = round(value if changed is None else changed, 9)
+    return int(value) if value == int(value) else value
+
+
+def in_words(condition: Condition, field: Field, language: str) -> str:
+    """Write a condition as a person says it.
+
+    >>> field = Field(name="budget", type="number", many=False, documents=3, low=1.0, high=9.0, values=[], unit="EUR",
+    ...               called={"en": ["budget"], "zh": ["预算"]}, values_called={}, relation="")
+    >>> in_words({"field": "budget", "op": "gt", "value": 3000000}, field, "en")
+    'budget over 3,000,000 EUR'
+    >>> in_words({"field": "budget", "op": "ne", "value": 5}, field, "zh")
+    '预算不是5EUR'
+    """
+    zh, name, op, value = language == "zh", shown(field, language), condition["op"], condition["value"]
+    if op == "exists":
+        return (f"{name}{'有' if value else '没有'}记载") if zh else f"{'with' if value else 'without'} {name}"
+    values = [_value_in_words(each, field, language) for each in (value if isinstance(value, list) else [value])]
+    if op in ("in", "not_in"):
+        values = [("或" if zh else " or ").join(values)]
+    phrases = _OPS[language] | (_DATE_OPS[language] if field["type"] == "date" else {})
+    return f"{name}{'' if zh else ' '}{phrases[op].format(*values)}"
+
+
+def _value_in_words(value: Any, field: Field, language: str) -> str:
+    called = field["values_called"].get(str(value), {}).get(language, [])
+    foreign = bool(CJK.search(str(value))) != (language == "zh")
+    text = called[0] if called and foreign else f"{value:,}" if isinstance(value, int | float) else str(value)
+    unit = field["unit"] if field["type"] == "number" else ""
+    return f"{text}{' ' if unit and language == 'en' else ''}{unit}"
