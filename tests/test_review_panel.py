@@ -438,7 +438,7 @@ def test_what_a_wave_starts_with(wb: Workbench) -> None:
 def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["reflect"], thresholds={"min_evidence": 900})
     html = panel(run).why.html
-    assert html.count('role="meter"') == 7  # evidence, score, passes, work; two names and an answer that are needed
+    assert html.count('role="meter"') == 8  # evidence, score, probability, passes, work; two names and an answer
     for told in (
         "92 of 900",
         "not enough",
