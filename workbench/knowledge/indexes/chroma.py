@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from workbench.errors import KnowledgeError
+from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, cleared
 
 if TYPE_CHECKING:
@@ -103,8 +103,20 @@ class Chroma(Store):
             yield from zip(page["ids"], (str((m or {}).get("key")) for m in page["metadatas"] or []), strict=True)
 
     def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
-        """What HNSW finds: nearly all of the best, not certainly."""
-        found: list[str] = self._collection.query(query_embeddings=[query], n_results=wanted, include=[])["ids"][0]
+        """What HNSW finds: nearly all of the best, not certainly.
+
+        Raises:
+            ModelError: the vector has another length than those that are kept: it is of another model.
+        """
+        from chromadb.errors import InvalidArgumentError, InvalidDimensionException
+
+        try:
+            found: list[str] = self._collection.query(query_embeddings=[query], n_results=wanted, include=[])["ids"][0]
+        except (InvalidArgumentError, InvalidDimensionException) as error:
+            raise ModelError(
+                f"The embedding model gave a vector of {len(query)} numbers ({error}): the server has another model "
+                "now. Give it the old one, or `workbench kb rebuild` the knowledge base."
+            ) from None
         return found
 
     def remove(self) -> None:
