@@ -30,8 +30,9 @@ from starlette.routing import Route
 from workbench import errors
 from workbench.errors import NotPaused, SettingsError, WorkbenchError, shown
 from workbench.events import done, failed, for_client, normalize_stream_event, review, token
-from workbench.futures.capsule import redacted, secrets
+from workbench.futures.capsule import redacted
 from workbench.graphs.reviewers import answer
+from workbench.models.wire import secrets
 from workbench.runs.asking import LONGEST_NAME
 from workbench.runs.feedback import give
 from workbench.runs.run import Run
