@@ -94,15 +94,17 @@ def test_a_run_that_asked_nobody(wb: Workbench) -> None:
     assert run.fork(at=one.id, review=["reflect"]).review["point"] == "reflect"
 
 
-def test_checkpoints_that_gc_let_go(wb: Workbench) -> None:
+def test_the_past_of_a_run_that_has_ended_is_folded_and_can_be_forked_from_after_gc(wb: Workbench) -> None:
     run = wb.ask(CHINESE, kb="film", review=["reflect"])
     run.approve()
-    one = run.checkpoints()[-1]
+    wb._work.loop.settle(10)
+    assert not wb._work.loop.call(wb._work.durable.past(run.run_id)), "LangGraph's own are gone"
+    found = run.checkpoints()
     wb.gc(yes=True)
-    for look in (run.checkpoints, lambda: one.values, lambda: run.checkpoint(one.id), lambda: run.fork(at=one.id)):
-        with pytest.raises(RunError, match=r"gone: `workbench gc` lets.*at='0-plan'"):
-            look()
-    assert run.fork(at="0-reflect").review["review_id"] == "0-reflect"
+    assert [one.to_dict() for one in run.checkpoints()] == [one.to_dict() for one in found]
+    assert found[-1].values["answer"] == run.answer and run.checkpoint(found[-1].id).values == found[-1].values
+    pause = next(one for one in found if one.asks == "0-reflect")
+    assert run.fork(at=pause.id).review["review_id"] == "0-reflect" == run.fork(at="0-reflect").review["review_id"]
 
 
 def test_what_is_left_of_a_cancelled_run_says_so(wb: Workbench) -> None:
