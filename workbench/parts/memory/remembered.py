@@ -426,12 +426,6 @@ class SqlRemembered(ABC):
                 for one in ids:
                     execute(sql, (one,))
 
-    def erase(self, user_id: str, memory_ids: Sequence[str]) -> int:
-        """Delete memories for good; how many there were."""
-        with self._transaction() as execute:
-            sql = "DELETE FROM memories WHERE id = ? AND user_id = ? RETURNING id"
-            return sum(len(execute(sql, (one, clean(user_id)))) for one in memory_ids)
-
 
 def outdated(summary: Mapping[str, Any], memories: Iterable[Memory]) -> bool:
     """Return True if a memory has ended since a summary was made: the summary may still say it."""
