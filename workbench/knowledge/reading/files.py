@@ -228,8 +228,8 @@ def must_be_short(path: Path) -> None:
 def decoded(raw: bytes) -> str:
     """Return the text of a whole file, in the encoding that it declares or that it is most likely to have.
 
-    >>> decoded("推手是电影".encode("gb18030")), decoded("推手".encode("utf-16")), decoded("推手是電影".encode("big5"))
-    ('推手是电影', '推手', '推手是電影')
+    >>> decoded("湖水是咸的".encode("gb18030")), decoded("湖".encode("utf-16")), decoded("湖水是鹹的".encode("big5"))
+    ('湖水是咸的', '湖', '湖水是鹹的')
 
     Raises:
         Unreadable: with the guesses and the fix.
