@@ -18,6 +18,7 @@ from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
 from workbench.views.labels.sentences import saved_told, tokens_told, took_told
 from workbench.views.past import forks
+from workbench.views.render import run_html
 from workbench.views.run import answer, evidence, head
 from workbench.views.timeline import timeline
 
@@ -44,7 +45,7 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     shown = CliRunner().invoke(main, ["show", run.run_id, "--workspace", str(wb.path)], catch_exceptions=False).output
     places = {
         "head": words(head(document, labels).html),
-        "page": words(run._repr_mimebundle_()["text/html"]),
+        "page": words(run_html(document)),
         "terminal": " ".join(shown.split()),
         "timeline": words(timeline(document, labels).html),
         "compared": " ".join(str(wb.compare(run, run)).split()),
