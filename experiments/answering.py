@@ -4,8 +4,9 @@
 
 DATA is a folder with the question sets of ``SETS``; they are for measuring and are not shipped. Each corpus is indexed
 once and each question retrieved once, as a user's question is, into ``--work``; after that another writer takes
-seconds. Half of the questions, by a hash of their id, fit ``workbench/language/quoting.json`` (``--fit``)
-and the other half report. A question whose answer is yes or no has no gold string and is left out.
+seconds. Half of the questions, by a hash of their id, fit; the other half reports. ``--fit`` writes
+``workbench/language/quoting.json`` from nothing but the fit half, and the same bytes each time. A question whose
+answer is yes or no has no gold string and is left out.
 
 Every answerable question is also asked without its gold documents, so that nothing answers it: those, and the
 unanswerable ones of MTRAG-UN, should be *unsure*.
@@ -347,14 +348,14 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
 # --- Choosing the weights ---
 
 STEPS = {
-    "repeated": (0.0, 2.5, 5.0, 7.5),
-    "fresh": (0.0, 3.0, 6.0, 9.0, 12.0),
-    "same": (0.0, 0.5, 1.0),
-    "longest": (30.0, 40.0),
-    "share": (0.4, 0.55),
+    "repeated": (5.0, 0.0, 2.5, 7.5),
+    "fresh": (6.0, 0.0, 3.0, 9.0),
+    "longest": (40.0, 30.0, 50.0),
+    "share": (0.4, 0.25, 0.55),
 }
-"""What each constant between sentences may be."""
-SURE_WITHOUT_GOLD = 0.2
+"""What each constant between sentences may be. The first stands unless another is better by ``BETTER``."""
+BETTER, ROUNDS = 0.001, 2
+SURE_WITHOUT_GOLD = 0.15
 """So many of the unanswerable questions of the fit half may be called answered."""
 
 
@@ -403,7 +404,7 @@ def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
         penalty = 0.05 / len(parts)
         return value / total + penalty * weights @ weights, slope / total + 2 * penalty * weights
 
-    bounds = [(None if name == "length" else 0.0, None) for name in quoting.SIGNALS]
+    bounds = [(0.0, None)] * len(quoting.SIGNALS)
     found = minimize(loss, np.zeros(len(quoting.SIGNALS)), jac=True, bounds=bounds)
     return {name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)}
 
@@ -417,7 +418,7 @@ def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[tuple[int, s
 
 def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str, float]:
     """Return the constants between sentences, one moved after another: the mean over the sets decides."""
-    steps = dict(quoting.weights()["steps"])
+    steps = {name: values[0] for name, values in STEPS.items()}
 
     def gain(tried: Mapping[str, float]) -> float:
         by_set: dict[str, list[float]] = {}
@@ -426,9 +427,10 @@ def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str
         return float(np.mean([np.mean(values) for values in by_set.values()]))
 
     best = gain(steps)
-    for name, values in STEPS.items():
+    for name, values in [*STEPS.items()] * ROUNDS:
         for value in values:
-            if (tried := gain({**steps, name: value})) > best + 0.001:
+            tried = gain({**steps, name: value})
+            if tried > best + BETTER:
                 best, steps[name] = tried, value
     return steps
 
@@ -484,14 +486,14 @@ def write_fit(wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[
 
 
 def main() -> None:
-    """Gather, fit when asked, and report."""
+    """Gather, and fit or report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--work", type=Path, default=Path("build/answering"))
     parser.add_argument("--sets", nargs="*", default=[chosen.name for chosen in SETS])
     parser.add_argument("--limit", type=int, default=240, help="questions of each set")
     parser.add_argument("--half", choices=("fit", "report"), default="report", help="the half that is reported")
-    parser.add_argument("--fit", action="store_true", help="choose the weights again, on the fit half")
+    parser.add_argument("--fit", action="store_true", help="fit the weights on the fit half, report nothing")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     chosen_sets = [chosen for chosen in SETS if chosen.name in args.sets]
@@ -499,6 +501,7 @@ def main() -> None:
         cases = {chosen.name: gathered(wb, args.data, args.work, chosen, args.limit) for chosen in chosen_sets}
         if args.fit:
             write_fit(wb, chosen_sets, cases)
+            return
         for chosen in chosen_sets:
             base = wb.knowledge.get(chosen.base)
             reported = [case for case in cases[chosen.name] if case.fits is (args.half == "fit")]

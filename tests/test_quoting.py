@@ -113,3 +113,13 @@ def test_a_question_for_nothing_but_a_title_quotes_how_its_document_begins(quest
     quotes = best_quotes(question, evidence(*passages)).quotes
     begins = ["It is a low dam across a river.", "Boats are lifted over it."]
     assert [quote.text for quote in quotes] in (begins, ["没有回路的连通图。", "有n个顶点的恰有n-1条边。"])
+
+
+def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once():
+    first, second = evidence(
+        ("Log", "The pump was repaired in May."), ("Log", "The pump was repaired in May. It runs.")
+    )
+    assert [sentence.text for sentence in sentences_of([first, second])] == [
+        "The pump was repaired in May.",
+        "It runs.",
+    ]

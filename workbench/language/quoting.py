@@ -1,10 +1,15 @@
-"""Answer by quoting: the sentences of the evidence, the few of them that answer best, and how probably they do.
+"""Answer by quoting: the few sentences of the evidence that answer best together, and how probably they do.
 
-A sentence is judged by the words of the question that it, its title and its heading say (weighted by their rarity), by
-the nearest words and the sense of the whole where the base has a model for that, by its passage, by whether it holds
-the kind of thing that is asked for (a number, a date, a name), and by whether another sentence that says words of the
-question leads to its title. Nothing is read of a question but its words and its question word. The weights are in
-``quoting.json``: ``experiments/answering.py DATA --fit`` chooses them on public questions.
+It works in four steps, and reads nothing of a question but its words and its question word:
+
+1. ``sentences_of`` splits the first pieces of evidence into sentences, list items and rows, without markup.
+2. ``Reader`` sees ``SIGNALS`` of each sentence. A word of the question counts by its rarity among these sentences.
+3. ``Reader.choose`` takes the sentence with the best weighted sum, then the one that is best beside it, and so on
+   until the budget of words is spent: what a chosen sentence says counts less in the next, what is new counts more.
+4. ``Reader.together`` sees the chosen sentences as a whole, and a logistic gives the probability that they answer.
+
+Every weight stands in ``quoting.json``; ``experiments/answering.py DATA --fit`` makes it from the fit halves of public
+questions.
 """
 
 from __future__ import annotations
@@ -26,6 +31,15 @@ from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, term
 
 PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
+SIGNALS = ("said", "above", "near", "sense", "foreign_sense", "first", "begins", "kind", "led")
+"""What is seen of a sentence, each about 0 to 1, for the weights of ``quoting.json``:
+
+``said``: the question's words that it says; ``above``: those that only its title or heading says; ``near``: how near
+the nearest words are where the base has word vectors; ``sense``: the reranker's score; ``foreign_sense``: the same,
+where it is in the other language; ``first``: its piece is among the best; ``begins``: it is among the first of its
+piece; ``kind``: it has a number, date or name where one is asked for; ``led``: a sentence that says words of the
+question names its title.
+"""
 
 
 class Sentence(NamedTuple):
@@ -116,7 +130,7 @@ _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it."""
-    chosen = []
+    chosen, seen = [], set[tuple[str, str]]()
     for n, result in enumerate(results, 1):
         metadata = result["metadata"]
         doc_id = str(metadata.get("doc_id") or result["result_id"])
@@ -129,7 +143,8 @@ def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
             text = _SPEAKER.sub("", text)
             if _ASKS.search(text):
                 lead = text
-            elif text:
+            elif text and (doc_id, text) not in seen:  # pieces of one document may overlap
+                seen.add((doc_id, text))
                 chosen.append(Sentence(n, doc_id, title, lead or heading, text, place, result["score"]))
     return chosen
 
@@ -198,23 +213,6 @@ def _holds_kind(question: str, text: str) -> float:
     return 0.5
 
 
-SIGNALS = (
-    "said",
-    "titled",
-    "headed",
-    "around",
-    "near",
-    "sense",
-    "passage",
-    "first",
-    "kind",
-    "led",
-    "foreign_near",
-    "foreign_sense",
-    "length",
-)
-
-
 _SAME = 0.95
 """A word so near to another is the same."""
 
@@ -237,16 +235,19 @@ class Reader:
         rerank: Callable[[str, Sequence[str]], list[float] | None] | None = None,
     ):
         self.question, self.pool = question, pool
-        asked = dict.fromkeys(word_stems(question))
-        self.place = {word: column for column, word in enumerate(asked)}
+        self.place = {word: column for column, word in enumerate(dict.fromkeys(word_stems(question)))}
         self.texts = [sentence.text for sentence in pool]
+        self.documents = np.array([sentence.doc_id for sentence in pool])
+        chinese = bool(CJK.search(question))
+        self.foreign = np.array([float(bool(CJK.search(text)) != chinese) for text in self.texts])
         self.said = self._held(self.texts)
         self.weights = rarity(self.said)
-        self.titled = self._held([sentence.title for sentence in pool])
-        first = [row == 0 or pool[row - 1][:4] != one[:4] for row, one in enumerate(pool)]
+        first = [row == 0 or pool[row - 1][:4] != sentence[:4] for row, sentence in enumerate(pool)]
         self.below = np.where(first, 1.0, 0.7)[:, None]  # what follows a question at once answers it
-        self.headed = self.below * self._held([sentence.heading for sentence in pool])
-        self.near = self._near(matches) if matches is not None and pool else np.maximum(self.said, self.headed)
+        headed = self.below * self._held([sentence.heading for sentence in pool])
+        self.above = np.maximum(self._held([sentence.title for sentence in pool]), headed)
+        self.covered = np.maximum(self.said, 0.8 * self.above)
+        self.near = self._near(matches) if matches is not None and pool else np.maximum(self.said, headed)
         self.near_weights = rarity(self.near >= _SAME)
         self.signals = self._signals(rerank)
 
@@ -268,39 +269,34 @@ class Reader:
         return np.maximum(np.array([near[text] for text in self.texts]), below)
 
     def _signals(self, rerank: Any) -> np.ndarray:
-        pool, weights = self.pool, self.weights
-        said = self.said @ weights
-        titled = (self.titled * (1 - self.said)) @ weights
-        self.known = np.maximum(self.said, 0.8 * np.maximum(self.titled, self.headed))
-        headed = (self.headed * (1 - self.said) * (1 - self.titled)) @ weights
-        near, sense = self.near @ self.near_weights, np.zeros(len(pool))
-        led = self._led(said + 0.8 * titled)
-        ranks = np.array([1 / sentence.n for sentence in pool])
-        likely = said + 0.7 * (titled + headed) + near + 0.8 * led + 0.3 * ranks
-        first = np.argsort(-likely, kind="stable")[:RERANKED]
-        texts = [self._with_title(row) for row in first]
-        scores = rerank(self.question, texts) if rerank is not None and pool else None
-        if scores:
-            sense[:] = min(scores) / 4
-            sense[first] = np.array(scores) / 4
-        chinese = bool(CJK.search(self.question))
-        foreign = np.array([float(bool(CJK.search(sentence.text)) != chinese) for sentence in pool])
+        """Return sentences x ``SIGNALS``."""
+        said = self.said @ self.weights
+        above = (self.above * (1 - self.said)) @ self.weights
+        near = self.near @ self.near_weights
+        led = self._led(said + 0.8 * above)
+        ranks = np.array([1 / sentence.n for sentence in self.pool])
+        sense = self._sense(said + 0.7 * above + near + 0.8 * led + 0.3 * ranks, rerank)
         columns = {
             "said": said,
-            "titled": titled,
-            "headed": headed,
-            "around": self._around(),
+            "above": above,
             "near": near,
             "sense": sense,
-            "passage": np.array([sentence.score for sentence in pool]),
+            "foreign_sense": self.foreign * sense,
             "first": ranks,
+            "begins": np.array([1 / (1 + sentence.place) for sentence in self.pool]),
             "kind": np.array([_holds_kind(self.question, text) for text in self.texts]),
             "led": led,
-            "foreign_near": foreign * near,
-            "foreign_sense": foreign * sense,
-            "length": np.array([min(60.0, words_in(text)) / 30 for text in self.texts]),
         }
-        return np.column_stack([columns[name] for name in SIGNALS]) if pool else np.zeros((0, len(SIGNALS)))
+        return np.column_stack([columns[name] for name in SIGNALS])
+
+    def _sense(self, likely: np.ndarray, rerank: Any) -> np.ndarray:
+        """Return the reranker's score of the likely sentences; the others have the lowest of them."""
+        first = np.argsort(-likely, kind="stable")[:RERANKED]
+        scores = rerank(self.question, [self._with_title(row) for row in first]) if rerank and self.pool else None
+        sense = np.full(len(likely), min(scores) / 4 if scores else 0.0)
+        if scores:
+            sense[first] = np.array(scores) / 4
+        return sense
 
     def _with_title(self, row: int) -> str:
         """Return a sentence behind its heading or title, so that a reranker knows what it is about."""
@@ -308,24 +304,12 @@ class Reader:
         above = sentence.heading or sentence.title
         return sentence.text if plain_title(above) in spelled(sentence.text) else f"{above} {sentence.text}"
 
-    def _around(self) -> np.ndarray:
-        """Return the share of the words that only the neighbours of a sentence say."""
-        around = np.zeros(len(self.pool))
-        for row, sentence in enumerate(self.pool):
-            beside = np.zeros(len(self.place))
-            for other in (row - 1, row + 1):
-                if 0 <= other < len(self.pool) and self.pool[other].n == sentence.n:
-                    beside = np.maximum(beside, self.said[other])
-            around[row] = (beside * (1 - self.said[row]) * (1 - self.titled[row])) @ self.weights
-        return around
-
     def _led(self, covered: np.ndarray) -> np.ndarray:
         """Return how much the best sentence of another document says that names this one's title."""
         led = np.zeros(len(self.pool))
         folded = [spelled(text) for text in self.texts]
-        documents = np.array([sentence.doc_id for sentence in self.pool])
         for name, doc_id in {plain_title(sentence.title): sentence.doc_id for sentence in self.pool}.items():
-            own = documents == doc_id
+            own = self.documents == doc_id
             leads = [row for row, text in enumerate(folded) if len(name) > 2 and name in text and not own[row]]
             led[own] = covered[leads].max(initial=0.0)
         return led
@@ -349,30 +333,28 @@ class Reader:
             budget: words in all.
             most: sentences at most.
         """
-        scores, sentences = self.scores(model), self.pool
-        documents = np.array([sentence.doc_id for sentence in sentences])
+        scores = self.scores(model)
         covered, near = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
-        same = np.zeros(len(sentences))
-        rest, quotes, left = set(range(len(sentences))), list[tuple[int, str]](), budget
+        titled = np.zeros(len(scores), bool)
+        rest, quotes, left = set(range(len(scores))), list[tuple[int, str]](), budget
         while rest and len(quotes) < most and left >= _SHORTEST:
-            repeated = (self.known * covered) @ self.weights
+            repeated = (self.covered * covered) @ self.weights
             fresh = np.maximum(self.near - near, 0.0) @ self.near_weights
             gains = scores - model["repeated"] * repeated + model["fresh"] * fresh
-            gains -= model["same"] * same
             row = max(rest, key=lambda n: (gains[n], -n))
             if quotes and gains[row] < model["share"] * scores.max():
                 break
             rest.discard(row)
-            sentence = sentences[row]
-            printed = not same[row] and fold(sentence.title) not in fold(sentence.text)
+            sentence = self.pool[row]
+            printed = not titled[row] and fold(sentence.title) not in fold(sentence.text)
             title = words_in(brief_title(sentence.title)) if printed else 0.0
             text = self.shortened(row, max(_SHORTEST, min(left - title, model["longest"])))
             if quotes and words_in(text) + title > left:
                 continue
             left -= words_in(text) + title
             quotes.append((row, text))
-            covered, near = np.maximum(covered, self.known[row]), np.maximum(near, self.near[row])
-            same = np.maximum(same, documents == sentence.doc_id)
+            covered, near = np.maximum(covered, self.covered[row]), np.maximum(near, self.near[row])
+            titled |= self.documents == sentence.doc_id
         return quotes
 
     def scores(self, model: Mapping[str, float]) -> np.ndarray:
@@ -382,18 +364,15 @@ class Reader:
     def together(self, chosen: Sequence[tuple[int, str]]) -> dict[str, float]:
         """Return what is seen of the chosen sentences as a whole."""
         rows = [row for row, _ in chosen]
-        signals = (
-            dict(zip(SIGNALS, self.signals[rows].max(axis=0), strict=True)) if rows else dict.fromkeys(SIGNALS, 0.0)
-        )
+        best = dict(zip(SIGNALS, self.signals[rows].max(axis=0, initial=0.0), strict=True))
         return {
             "bias": 1.0,
-            "covered": float(self.known[rows].max(axis=0, initial=0.0) @ self.weights),
+            "covered": float(self.covered[rows].max(axis=0, initial=0.0) @ self.weights),
             "meant": float(self.near[rows].max(axis=0, initial=0.0) @ self.near_weights),
-            "best": float(signals["said"] + signals["near"]),
-            "passage": float(signals["passage"]),
-            "kind": float(signals["kind"]),
-            "headed": float(signals["headed"]),
-            "foreign": float(signals["foreign_near"]),
+            "best": float(best["said"] + best["near"]),
+            "passage": max([self.pool[row].score for row in rows], default=0.0),
+            "kind": float(best["kind"]),
+            "foreign": float(self.foreign[rows].max(initial=0.0)),
             "few": 1 / (1 + len(self.place)),
         }
 
