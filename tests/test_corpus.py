@@ -393,9 +393,7 @@ def test_a_folder_is_read_without_links_that_lead_out_of_it(tmp_path):
     assert ["out of the folder" in problem["reason"] for problem in reading.problems] == [True]
 
 
-def test_a_page_of_200_000_nested_elements_is_refused_at_once(tmp_path):
-    (tmp_path / "deep.html").write_text("<div>" * 200_000 + "deep" + "</div>" * 200_000)
-    (tmp_path / "flat.html").write_text("<div>flat</div>" * 20)
-    reading = Reading([tmp_path])
-    assert [document.source.rpartition("/")[2] for document in reading] == ["flat.html"]
-    assert ["nested deeper" in problem["reason"] for problem in reading.problems] == [True]
+def test_a_page_of_20_000_nested_elements_is_read(tmp_path):
+    (tmp_path / "deep.html").write_text("<div>" * 20_000 + "deep" + "</div>" * 20_000)
+    [document] = Reading([tmp_path])
+    assert document.text == "deep"

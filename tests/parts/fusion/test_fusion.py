@@ -120,7 +120,7 @@ async def test_a_hard_question_is_asked_again_and_the_best_pass_stands(wb, monke
         2,
         3,
     }
-    assert [result["result_id"] for result in state["reranked_results"]] == passes[2]
+    assert [result["result_id"] for result in first_documents(state["reranked_results"])] == passes[2]
 
 
 async def test_at_the_limit_the_best_pass_is_given_and_says_which_it_was(wb, monkeypatch):

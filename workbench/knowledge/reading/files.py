@@ -149,7 +149,8 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
         left = {name: _HIDDEN for name in (*folders, *names) if name.startswith(".")}
         left |= {name: _LINKED for name in folders if name not in left and Path(place, name).is_symlink()}
         links = [Path(place, name) for name in names if name not in left and Path(place, name).is_symlink()]
-        left |= {link.name: _OUTSIDE for link in links if not link.resolve().is_relative_to(inside)}
+        # realpath, since resolve() raises for a link to itself
+        left |= {link.name: _OUTSIDE for link in links if not Path(os.path.realpath(link)).is_relative_to(inside)}
         folders[:] = [name for name in folders if name not in left]
         for name in (*names, *left.keys() - set(names)):
             known = name.lower().endswith(SUFFIXES)
