@@ -125,7 +125,7 @@ def test_a_server_that_lost_its_files_is_filled_again(tmp_path, server):
     server.kill()
     other.start()
     try:
-        with pytest.raises(KnowledgeError, match="has lost its files, run the `workbench kb add` again"):
+        with pytest.raises(KnowledgeError, match="has lost its files, run `workbench kb rebuild`"):
             library.get("notes").vector_search("Passage", 20)
         write(path, range(21))
         library.add("notes", [path])

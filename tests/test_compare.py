@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -194,7 +195,11 @@ def test_hostile_text_stays_text() -> None:
 
 def test_a_fork_never_changes_its_original(wb: Workbench, workspace: Path) -> None:
     run = done(wb, CHINESE, review=["plan", "reflect"])
+    until = time.monotonic() + 60
+    while not rows_of(workspace, run.run_id)["past"] and time.monotonic() < until:  # folded once it has ended
+        time.sleep(0.05)
     before = rows_of(workspace, run.run_id)
+    assert before["past"]
     step = run.plan.steps[0]
     forks = [
         run.fork(plan=run.plans[0].replace(step.step_id, objective="别的"), mismatch="rules", rest="rules"),

@@ -165,6 +165,6 @@ def test_one_search_of_an_index_however_many_runs_there_are(tmp_path: Path) -> N
     sql = "EXPLAIN QUERY PLAN SELECT steps, cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT 100"
     (how,) = [row[3] for row in store._db.conn.execute(sql, ("plan", "x"))]
     assert how == "SEARCH costs USING INDEX costs_by_point (point=? AND who=?)"
-    store.remove("run19999")
+    store.remove(["run19999"])
     assert store.costs("plan", {"writer": "m"})[0][1]["writer"]["calls"] == 19_998
     store.close()

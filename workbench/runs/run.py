@@ -458,4 +458,8 @@ class Listing(list[Run]):
         return self._work.lines([run.run_id for run in self])
 
     def __repr__(self) -> str:
-        return "\n".join(f"{row['run_id']}  {row['status']:11}  {row['message'][:80]}" for row in self.lines())
+        def asked(row: dict[str, Any]) -> str:
+            read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
+            return f"{row['message'][:80]}{read}"
+
+        return "\n".join(f"{row['run_id']}  {row['status']:11}  {asked(row)}" for row in self.lines())
