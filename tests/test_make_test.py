@@ -82,7 +82,7 @@ CHANGES = {
     "dispatcher": (
         "import workbench.graphs.retrieval as d\nold = d.next_wave\n"
         "d.next_wave = lambda *a: [s for s in old(*a) if 'hybrid' not in s.tool]",
-        "plan 'versions'",  # a step that is left out shows in what the reflector adds
+        "knowledge 'film.matches'",  # a step that is left out shows in the evidence that the reflector judges
     ),
     "writer": (
         "import workbench.graphs.generate as n\nold = n.offline\n"

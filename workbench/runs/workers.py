@@ -499,9 +499,9 @@ class Work:
 
     async def _fold(self, driver: Driver, run_id: str) -> None:
         """Keep the checkpoints of a run that has ended as what they say, and let go of LangGraph's own."""
-        if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
-            return
-        with suppress(WorkbenchError):  # they stay until `gc`
+        with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
+            if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
+                return
             rows = {None: await driver.past(run_id)}
             whole = {one.config["configurable"]["checkpoint_id"]: [one] for one in rows[None]}
             read: Any = lambda checkpoint_id: rows[None] if checkpoint_id is None else whole[checkpoint_id]  # noqa: E731
