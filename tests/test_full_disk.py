@@ -14,9 +14,9 @@ from markupsafe import Markup
 from tests.shelves import opened, workbench
 from workbench.errors import WorkbenchError
 from workbench.knowledge.adding import growing as scratch
+from workbench.parts.fusion import canvases
 from workbench.records import writing
 from workbench.records.writing import write_file
-from workbench.runs import canvases
 from workbench.views.drawing import Drawing
 
 

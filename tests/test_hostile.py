@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -38,7 +39,8 @@ HOSTILE = (
     "<b>bold</b><br><a href='http://evil.example'>y</a><sup>2</sup> %{x} <extra></extra> &lt;b&gt; &#60;i&#62;",
 )
 ALL = " ".join(HOSTILE)
-NAME = " ".join(text[:18] for text in (HOSTILE[0], *HOSTILE[4:12]))
+UNPRINTABLE = " ".join(text[:18] for text in (HOSTILE[0], *HOSTILE[4:12]))
+NAME = "".join(sign for sign in UNPRINTABLE if unicodedata.category(sign) != "Cc")
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 TAGS = {"div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
 ATTRIBUTES = {"class", "lang", "style", "open", "href", "rel"}
@@ -191,6 +193,7 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
         ["kb", "remove", f"no such {ALL}"],
         ["doctor"],
         ["ask", f"喜宴 {ALL}", "--kb", "film", "--session", NAME, "--stream"],
+        ["ask", "x", "--kb", "film", "--session", UNPRINTABLE],
         ["ask", "x", "--kb", ALL],
         ["ask", "x", "--review", ALL],
         ["ask", f"--{ALL}"],
@@ -319,6 +322,15 @@ def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
     for refused in (lambda: wb.add_knowledge(name, [tmp_path]), lambda: wb.remove_knowledge(name)):
         with pytest.raises(WorkbenchError):
             refused()
+
+
+@pytest.mark.parametrize("option", ["session", "user"])
+def test_names_that_would_steer_a_terminal_are_refused(wb, option):
+    from workbench.errors import RunError
+
+    with pytest.raises(RunError, match=f"^{option} is .*that is not printed") as refused:
+        wb.ask("hello", **{option: UNPRINTABLE})
+    assert not STEERING.search(str(refused.value))
 
 
 def test_ids_and_sessions_are_never_paths(hostile, wb):

@@ -13,12 +13,13 @@ from click.testing import CliRunner
 from mcp import Client
 
 from tests.servers import Reply, ScriptedServer
-from tests.test_hostile import ALL
+from tests.test_hostile import ALL, NAME
 from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
 from tests.test_store import postgres, store  # noqa: F401  every database
-from workbench.cli import main, serve
+from workbench.cli import main
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.parts.memory.store import SqlConversations
+from workbench.parts.serve.commands import TOOLS
 from workbench.parts.serve.mcp import server_of
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -147,12 +148,12 @@ def test_everything_of_a_person_is_exported(bench: Make, tmp_path: Any) -> None:
     wb = bench(memory_core=True)
     told(wb, "我不喜欢恐怖片", "我叫小安")
     told(wb, "Remember that my cat is called Pepper.", user="bob")
-    file = wb.memory.export(tmp_path / "out" / "memory.json")
+    file = wb.memory.export(tmp_path / "memory.json")
     text = file.read_text(encoding="utf-8")
     kept = json.loads(text)
     assert kept["core"]["human"]["name"] and len(kept["memories"]) == 2 and "不喜欢恐怖片" in text
     assert len(kept["conversations"][0]["messages"]) == 4 and "Pepper" not in text
-    with pytest.raises(WorkbenchError, match="Name another file"):
+    with pytest.raises(WorkbenchError, match="Name a file in it"):
         wb.memory.export(tmp_path)
 
 
@@ -233,7 +234,7 @@ def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:
     wb = bench(memory_core=True)
     for section in ("name", "facts", "archival"):
         wb.memory.core_memory_update(section, ALL) if section != "archival" else wb.memory.archival_memory_insert(ALL)
-    run = wb.ask(ALL, kb="film", session=f"s {ALL}"[:200])
+    run = wb.ask(ALL, kb="film", session=f"s {NAME}")
     shown = [wb.memory, wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts(), run.blame()]
     for one in shown:
         html = one._repr_html_()
@@ -372,7 +373,7 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, mode: str) -> None:  # noqa: F811
     wb = bench()
-    async with Client(server_of(wb, serve.TOOLS), mode=mode) as agent:
+    async with Client(server_of(wb, TOOLS), mode=mode) as agent:
         given = {"section": "human", "content": "不喜欢恐怖片", "user": "ann"}
         core = (await agent.call_tool("core_memory_update", given)).structured_content["core_memory"]
         kept = await agent.call_tool("archival_memory_insert", {"content": "The east kiln is hot.", "user": "ann"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.plans import Plan, PlanStep
+from workbench.records import writing
 from workbench.reports import kinds
 from workbench.reports.assembling import numbers_of, renumbered, without_heading
 from workbench.reports.checking import contradictions
@@ -148,13 +150,15 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(wb, tmp_path, monkeypatch
     report, file = wb.report("Ang Lee's films: war", kb="film").report, tmp_path / "r.md"
     file.write_text("before", encoding="utf-8")
 
-    def full(path: Path, content: bytes) -> int:
-        path.open("wb").write(content[:9])
+    def full(handle: int, mode: str) -> None:
+        os.write(handle, b"half")
+        os.close(handle)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(writing.os, "fdopen", full)
     with pytest.raises(WorkbenchError, match="No space left"):
-        report.write(file)
+        report.write(file, replace=True)
+    assert not [*tmp_path.glob(".r.md.*")]
     assert file.read_text(encoding="utf-8") == "before"
 
 

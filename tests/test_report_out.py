@@ -13,6 +13,7 @@ from bs4 import BeautifulSoup
 
 from tests import handmade
 from workbench.errors import MissingExtra, ReportError
+from workbench.reports import rendering
 from workbench.reports.citing import STYLES, references
 from workbench.reports.markdown import escaped
 from workbench.reports.rendering import to_html, to_notebook, to_pdf
@@ -304,8 +305,8 @@ def test_the_pdf_has_the_words_and_the_links():
 
 def test_what_no_font_can_show_is_no_box_in_a_pdf(monkeypatch):
     typst = pytest.importorskip("typst", reason="the extra reports is not installed")
-    fonts = typst.Fonts
-    monkeypatch.setattr(typst, "Fonts", lambda: fonts(include_system_fonts=False))
+    bare = typst.Fonts(include_system_fonts=False)
+    monkeypatch.setattr(rendering, "_fonts", lambda: bare)
     with pytest.raises(ReportError, match=r"no font of this machine.*apt-get install fonts-noto-cjk"):
         to_pdf({**CHINESE, "figures": []})
     report = {
