@@ -136,6 +136,7 @@ BROUGHT_ALONG = {
     "opentelemetry-exporter-otlp-common": "opentelemetry-exporter-otlp-proto-http",
     "opentelemetry-exporter-otlp-proto-common": "opentelemetry-exporter-otlp-proto-http",
     "opentelemetry-exporter-otlp-proto-grpc": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-prometheus": "opentelemetry-exporter-otlp-proto-http",
 }
 
 

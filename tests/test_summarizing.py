@@ -91,7 +91,7 @@ def test_a_summary_that_a_model_made_leaves_the_prompt_when_what_it_may_say_has_
     run = wb.ask("Remember that I live in Leeds.", kb="general", session="s")
     wb._work.loop.settle(10)
     store, conversation = wb._work.durable.conversations, run._row["conversation_id"]
-    store.save_summary(conversation, "They live in Leeds.", 1, author="openai:m")
+    store.save_summary(conversation, "They live in Leeds.", 0, author="openai:m")
     [memory] = store.memories("default")
 
     def recalled():

@@ -106,6 +106,7 @@ class NestedEntry(LogEntry):
     input: dict[str, Any]
     output: dict[str, Any]
     sub_steps: list[dict[str, Any]]
+    event: NotRequired[str]
 
 
 class RunDocument(TypedDict):

@@ -418,7 +418,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
         try:
             if isinstance(line, Unreadable):
                 raise line
-            if line.strip(" \t\r\v\f"):  # str.strip() would drop separators too, and a line that holds them is bad
+            if line.strip(" \t\r\n\v\f"):  # str.strip() would drop separators too, and a line that holds them is bad
                 yield number, _document(_json(line), path)
         except Unreadable as error:
             yield number, str(error)
