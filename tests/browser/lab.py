@@ -40,7 +40,7 @@ from urllib.parse import quote, urlsplit
 
 import nbformat
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, expect, sync_playwright
 
 HERE = {"127.0.0.1", "localhost"}
 NO_CHROMIUM = "no Chromium here: apt-get install chromium, or playwright install chromium"
@@ -139,7 +139,8 @@ def chromium(profile: Path) -> Iterator[Browser]:
             viewport={"width": 1460, "height": 1800},  # tall: JupyterLab does not draw cells that are out of view
             locale="en-US",
         )
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(SECONDS * 1000)  # a crowded machine answers late
+        expect.set_options(timeout=SECONDS * 1000)
         seen = Seen()
         seen.watch(context)
         try:

@@ -14,8 +14,6 @@ from playwright.sync_api import expect
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
 from workbench.session import Workbench
 
-expect.set_options(timeout=20_000)
-
 
 @pytest.fixture
 def store(workspace: Path) -> Iterator[Workbench]:

@@ -12,7 +12,6 @@ from playwright.sync_api import expect
 from tests.browser.bench_page import OPEN, BenchPage
 
 TOPIC = "The films of Ang Lee: families, food and exile"
-expect.set_options(timeout=30_000)
 
 
 def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any], workspace: Path) -> None:
