@@ -40,6 +40,7 @@ def test_nodes_are_chosen_worked_on_and_written(notebook: Callable[..., Any], tm
     expect(option).to_be_focused()
     board.get_by_role("button", name=operation).focus()
     page.keyboard.press("Enter")
+    expect(board.get_by_role("button", name=work)).to_be_enabled()  # the kernel has heard what is chosen
     board.get_by_role("button", name=work).focus()
     page.keyboard.press("Enter")
     expect(board.locator(".wb-worked")).to_contain_text(found)
