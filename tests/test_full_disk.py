@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markupsafe import Markup
 
 from tests.shelves import opened, workbench
 from workbench.errors import WorkbenchError
@@ -18,6 +17,7 @@ from workbench.parts.fusion import canvases
 from workbench.records import writing
 from workbench.records.writing import write_file
 from workbench.views.drawing import Drawing
+from workbench.views.page import Markup
 
 
 def write(path, documents, notes):
