@@ -40,7 +40,9 @@ def removable(run: Run) -> Iterator[tuple[str, str]]:
 
 def answer_without(wb: Workbench, run: Run, without: dict[str, list[str]]) -> list[str]:
     """Return the sentences of the answer without something; the fork that makes it is removed."""
-    fork = run.fork(without=without, mismatch="rules", rest="rules")
+    # Without a step the reflector would search on, so the fork has no more passes than the run had.
+    passes = {"max_iterations": len(run.reflections)}
+    fork = run.fork(without=without, mismatch="rules", rest="rules", settings=passes)
     found, status, called = sentences(fork.answer), fork.status, fork.called
     wb.remove_run(fork.run_id)
     if status != "done" or called:
