@@ -314,7 +314,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     known = {"evidence_count", "top_score", "candidates", "probability", "thresholds", "iteration", "time_left_s"}
     for name, value in signals.items():
         if name not in known and not isinstance(value, dict | list):
-            rows.append((labels(name), _number(value), "", ""))
+            rows.append((labels(name), labels(f"kind_{value}") if name == "kind" else _number(value), "", ""))
     return rows
 
 

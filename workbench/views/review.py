@@ -117,6 +117,8 @@ def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
         yield el("p.wb-dim", labels("enough_here", **fewer))
     listed = {name: _names(seen.get(name) or [], labels) for name in ("missing", "unknown", "timeouts", "failures")}
     own = {name: value for name, value in seen.items() if name not in _KNOWN and not isinstance(value, dict | list)}
+    if "kind" in own:
+        own["kind"] = labels(f"kind_{own['kind']}")
     yield _facts({**listed, **{name: _told(value, labels) for name, value in own.items()}}, labels)
 
 
