@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.plans import Plan, last_records
-from workbench.records.proposals import MET, SETTLED, fewer, kind, proposal
+from workbench.records.proposals import MET, SETTLED, description, fewer, kind, point, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.claims import claim_told, standing_told
@@ -174,10 +174,12 @@ _OF_REPORTS: Mapping[str, Callable[[Data, Data, Labels], Iterable[tuple[Span, ..
 
 def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     """What the person is asked at this point, in one sentence."""
-    proposed = proposal(request)
-    stops = request["point"] == "reflect" and not proposed.get("should_continue", True)
+    asked, proposed = kind(request), proposal(request)
+    if not asked:
+        return labels("ask_other", what=description(request) or point(request).replace("_", " "))
+    stops = asked == "reflect" and not proposed["should_continue"]
     title = cut(str(proposed.get("title") or ""), 120)
-    return labels("ask_reflect_stop" if stops else f"ask_{request['point']}", title=title)
+    return labels("ask_reflect_stop" if stops else f"ask_{asked}", title=title)
 
 
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:

@@ -321,24 +321,8 @@ def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) ->
     told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
     told = told or labels("evidence_found", n=len(pieces))
     title = el("div.wb-bar", el("h3.wb-title", labels("evidence_title")), el("span.wb-dim", told))
-    funnel = _funnel(len(pieces), kept, counts["cited"], labels) if merged and pieces else None
     scroll = opened("div.wb-list.wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title"))
-    return joined([opened("section.wb-section"), title, funnel, scroll])
-
-
-def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
-    """How many came how far, as bars on one scale."""
-    stages = (("stage_found", found, "idle"), ("stage_prompt", kept, "run"), ("stage_cited", cited, "done"))
-    rows = [
-        el(
-            "div.wb-funnel-row",
-            el("span.wb-funnel-name.wb-small", labels(name)),
-            el("div", el("i", style=f"width:{100 * count / found:.2f}%"), cls=f"wb-meter wb-{ink}"),
-            el("span.wb-small.wb-number", f"{count:,}"),
-        )
-        for name, count, ink in stages
-    ]
-    return el("div.wb-funnel", rows)
+    return joined([opened("section.wb-section"), title, scroll])
 
 
 def _nearest(text: str, said: str) -> Markup:
