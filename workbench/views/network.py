@@ -42,7 +42,7 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
     lines = sorted(lines, key=lambda line: line.look in ("heavy", "cycle"))
     layers = layered(boxes, [line[:2] for line in lines]).places
     pitch = (74, _WIDE + 20) if down else (_WIDE + 52, 62)
-    centres = {key: (pitch[0] * layer, pitch[1] * row) for key, (layer, row) in layers.items()}
+    centres = {key: (float(pitch[0] * layer), pitch[1] * row) for key, (layer, row) in layers.items()}
     bows = {line: _bow(layers[line.source][0], layers[line.target][0]) for line in lines}
     along, across = (_HIGH, _WIDE) if down else (_WIDE, _HIGH)
     sides = [side for _, side in centres.values()] or [0.0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,10 +13,11 @@ from workbench.views.drawing import Body, Drawing, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.network import Box, Line, network
-from workbench.views.page import Markup, Picture, button, closed, code, el, family, glyph, joined, opened, safe
+from workbench.views.outline import clipped, columns
+from workbench.views.page import Markup, Picture, button, closed, cut, el, family, glyph, joined, opened
 from workbench.views.plan import PlanView, seconds_told
+from workbench.views.render import page_html
 
-CHANGE_INKS = {"changed": "person", "added": "run", "removed": "fail"}
 _DASHED = ("recorded", "proposed")
 _SINCE = {"added_in": "+", "changed_in": "~"}
 
@@ -164,16 +164,21 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     """A line a change; nothing where there is none."""
     if not changes.count:
         return Markup()
-    told: list[tuple[str, str, Any]] = [
-        ("changed", step_id, [_field(one, labels) for one in fields]) for step_id, fields in changes.changed.items()
+    rows = [
+        (f"~ {labels('changed')}", step_id, "\n".join(_field(change, labels) for change in fields))
+        for step_id, fields in changes.changed.items()
     ]
-    told += [("added", step.step_id, [" ", step.tool, _condition(step, labels)]) for step in changes.added]
-    told += [("removed", step.step_id, [" ", step.tool]) for step in changes.removed]
-    rows = [_row(kind, [code(safe(step_id, 120)), more], labels) for kind, step_id, more in told]
-    rows += [_row("changed", labels("plan_order"), labels)] if changes.moved else []
+    for sign, kind, steps in (("+", "added", changes.added), ("−", "removed", changes.removed)):
+        rows += [(f"{sign} {labels(kind)}", step.step_id, step.tool) for step in steps]
+    rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes.moved else []
+    table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     title = el("h3.wb-title.wb-small", labels("plan_changes_against", n=changes.version))
     undo_all = button(labels("plan_discard"), "discard", cls="wb-quiet")
-    return el("section.wb-plan-changes", el("div.wb-bar", title, el("span.wb-push"), undo_all), rows)
+    return el(
+        "section.wb-plan-changes",
+        el("div.wb-bar", title, el("span.wb-push"), undo_all),
+        Markup(page_html([table], labels, "wb-worked")),
+    )
 
 
 def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
@@ -194,22 +199,13 @@ def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     return el("div.wb-alert", lines, role="alert") if lines else Markup()
 
 
-def _row(kind: str, told: Any, labels: Labels) -> Markup:
-    return el("div.wb-change-row", el(f"span.wb-ink.wb-{CHANGE_INKS[kind]}", labels(kind)), el("div", told))
+def _field(change: Change, labels: Labels) -> str:
+    return f"{change.field}{labels('colon')}{_brief(change.old, labels)} → {_brief(change.new, labels)}"
 
 
-def _field(change: Change, labels: Labels) -> Markup:
-    old, new = (_brief(value, labels) for value in (change.old, change.new))
-    return el("div.wb-small", f"{change.field}{labels('colon')}", el("span.wb-struck", old), " → ", new)
-
-
-def _condition(step: PlanStep, labels: Labels) -> str:
-    return labels("comma") + labels(f"step_{step.condition}") if step.condition != "always" else ""
-
-
-def _brief(value: Any, labels: Labels) -> Markup:
+def _brief(value: Any, labels: Labels) -> str:
     if value is None or value == [] or value == "":
-        return safe(labels("plan_nothing"))
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return safe(labels("comma").join(value), _BRIEF)
-    return safe(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _BRIEF)
+        return labels("plan_nothing")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return cut(labels("comma").join(value), _BRIEF)
+    return cut(value, _BRIEF)

@@ -109,15 +109,6 @@ def _tabs(view: str, labels: Labels) -> Markup:
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
 CHILD = ("planner", "executor", "reflector", "merger")
 REPORT = ("outliner", "section", "consistency", "assemble")
-_AT_POINT = {
-    "clarify": "recall",
-    "plan": "planner",
-    "step": "executor",
-    "reflect": "reflector",
-    "outline": "outliner",
-    "section": "section",
-    "report": "assemble",
-}
 _IN_CHILD = {
     "intent_detect": "route",
     "apply_override_policy": "route",
@@ -163,27 +154,13 @@ def node_states(document: Data, report: bool = False) -> dict[str, str]:
     status = document["status"]
     if status == "done":
         return states
-    if status == "paused" and document["review"]:
-        here = _AT_POINT.get(document["review"]["point"], "reflector")
-    else:
-        here = _next(document, states)
+    last = next((_IN_CHILD.get(entry["node"], entry["node"]) for entry in reversed(document["log"])), "")
+    place = order.index(last) if last in order else -1
+    stays = status == "paused" or last in ("executor", "section")  # these come again
+    here = order[place if stays and last else min(place + 1, len(order) - 1)]
     later = order.index(here) + 1
     states |= dict.fromkeys(order[later:], "pending")
     return {**states, here: status if status in ("running", "paused", "failed", "cancelled") else "interrupted"}
-
-
-def _next(document: Data, states: Mapping[str, str]) -> str:
-    """The node that is at work, or would be next."""
-    last = document["log"][-1]["node"] if document["log"] else ""
-    if last in ("dispatcher", "review_plan") or (last == "executor" and document["status"] == "running"):
-        return "executor"
-    if last == "review_reflect":
-        return "executor" if states["merger"] == "pending" else "merger"
-    if last in ("section", "research"):
-        return "section"
-    order = list(states)
-    place = order.index(_IN_CHILD.get(last, last)) + 1 if _IN_CHILD.get(last, last) in order else 0
-    return order[min(place, len(order) - 1)]
 
 
 def _node(name: str, state: str, labels: Labels) -> Markup:
