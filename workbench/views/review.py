@@ -65,7 +65,7 @@ def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
             "filters_in_it": labels("comma").join(written(c) for c in filters if isinstance(c, Mapping)),
             "not_applied": labels("comma").join(reading.get("not_applied") or []),
             "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
-            "will_run": _waves(plan["steps"], document["review"].get("ahead"), labels),
+            "will_run": _waves(plan["steps"], document["review"].get("ahead") or (), labels),
         },
         labels,
     )
@@ -81,10 +81,8 @@ def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
         with_what = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
         lines.append(el("li", code(step_id), " ", code(step.get("tool", "")), el("p.wb-dim", with_what)))
     more = len(proposed["wave"]) - MOST_LISTED
-    if more > 0:
-        lines.append(el("li.wb-dim", labels("and_more", n=more)))
-    listed = [el("span", step_id, ": ", told, " ") for step_id, told in found.items()]
-    yield _facts({"starts_now": el("ul", lines), "found_so_far": joined(listed[-MOST_LISTED:])}, labels)
+    lines += [el("li.wb-dim", labels("and_more", n=more))] if more > 0 else []
+    yield _facts({"starts_now": el("ul", lines)}, labels)
 
 
 def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
@@ -141,10 +139,8 @@ def _names(names: Sequence[object], labels: Labels) -> str:
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
 
-def _waves(steps: Sequence[Data], ahead: Sequence[str] | None, labels: Labels) -> Markup | None:
-    always = [step for step in steps if step.get("condition", "always") == "always"]
-    if ahead is not None:  # a pause from before requests said what will run
-        always = [step for step in steps if step["step_id"] in ahead]
+def _waves(steps: Sequence[Data], ahead: Sequence[str], labels: Labels) -> Markup | None:
+    always = [step for step in steps if step["step_id"] in ahead]
     asleep = [step["step_id"] for step in steps if step.get("condition") == "if_insufficient"]
     found = proposals.waves(always)
     lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]

@@ -9,7 +9,8 @@ from typing import Any
 from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import as_of_told, read_told, saved_told, took_told
+from workbench.views.labels.sentences import read_told
+from workbench.views.outline import run_facts
 from workbench.views.page import Data, Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
 
 # the head of the bench
@@ -66,19 +67,14 @@ def _status(document: Data, labels: Labels) -> Markup:
 
 
 def _facts(document: Data, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
-    made = [labels("forked_from", run=origin)] if origin else []
-    counted, reflections = document["figures"], document["reflections"]
-    return [
-        el("span", document["kb_prefix"]) if document["kb_prefix"] else None,
-        el("span", as_of_told(document, labels)) if document.get("as_of") else None,
-        el("span", labels("run"), " ", code(document["run_id"]), *(f" {told}" for told in made)),
-        el("span", labels("pass_of", n=reflections[-1]["current_iteration"], most=reflections[-1]["max_iterations"]))
-        if reflections
-        else None,
-        el("span", took_told(counted, labels) if document["log"] else labels("nothing_run")),
-        el("span", saved_told(counted, labels)) if counted["saved_calls"] else None,
-        el("span", document["holder"]) if document["holder"] and document["status"] == "running" else None,
-    ]
+    made = [f" {labels('forked_from', run=origin)}"] if origin else []
+    facts, reflections = run_facts(document, labels), document["reflections"]
+    if reflections:
+        last = reflections[-1]
+        facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
+    facts += [] if document["log"] else [labels("nothing_run")]
+    facts += [document["holder"]] if document["holder"] and document["status"] == "running" else []
+    return [el("span", labels("run"), " ", code(document["run_id"]), *made), *(el("span", fact) for fact in facts)]
 
 
 def _actions(document: Data | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
