@@ -1,7 +1,7 @@
 """The house, measured and drawn from the code: ``python -m tests.house`` prints it, ``--write`` draws the page anew.
 
 A room is a folder or a module of the first floor. Tokens are Python's own, without comments and layout; a docstring
-counts as one. The budgets stand in pyproject.toml under ``[tool.house]``.
+counts as one. The budget of the whole stands in pyproject.toml under ``[tool.house]``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "workbench"
 PAGE = PROJECT / "docs" / "architecture.md"
 LAYOUT = {"COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENCODING", "ENDMARKER"}
-SPINE = ("session", "runs", "graphs", "ports")
-"""What carries a message, from the call to the ports: whoever has read these knows the workbench."""
 
 
 def tokens(path: Path) -> int:
@@ -48,12 +46,6 @@ def files() -> dict[str, list[Path]]:
 def measured() -> dict[str, int]:
     """Room -> tokens."""
     return {room: sum(map(tokens, paths)) for room, paths in files().items()}
-
-
-def spine_lines() -> int:
-    """Lines of the files that carry a message, docstrings and blank lines included."""
-    rooms = files()
-    return sum(path.read_text(encoding="utf-8").count("\n") for room in SPINE for path in rooms[room])
 
 
 def settings() -> dict:
@@ -121,11 +113,11 @@ def walked() -> str:
 
 
 def table() -> str:
-    """A row a room: what it is, and its budget."""
-    budget = settings()["tool"]["house"]["tokens"]
-    rows = ["| room | what it is | budget |", "| --- | --- | ---: |"]
-    rows += [f"| `{room}` | {told} | {budget[room]:,} |" for room, told in sentences().items()]
-    return "\n".join([*rows, f"| all | | {sum(budget.values()):,} |"])
+    """Return a row per room: what it is, and its tokens in thousands."""
+    counts = measured()
+    rows = ["| room | what it is | tokens, thousands |", "| --- | --- | ---: |"]
+    rows += [f"| `{room}` | {sentence} | {counts[room] / 1000:.0f} |" for room, sentence in sentences().items()]
+    return "\n".join([*rows, f"| all | | {sum(counts.values()) / 1000:.0f} |"])
 
 
 def page(text: str) -> str:
@@ -141,8 +133,8 @@ def page(text: str) -> str:
 if __name__ == "__main__":
     if "--write" in sys.argv:
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    budgets, held = settings()["tool"]["house"], measured()
+    counts = measured()
     for name, paths in files().items():
-        print(f"{name:12} {len(paths):4} files {held[name]:7,} of {budgets['tokens'].get(name, 0):7,} tokens")
-    print(f"{'all':12} {sum(map(len, files().values())):4} files {sum(held.values()):7,} tokens")
-    print(f"the spine: {spine_lines():,} of {budgets['spine']:,} lines")
+        print(f"{name:12} {len(paths):4} files {counts[name]:7,} tokens")
+    budget = settings()["tool"]["house"]["tokens"]
+    print(f"{'all':12} {sum(map(len, files().values())):4} files {sum(counts.values()):7,} of {budget:,} tokens")
