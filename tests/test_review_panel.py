@@ -250,7 +250,7 @@ def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
     run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
     review = panel(run)
     assert review.primary.description == "Approve: run 1 step"
-    assert "Zorblax" in review.why.html and "too low" in review.why.html
+    assert "Zorblax" in review.why.html and "✗ not enough" in review.why.html
     [proposed] = boxes(review)
     assert proposed.value and "hybrid_search" in proposed.description and goes_on(review).value is True
     proposed.value = False

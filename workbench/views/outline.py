@@ -177,10 +177,10 @@ _OF_REPORTS: Mapping[str, Callable[[Data, Data, Labels], Iterable[tuple[Span, ..
 
 def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     """What the person is asked at this point, in one sentence."""
-    asked, proposed = kind(request), proposal(request)
+    asked, proposed = kind(request) or request.get("point", ""), proposal(request)
     if not asked:
         return labels("ask_other", what=description(request) or point(request).replace("_", " "))
-    stops = asked == "reflect" and not proposed["should_continue"]
+    stops = asked == "reflect" and not proposed.get("should_continue", True)
     title = cut(str(proposed.get("title") or ""), 120)
     return labels("ask_reflect_stop" if stops else f"ask_{asked}", title=title)
 

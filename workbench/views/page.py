@@ -174,8 +174,3 @@ def button(
 def code(text: object) -> Markup:
     """A name of the machine's: an id, a tool."""
     return el("code.wb-code", text)
-
-
-def table(heads: Any, rows: Any) -> Markup:
-    """A table of cells that are made already."""
-    return el("table.wb-table", el("thead", el("tr", heads)) if heads else None, el("tbody", rows))
