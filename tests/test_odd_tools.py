@@ -247,9 +247,9 @@ def test_a_part_that_ends_the_process_fails_its_run_alone(wb, part, error) -> No
         async def planner(query: Any, decision: Any, knowledge: Any, tools: Any) -> Any:
             raise error
 
-        wb.register_planner(planner)
+        wb.register("planner", planner)
         run = wb.ask("When was the kiln built?", kb="site")
-        wb.register_planner(None)
+        wb.register("planner", None)
     assert run.wait(20).status == "failed" and type(error).__name__ in run.error
     assert wb.ask("When was the kiln built?", kb="site").status == "done"
 
@@ -320,7 +320,7 @@ def test_who_has_seen_nothing_answers_what_there_is(wb) -> None:
 
 async def test_the_asynchronous_doors_hold_to_it_too(wb) -> None:
     mine = await wb.aask("When was the kiln built?", kb="site", review="plan")
-    await wb.run(mine.run_id).arespond("and the mill?")
+    await wb.run(mine.run_id).aanswer_review({"decisions": [{"type": "respond", "message": "and the mill?"}]})
     with pytest.raises(NotPaused, match="something else"):
-        await mine.aapprove()
-    assert mine.review and (await mine.aapprove()).status == "done"
+        await mine.aanswer_review({"decisions": [{"type": "approve"}]})
+    assert mine.review and (await mine.aanswer_review({"decisions": [{"type": "approve"}]})).status == "done"

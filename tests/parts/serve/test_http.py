@@ -224,6 +224,8 @@ def test_hostile_bodies_and_names_do_no_harm(client, wb) -> None:
         "user_id": "a\x00'; DROP TABLE messages; --",
         "session_id": "<script>\ud800".encode(errors="replace").decode(),
     }
+    assert client.post("/api/v1/chat", json=odd).status_code == 400, "a name with a control character"
+    odd["user_id"] = "a'; DROP TABLE messages; --"
     assert client.post("/api/v1/chat", json=odd).status_code == 200
     for run_id in ("nobody", "..%2F..%2Fetc", "%00", "%F0%9F%92%A5", "' OR 1=1 --", "x" * 5_000):
         given = client.post(f"/api/v1/runs/{run_id}/answer", json={"user_id": "ann", "decision": "approve"})
