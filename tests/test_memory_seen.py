@@ -17,9 +17,9 @@ from tests.test_hostile import ALL
 from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
 from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.cli import main
-from workbench.parts.serve import commands as serve
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.parts.memory.store import SqlConversations
+from workbench.parts.serve import commands as serve
 from workbench.parts.serve.mcp import server_of
 from workbench.session import Workbench
 from workbench.views.labels import Labels

@@ -47,7 +47,7 @@ def test_memory_is_seen_corrected_and_switched_off(
     page, bench = nb.page, BenchPage(nb.page)
     bench.root.wait_for()
     panel = page.locator(".wb-knew")
-    summary = panel.locator("summary", has_text=title)
+    summary = panel.locator(".wb-mem > summary", has_text=title)
     summary.focus()
     page.keyboard.press("Enter")
     expect(panel.locator(".wb-worked")).to_contain_text(whole)
