@@ -1,4 +1,4 @@
-"""The pictures of real runs, light and dark: ``python experiments/pictures.py`` (PNG needs kaleido and a Chromium)."""
+"""The pictures of real runs: ``python experiments/pictures.py`` (PNG needs kaleido and a Chromium)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ def main(folder: Path, workspace: Path) -> None:
             drawings |= {"knowledge": run.knowledge(), "way": run.knowledge(path=("李安", "Tom Hanks"))}
             for name, drawing in drawings.items():
                 drawing.save(folder / f"{name}-{language}.svg")
-                drawing.dark().save(folder / f"{name}-{language}-dark.svg")
-            for name, picture in {"findings": run.findings(), "documents": run.findings("document")}.items():
-                drawn[folder / f"{name}-{language}.png"] = picture
-                drawn[folder / f"{name}-{language}-dark.png"] = picture.dark()
+            drawn[folder / f"findings-{language}.png"] = run.findings()
             if language == "en":
                 drawings["timeline"].save(ROOT / "notebooks" / "images" / "timeline.svg")
     sizes = {side: [picture.layout[side] for picture in drawn.values()] for side in ("width", "height")}

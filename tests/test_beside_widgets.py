@@ -253,7 +253,7 @@ def test_a_graft_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
     panel.press("graft")
     assert not compare.asked
     panel.press("take", f"1:{taken}")
-    assert "new run from A with 1 step of B" in text(panel) and "Nothing runs again" in text(panel)
+    assert "new run from A with 1 step of B" in text(panel) and "No step will run" in text(panel)
     panel.press("graft")
     assert compare.asked == {"do": "graft", "steps": {taken: [asked.run_id]}, "base": stopped.run_id, "prefer": None,
                              "n": 1}  # fmt: skip

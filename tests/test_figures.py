@@ -1,6 +1,5 @@
 """Figures are data: equal runs give equal JSON, hostile words stay words, and a status is told without colour."""
 
-import copy
 import json
 import subprocess
 import sys
@@ -14,10 +13,9 @@ from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
 from workbench.records.figures import pieces
 from workbench.session import Workbench
-from workbench.views.drawing import COLOURS, DARK, Drawing
-from workbench.views.figures import findings, rankings
-from workbench.views.graph import graph
-from workbench.views.graph_trace import walked
+from workbench.views.drawing import COLOURS, Drawing
+from workbench.views.figures import findings
+from workbench.views.graph import graph, walked
 from workbench.views.knowledge import knowledge
 from workbench.views.neighbourhood import Around
 from workbench.views.plan_graph import dag
@@ -132,7 +130,6 @@ def test_a_drawing_is_saved_and_shown(tmp_path):
     assert plan.save(tmp_path / "plan.svg").read_text(encoding="utf-8") == plan.svg
     assert plan.svg in plan.save(tmp_path / "plan.html").read_text(encoding="utf-8")
     assert plan.svg in plan._repr_html_() and "var(--" not in plan.svg
-    assert "#111111" in plan.dark().svg and words(plan.dark()) == words(plan)
 
 
 GRAPH = build_conversation().get_graph(xray=True)
@@ -144,25 +141,21 @@ def test_the_graph_is_the_one_that_runs():
     found = walked(GRAPH)
     names = {node["name"] for node in found.nodes}
     assert names == {node.name for node in GRAPH.nodes.values()}
-    assert {frame["name"] for frame in found.frames} == {"route", "retrieval", "reporter"}
+    assert {node["graph"] for node in found.nodes} == {"", "route", "retrieval", "reporter"}
     inner = ("__start__", "__end__")
     kept = {
         (e.source, e.target)
         for e in GRAPH.edges
         if not any(":" in i and i.endswith(inner) for i in (e.source, e.target))
     }
-    drawn = {(edge["source"], edge["target"]) for edge in found.edges}
-    assert kept <= drawn and drawn - kept == {
+    ways = {(edge["source"], edge["target"]) for edge in found.edges}
+    assert kept <= ways and ways - kept == {
         ("prepare_retrieval", "retrieval:planner"),
         ("review_clarify", "retrieval:planner"),
         ("reporter:review_report", "persist"),
     }
-    assert len({(node["x"], node["y"]) for node in found.nodes}) == len(found.nodes)
-    for frame in found.frames:
-        inside = {
-            n["id"] for n in found.nodes if frame["x0"] < n["x"] < frame["x1"] and frame["y0"] < n["y"] < frame["y1"]
-        }
-        assert inside == {node["id"] for node in found.nodes if node["frame"] == frame["name"]}
+    boxes = drawn(graph(found, ""), "g", role="option")
+    assert len({box.get("transform") for box in boxes}) == len(found.nodes)
 
 
 def test_where_a_run_went_and_how_often():
@@ -179,7 +172,7 @@ def test_where_a_run_went_and_how_often():
 def test_the_node_where_a_run_stands_is_marked(status):
     found = walked(GRAPH, LOG[:1], status, ["retrieval:review_plan"])
     assert [node["name"] for node in found.nodes if node["status"] == status] == ["review_plan"]
-    assert [frame["name"] for frame in found.frames if frame["status"] == status] == ["retrieval"]
+    assert walked(GRAPH, LOG[:1], status, ["retrieval"]).rows()[12]["status"] == status  # its first node
     said = words(graph(found, "Where", "zh"))
     assert any("review_plan" in text and text[0] in "▸‖✗↻⊖" for text in said)
     assert len(drawn(graph(found, ""), "rect", stroke_width="3")) == 1
@@ -213,19 +206,13 @@ def test_the_fate_of_each_finding_is_what_the_merge_did():
     assert len({piece["key"] for piece in judged()}) == 5
 
 
-@pytest.mark.parametrize("by", ["step", "document"])
-def test_each_fate_has_a_shape_and_a_word_of_its_own(by):
-    figure = as_data(findings(judged(), "What came of it", by, cut=3))
+def test_each_fate_has_a_shape_and_a_word_of_its_own():
+    picture = findings(judged(), "What came of it", cut=3)
+    figure = as_data(picture)
     assert len({trace["marker"]["symbol"] for trace in figure["data"]}) == 5
-    assert figure["data"][-1]["name"] == "cited · 1" and "dropped: duplicate of [n] · 1" in words(
-        figure_of(judged(), by)
-    )
+    assert figure["data"][-1]["name"] == "cited · 1" and "dropped: duplicate of [n] · 1" in words(picture)
     assert sum(len(trace["x"]) for trace in figure["data"]) == 5
     assert "3 more over a step's own limit" in figure["layout"]["title"]["subtitle"]["text"]
-
-
-def figure_of(found, by):
-    return findings(found, by=by)
 
 
 def test_ten_thousand_findings_are_drawn_as_the_best_of_them_and_told():
@@ -275,29 +262,11 @@ def test_the_way_between_two_entities_is_heavy_and_has_its_words():
     assert "x, Studio" in words(picture)  # a corpus may bring types of its own
 
 
-def every_picture():
-    return {
-        "steps": findings(judged()),
-        "documents": findings(judged(), by="document"),
-    }
-
-
-@pytest.mark.parametrize("name", every_picture())
-def test_each_picture_is_equal_for_equal_data_small_and_carries_its_frame(name):
-    picture, again = every_picture()[name], every_picture()[name]
-    assert picture.to_json() == again.to_json() and len(picture.to_json()) < 15_000
-    assert len(picture.to_frame()) > 2
-    assert copy.deepcopy(picture).to_frame().equals(picture.to_frame())
-    assert "template" not in as_data(picture)["layout"] or not as_data(picture)["layout"]["template"].get("layout")
-
-
-@pytest.mark.parametrize("name", every_picture())
-def test_in_the_dark_no_light_colour_is_left(name):
-    light, dark = every_picture()[name], every_picture()[name].dark()
-    assert dark.layout.paper_bgcolor == "#111111" and dark.to_frame().equals(light.to_frame())
-    tints = {tint for _, _, tint in COLOURS.values()} | {"#FFFFFF", "#1F1F1F"}
-    assert not tints & set(words(dark))
-    assert [t for t in words(light) if not t.startswith("#")] == [t for t in words(dark) if not t.startswith("#")]
+def test_a_figure_is_equal_for_equal_data_small_and_carries_its_frame():
+    picture = findings(judged())
+    assert picture.to_json() == findings(judged()).to_json() and len(picture.to_json()) < 15_000
+    assert len(picture.to_frame()) == len(judged())
+    assert not as_data(picture)["layout"]["template"].get("layout")
 
 
 def test_what_others_wrote_stays_text():
@@ -314,7 +283,6 @@ def test_what_others_wrote_stays_text():
         when(log, [record], title=hostile),
         graph(walked(GRAPH, LOG, "done"), hostile),
         findings([piece], hostile),
-        findings([piece], hostile, "document"),
         knowledge(near, hostile),
     )
     for figure in pictures:
@@ -365,7 +333,7 @@ def test_ink_can_be_read_on_its_tint():
         r, g, b = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
         return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
-    for ink, _, tint in (*COLOURS.values(), *DARK.values()):
+    for ink, _, tint in COLOURS.values():
         light, dark = sorted((luminance(ink), luminance(tint)))
         assert (dark + 0.05) / (light + 0.05) >= 5.1
 
@@ -374,14 +342,3 @@ def test_what_is_drawn_in_a_bench_needs_no_plotly():
     drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.past"
     check = f"import sys; {drawn}; print({{'plotly', 'pandas', 'networkx'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_rankings_show_each_tool_with_its_interval(language):
-    line = {"R@5": 80.0, "all@5": 60.0, "ci": {"R@5": [70.0, 85.0], "all@5": [50.0, 72.5]}}
-    table = {"set": "$x$ <b>", "questions": 20, "tools": {"a": line, "<img src=x>": line, "c" * 60: line}}
-    picture = rankings(table, language=language)
-    recall, every = picture.data
-    assert list(recall.x) == [80.0] * 3 and list(every.error_x.arrayminus) == [10.0] * 3
-    assert list(recall.error_x.array) == [5.0] * 3 and len(picture.to_frame()) == 6
-    assert "<img" not in picture.to_json() and "$x$" not in picture.layout.title.text

@@ -120,7 +120,7 @@ def test_a_person_strikes_a_need_and_adds_one_and_the_evidence_is_judged_again(
     page, bench = nb.page, BenchPage(nb.page)
     paused = newest(store, "paused", decided=0)
     words = [entry["need"] for entry in paused.reflections[-1]["signals"]["needs"] if entry["kind"] == "words"]
-    needs = page.locator(".wb-needs")
+    needs = page.locator(".wb-why")
     expect(needs).to_contain_text(words[0])
 
     page.get_by_role("combobox", name=words[0], exact=True).select_option("not needed")

@@ -47,10 +47,10 @@ def test_memory_is_seen_corrected_and_switched_off(
     page, bench = nb.page, BenchPage(nb.page)
     bench.root.wait_for()
     panel = page.locator(".wb-knew")
-    summary = panel.locator("summary", has_text=title)
+    summary = panel.locator(".wb-mem > summary", has_text=title)
     summary.focus()
     page.keyboard.press("Enter")
-    expect(panel.locator(".wb-mem-lines")).to_contain_text(whole)
+    expect(panel.locator(".wb-worked")).to_contain_text(whole)
     for width, dark in ((1460, False), (1000, True), (320, False)):
         nb.theme(dark=dark)
         nb.resize(width, 2600)

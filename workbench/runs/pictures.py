@@ -12,10 +12,9 @@ from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
 from workbench.views import figures, plan_graph
 from workbench.views.drawing import Drawing
-from workbench.views.figures.findings import By
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
-from workbench.views.graph_trace import walked
+from workbench.views.graph import walked
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.neighbourhood import Around, around, seeds_of, way, with_outside
@@ -49,10 +48,10 @@ def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Dr
     return draw_graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
 
 
-def findings(run: Recording, by: By) -> Picture:
+def findings(run: Recording) -> Picture:
     """See ``Run.findings``."""
     cut = sum(record["output_summary"].get("cut", 0) for record in run.records)
-    return figures.findings(run.pieces, run.query, by, cut, _language(run))
+    return figures.findings(run.pieces, run.query, cut, _language(run))
 
 
 def knowledge(run: Recording, found: Around) -> Drawing:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from workbench.runs.reporting import Report
     from workbench.runs.workers import Work
     from workbench.views.drawing import Drawing
-    from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
     from workbench.views.memory import Rows
     from workbench.views.neighbourhood import Around
@@ -354,15 +353,11 @@ class Run(Recording):
 
         return graph(self, self.checkpoints)
 
-    def findings(self, by: By = "step") -> Picture:
-        """Everything that was found, by its score: cited, in the prompt, or dropped and why.
-
-        Args:
-            by: a lane for each ``step``, or for each ``document``.
-        """
+    def findings(self) -> Picture:
+        """Everything that was found, by its score: cited, in the prompt, or dropped and why."""
         from workbench.runs.pictures import findings
 
-        return findings(self, by)
+        return findings(self)
 
     def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
         """The knowledge graph around the answer: what it names and cites, and what relates to that.

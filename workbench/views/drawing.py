@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,30 +22,18 @@ COLOURS: Mapping[str, tuple[str, str, str]] = {
     "idle": ("#666666", "#8C8C8C", "#F3F3F3"),
 }
 """Family -> ink, fill, tint; families are those of ``page.family``."""
-DARK: Mapping[str, tuple[str, str, str]] = {
-    "done": ("#62D2B6", "#35B095", "#17352E"),
-    "run": ("#86BDF6", "#4F9BEA", "#1B2F45"),
-    "person": ("#F5C566", "#DDA02B", "#3A2E14"),
-    "fail": ("#FFA298", "#E0645A", "#43211D"),
-    "idle": ("#ABABAB", "#8A8A8A", "#333333"),
-}
-"""The same on dark ground."""
 GROUND, INK, DIM, LINE = "#FFFFFF", "#1F1F1F", "#666666", "#E0E0E0"
 FONT = "system-ui, -apple-system, 'Segoe UI', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif"
 _VARIABLE = re.compile(r'="var\(--wb-([a-z-]+)\)"')
 _HEAD, _FOOT, _EDGE = 60, 36, 20
 
 
-def _palette(families: Mapping[str, tuple[str, str, str]], ground: str, ink: str, line: str) -> dict[str, str]:
-    colours = {"ground": ground, "text": ink, "line": line, "dim": families["idle"][0]}
-    for family, shades in families.items():
-        names = (family, f"{family}-fill", f"{family}-tint")
-        colours |= dict(zip(names, shades, strict=True))
-    return colours
-
-
-_ON_WHITE = _palette(COLOURS, GROUND, INK, LINE)
-_ON_BLACK = _palette(DARK, "#111111", "#E0E0E0", "#333333")
+_NAMES = {"ground": GROUND, "text": INK, "line": LINE, "dim": DIM}
+_NAMES |= {
+    f"{family}{ending}": colour
+    for family, shades in COLOURS.items()
+    for ending, colour in zip(("", "-fill", "-tint"), shades, strict=True)
+}
 
 
 def paint(name: str) -> str:
@@ -93,16 +81,11 @@ class Drawing:
     title: str
     markup: Markup
     data: Sequence[Mapping[str, Any]]
-    colours: Mapping[str, str] = field(default_factory=lambda: _ON_WHITE, repr=False)
 
     @property
     def svg(self) -> str:
         """The picture as a file of its own."""
-        return _VARIABLE.sub(lambda name: f'="{self.colours[name[1]]}"', self.markup)
-
-    def dark(self) -> Drawing:
-        """Return the same on dark ground: what is saved cannot know the theme of its reader."""
-        return replace(self, colours=_ON_BLACK)
+        return _VARIABLE.sub(lambda name: f'="{_NAMES[name[1]]}"', self.markup)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return what is drawn as a table."""

@@ -9,6 +9,7 @@ from workbench.views.comparison import LETTERS, change
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Column, Table, clipped, columns
 from workbench.views.page import Data, Markup, button, code, cut, el, glyph
+from workbench.views.plan_graph import plan_forecast
 from workbench.views.render import page_html
 
 if TYPE_CHECKING:
@@ -93,16 +94,7 @@ def _go(labels: Labels, base: int, taken: Sequence[Taken], forecast: Mapping[str
     many = labels("steps", n=len(taken))
     word = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
     go = button(word, "graft", cls="wb-primary", disabled=working)
-    return el("div.wb-bar", go, el("span.wb-dim", _foreseen(forecast, labels)) if forecast else None)
-
-
-def _foreseen(forecast: Mapping[str, Any], labels: Labels) -> str:
-    again = sum(step["runs"] for step in forecast["steps"])
-    if not again:
-        return labels("graft_foreseen_none")
-    p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
-    taped = sum(step["replayed"] for step in forecast["steps"])
-    return labels("graft_foreseen", again=again, taped=taped, p50=p50, p90=p90)
+    return el("div.wb-bar", go, plan_forecast(forecast, True, labels) if forecast else None)
 
 
 def conflicts_form(document: Data, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:

@@ -181,13 +181,10 @@ def _relations(found: Around, one: str, labels: Labels) -> Markup:
 
 # what is in a knowledge base, as tables
 
-_DAYS = 30
-"""Days of growth that are listed; what came before stands in one row."""
-
 
 def knowledge_blocks(found: Mapping[str, Any], labels: Labels) -> list[Block]:
-    """What is there, how it grew, what covers it, what belongs to nothing, what is there twice, its fields."""
-    return [block for part in (_head, _coverage, _growth, _faults, _fields) for block in part(found, labels)]
+    """What is there, what covers it, what belongs to nothing, what is there twice, its fields."""
+    return [block for part in (_head, _coverage, _faults, _fields) for block in part(found, labels)]
 
 
 def _head(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
@@ -210,14 +207,6 @@ def _coverage(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
         for name, part in found["coverage"].items()
     ]
     yield clipped(labels("kb_coverage"), heads, rows)
-
-
-def _growth(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
-    heads = columns(labels, "kb_day", "kb_documents:number", "kb_total:number")
-    days = found["growth"]
-    rows = [(one["day"] or labels("kb_before"), f"{one['documents']:,}", f"{one['total']:,}") for one in days[-_DAYS:]]
-    notes = [labels("and_more", n=len(days) - _DAYS)] if len(days) > _DAYS else []
-    yield clipped(labels("kb_growth"), heads, rows, opened=len(days) > 1, notes=notes)
 
 
 def _faults(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:

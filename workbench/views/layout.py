@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple
 
 from workbench.views.page import Markup, el
@@ -144,9 +143,8 @@ class Row(NamedTuple):
     lines: tuple[tuple[str, str], ...]
 
 
-@lru_cache(8)
 def gutters(count: int, edges: tuple[Edge, ...]) -> tuple[list[Row], int]:
-    """The gutter of each row, and its width in pixels; kept, since a list is drawn many times while a run goes on.
+    """The gutter of each row, and its width in pixels.
 
     Two rows that feed a third share its line; so do those that one row feeds.
 
@@ -180,7 +178,7 @@ def gutter_drawn(row: Row, width: int, hollow: bool = False) -> Markup:
     by_look: dict[str, str] = {}
     for look, path in row.lines:
         by_look[look] = by_look.get(look, "") + path
-    paths = [el(f"path.wb-dag.wb-dag-{look}", d=by_look[look]) for look in (*_STRENGTH, "arrow") if look in by_look]
+    paths = [el(f"path.wb-dag.wb-dag-{look}", d=by_look[look]) for look in _STRENGTH if look in by_look]
     dot = el("circle.wb-dot.wb-hollow" if hollow else "circle.wb-dot", cx=_x(row.lane), cy=_MID, r=4)
     return el("svg.wb-gutter", paths, dot, width=width, aria_hidden="true")
 
@@ -220,22 +218,9 @@ def _lines(bus: _Bus, row: int, lane: int) -> Iterator[tuple[str, str]]:
         yield below, f"M{x} {_LOW}V{_FAR}"
     for down, edge in joined.items():
         if not on:
-            yield edge.look, _bend(x, here, down, edge.look == "cycle")
-        if edge.look == "cycle" and edge.target == row:
-            yield "arrow", _arrow(here, on, down)
-
-
-def _bend(x: int, here: int, down: bool, square: bool) -> str:
-    end = _LOW if down else 0
-    if square:
-        return f"M{x} {end}V{_MID + (8 if down else -8)}Q{x} {_MID} {x + (-8 if x > here else 8)} {_MID}H{here}"
-    return f"M{x} {end}C{x} {(end + _MID) // 2} {here} {(end + _MID) // 2} {here} {_MID}"
-
-
-def _arrow(here: int, on: bool, down: bool) -> str:
-    if not on:
-        return f"M{here + 5} {_MID}l7 -4v8z"
-    return f"M{here} {_MID + 5}l-4 7h8z" if down else f"M{here} {_MID - 5}l-4 -7h8z"
+            end = _LOW if down else 0
+            half = (end + _MID) // 2
+            yield edge.look, f"M{x} {end}C{x} {half} {here} {half} {here} {_MID}"
 
 
 def _x(lane: int) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
 from workbench.views.page import Markup, Picture, button, cut, el, glyph
-from workbench.views.render import Shown
+from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:
     import pandas
@@ -120,10 +120,11 @@ def _change(row: Row, labels: Labels) -> str:
 def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     """The token map of a prompt, and what was left out of it."""
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
-    rows = [
-        (labels(f"mem_{name}"), str(count), f"{tokens:,}", "█" * max(round(_BAR * tokens / total), 1))
-        for name, count, tokens in _by_part(parts)
-    ]
+    rows = []
+    for name in ORDER:
+        if kept := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
+            bar = "█" * max(round(_BAR * sum(kept) / total), 1)
+            rows.append((labels(f"mem_{name}"), str(len(kept)), f"{sum(kept):,}", bar))
     heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
     found: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
     if out := [part for part in parts if not part["kept"]]:
@@ -144,13 +145,6 @@ def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
         for row in rows
     ]
     return [clipped(labels("mem_blame"), heads, told, notes=[labels("mem_probably" if told else "mem_no_blame")])]
-
-
-def _by_part(parts: Sequence[Row]) -> Iterator[tuple[str, int, int]]:
-    """Name, pieces and tokens of each part that stands in a prompt."""
-    for name in ORDER:
-        if kept := [part for part in parts if part["part"] == name and part["kept"]]:
-            yield name, len(kept), sum(part["tokens"] for part in kept)
 
 
 def _how(row: Row, labels: Labels) -> str:
@@ -205,48 +199,12 @@ def panel(
     now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
     known = {row["id"]: row for row in [*now, *of_memory]}
     rows = [_row(part, labels, held) for part in known.values() if part["part"] != "history"]
-    recalled = el("div", _title("mem_recalled", labels), el("div.wb-mem-rows", rows)) if rows else None
+    heading = el("div.wb-dim.wb-strong.wb-mem-title", labels("mem_recalled"))
+    recalled = el("div", heading, el("div.wb-mem-rows", rows)) if rows else None
     back = button(labels("mem_undo"), "undo") if undo else None
-    inside = [_map(parts, labels), _blame(blamed, labels), recalled, back]
+    tables = page_html([*prompt_blocks(parts, labels), *blame_blocks(blamed, labels)], labels, "wb-worked")
+    inside = [Markup(tables), recalled, back]
     return Picture(el("details.wb-mem", head, inside, data_fold="memory"))
-
-
-def _title(key: str, labels: Labels, **values: object) -> Markup:
-    return el("div.wb-dim.wb-strong.wb-mem-title", labels(key, **values))
-
-
-def _map(parts: Sequence[Row], labels: Labels) -> Markup:
-    """The prompt as one bar, a segment a part, each named beneath with its tokens."""
-    found = list(_by_part(parts))
-    total = sum(tokens for *_, tokens in found) or 1
-    told = labels("comma").join(f"{labels(f'mem_{name}')} {tokens:,}" for name, _, tokens in found)
-    bar = [el("i", cls=f"wb-part-{name}", style=f"width:{100 * tokens / total:.2f}%") for name, _, tokens in found]
-    legend = [
-        el(
-            "li",
-            el("i", cls=f"wb-part-{name}", aria_hidden="true"),
-            el("span", labels(f"mem_{name}")),
-            el("span.wb-number", f"{tokens:,}"),
-            el("span.wb-number.wb-dim", f"{tokens / total:.0%}"),
-        )
-        for name, _, tokens in found
-    ]
-    line = el("div.wb-mem-bar", bar, role="img", aria_label=told)
-    return el("div", _title("mem_prompt", labels, n=f"{total:,}"), line, el("ul.wb-mem-legend", legend))
-
-
-def _blame(rows: Sequence[Row], labels: Labels) -> Markup:
-    if not rows:
-        return el("div", _title("mem_blame", labels), el("p.wb-dim", labels("mem_no_blame")))
-    lines = [
-        el(
-            "li",
-            el("q", cut(row["sentence"], _LINE)) if row["sentence"] else el("b", labels("mem_whole")),
-            el("div.wb-dim", "← ", cut(row["text"], _LINE), " · ", source(row, labels), " · ", _how(row, labels)),
-        )
-        for row in rows
-    ]
-    return el("div", _title("mem_blame", labels), el("ul.wb-mem-lines", lines), el("p.wb-dim", labels("mem_probably")))
 
 
 def _row(part: Row, labels: Labels, held: Mapping[str, Row]) -> Markup:

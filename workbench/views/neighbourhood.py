@@ -63,8 +63,7 @@ class Around:
         if len(graph) < 2:
             return dict.fromkeys(graph, (0.5, 0.5))
         found = networkx.spring_layout(graph, k=1.8 / len(graph) ** 0.5, iterations=120, seed=7)
-        spans = [(min(p[axis] for p in found.values()), max(p[axis] for p in found.values())) for axis in (0, 1)]
-        return {one: (_scaled(place[0], *spans[0]), _scaled(place[1], *spans[1])) for one, place in found.items()}
+        return {one: (round((x + 1) / 2, 4), round((y + 1) / 2, 4)) for one, (x, y) in found.items()}
 
 
 def seeds_of(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> list[str]:
@@ -165,7 +164,3 @@ def _neighbours(knowledge: KnowledgeBase, one: str, seeds: Collection[str]) -> l
         return -touched[other], graph.nodes[other]["type"] in GROUPING, -graph.degree(other), other
 
     return sorted(beside, key=order)
-
-
-def _scaled(value: float, low: float, high: float) -> float:
-    return round(float((value - low) / (high - low)), 4) if high > low else 0.5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.plans import Plan, last_records
-from workbench.records.proposals import MET, SETTLED, fewer, kind, proposal
+from workbench.records.proposals import MET, SETTLED, description, fewer, kind, point, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.claims import claim_told, standing_told
@@ -85,25 +85,28 @@ def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
 
 
 def _head(document: Data, labels: Labels) -> Iterator[Block]:
-    plan, counted = document["plan"], document["figures"]
+    plan = document["plan"]
     facts: list[Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
     facts += [(" · ", "dim"), (labels.status(document["status"]), "status")]
     if document["review"]:
         facts += [(" · ", "dim"), (labels(f"point_{document['review']['point']}"), "strong")]
-    if document["log"]:
-        facts += [(" · ", "dim"), (took_told(counted, labels), "")]
-    if counted["saved_calls"]:
-        facts += [(" · ", "dim"), (saved_told(counted, labels), "")]
-    if document["kb_prefix"]:
-        facts += [(" · ", "dim"), (document["kb_prefix"], "")]
-    if document.get("as_of"):
-        facts += [(" · ", "dim"), (as_of_told(document, labels), "")]
+    for fact in run_facts(document, labels):
+        facts += [(" · ", "dim"), (fact, "")]
     if plan and plan["version"] > 1:
         facts += [(" · ", "dim"), (f"{labels('plan')} {labels('version', n=plan['version'])}", "")]
     read, held = (((line, "dim"),) if line else () for line in (read_told(document, labels), document["holder"]))
     yield Lines(tuple(filter(None, (((document["message"], "strong"),), read, tuple(facts), held))))
     if document["error"]:
         yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
+
+
+def run_facts(document: Data, labels: Labels) -> list[str]:
+    """Which base was asked, as of when, how long it took, and what the tape saved."""
+    counted = document["figures"]
+    facts = [document["kb_prefix"], as_of_told(document, labels) if document.get("as_of") else ""]
+    facts.append(took_told(counted, labels) if document["log"] else "")
+    facts.append(saved_told(counted, labels) if counted["saved_calls"] else "")
+    return list(filter(None, facts))
 
 
 def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
@@ -174,10 +177,12 @@ _OF_REPORTS: Mapping[str, Callable[[Data, Data, Labels], Iterable[tuple[Span, ..
 
 def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     """What the person is asked at this point, in one sentence."""
-    proposed = proposal(request)
-    stops = request["point"] == "reflect" and not proposed.get("should_continue", True)
+    asked, proposed = kind(request) or request.get("point", ""), proposal(request)
+    if not asked:
+        return labels("ask_other", what=description(request) or point(request).replace("_", " "))
+    stops = asked == "reflect" and not proposed.get("should_continue", True)
     title = cut(str(proposed.get("title") or ""), 120)
-    return labels("ask_reflect_stop" if stops else f"ask_{request['point']}", title=title)
+    return labels("ask_reflect_stop" if stops else f"ask_{asked}", title=title)
 
 
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
@@ -351,13 +356,9 @@ def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Tabl
     for bar in found:
         if bar.kind == "node":
             nodes.setdefault(bar.name, []).append(bar)
-    quick = {name: runs for name, runs in nodes.items() if busy_ms(runs) < 1}
     for name, runs in nodes.items():
-        if name not in quick:
+        if busy_ms(runs) >= 1:  # what takes less has no bar to see
             rows.append((name, drawn(runs, span), milliseconds(busy_ms(runs))))
-    if quick:
-        together = [bar for runs in quick.values() for bar in runs]
-        rows.append((labels("quick_nodes", n=len(quick)), drawn(together, span), milliseconds(busy_ms(together))))
     rows += [(labels(gap.kind), drawn([gap], span), milliseconds(gap.duration_ms)) for gap in gaps]
     for step, inside in attempts(found):
         again = f" ({labels('attempt', n=step.attempt)})" if step.attempt > 1 else ""

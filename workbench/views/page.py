@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from workbench.text import visible
-from workbench.views.labels import Labels
+from workbench.views.labels import SIGNS, Labels
 
 MOST_CHARACTERS = 2_000
 """What is longer is cut, with the number of characters that are left out."""
@@ -135,62 +135,26 @@ class Picture:
 BLANK = Picture()
 
 
-# glyphs: a shape for each status, never colour alone
-
-_DISC = el("circle", cx=7, cy=7, r=6.5, cls="wb-fill")
-_RING = el("circle", cx=7, cy=7, r=5.75, cls="wb-ring")
-_DASHED = el("circle", cx=7, cy=7, r=5.75, cls="wb-ring wb-dashed")
-_SQUARE = el("rect", x=1, y=1, width=12, height=12, rx=2, cls="wb-fill")
-
-
-def _line(d: str, cls: str = "wb-on") -> Markup:
-    return el("path", d=d, cls=cls)
-
-
-_TICK = "M4 7.2l2.1 2.1L10.2 5"
-_SHAPES: Mapping[str, tuple[str, Markup]] = {
-    "done": ("done", joined([_DISC, _line(_TICK)])),
-    "recorded": ("done", joined([_DASHED, _line(_TICK, "wb-ring")])),
-    "running": (
-        "run",
-        joined([el("circle", cx=7, cy=7, r=5.5, cls="wb-track"), _line("M7 1.5a5.5 5.5 0 0 1 5.5 5.5", "wb-spin")]),
-    ),
-    "paused": ("person", joined([_DISC, _line("M5.4 4.6v4.8M8.6 4.6v4.8", "wb-on wb-dark")])),
-    "partial": ("person", joined([_RING, _line("M7 1.25a5.75 5.75 0 0 1 0 11.5z", "wb-fill")])),
-    "failed": ("fail", joined([_SQUARE, _line("M4.6 4.6l4.8 4.8M9.4 4.6l-4.8 4.8")])),
-    "timeout": (
-        "fail",
-        joined(
-            [el("rect", x=1.5, y=1.5, width=11, height=11, rx=2, cls="wb-ring"), _line("M7 4v3.2l2 1.3", "wb-ring")]
-        ),
-    ),
-    "skipped": ("idle", joined([_RING, _line("M3 11L11 3", "wb-ring")])),
-    "cancelled": ("idle", joined([_RING, _line("M4 7h6", "wb-ring")])),
-    "interrupted": ("person", joined([_line("M11.5 7a4.5 4.5 0 1 1-1.6-3.4M10 1.2v2.6H7.4", "wb-ring")])),
-    "pending": ("idle", _RING),
-    "proposed": ("person", joined([_DASHED, _line("M7 4.4v5.2M4.4 7h5.2", "wb-ring")])),
-    "waiting": ("idle", joined([_DASHED])),
-    "held": ("idle", joined([_DASHED, _line("M5.4 4.6v4.8M8.6 4.6v4.8", "wb-ring")])),
-    "warning": (
-        "person",
-        joined([_line("M7 1.2L13.2 12.5H.8z", "wb-fill"), _line("M7 5v3.4M7 10.3v.6", "wb-on wb-dark")]),
-    ),
-    "invalid": ("fail", joined([_line("M7 1.2L13.2 12.5H.8z", "wb-fill"), _line("M7 5v3.4M7 10.3v.6")])),
+_INKS = {
+    "done": ("done", "success", "recorded"),
+    "run": ("running",),
+    "person": ("paused", "partial", "interrupted", "proposed", "warning"),
+    "fail": ("failed", "timeout", "invalid"),
 }
-_ALIASES = {"success": "done"}
+_FAMILIES = {status: ink for ink, statuses in _INKS.items() for status in statuses}
 
 
 def family(status: str) -> str:
     """The family of colour of a status."""
-    return _SHAPES.get(_ALIASES.get(status, status), _SHAPES["pending"])[0]
+    return _FAMILIES.get(status, "idle")
 
 
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
-    """The sign of a status, 14 pixels wide; screen readers hear its word, unless that stands beside it."""
-    ink, shape = _SHAPES.get(_ALIASES.get(status, status), _SHAPES["pending"])
+    """The sign of a status: a shape for each; screen readers hear its word, unless that stands beside it."""
     word = labels("step_recorded" if status == "recorded" else status)
     named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
-    return el("svg", shape, cls=f"wb-glyph wb-{ink}", viewBox="0 0 14 14", width=14, height=14, **named)
+    going = ".wb-going" if status == "running" else ""
+    return el(f"span.wb-glyph.wb-{family(status)}{going}", SIGNS.get(status, SIGNS["pending"]), **named)
 
 
 def badge(status: str, text: object, labels: Labels) -> Markup:
@@ -210,8 +174,3 @@ def button(
 def code(text: object) -> Markup:
     """A name of the machine's: an id, a tool."""
     return el("code.wb-code", text)
-
-
-def table(heads: Any, rows: Any) -> Markup:
-    """A table of cells that are made already."""
-    return el("table.wb-table", el("thead", el("tr", heads)) if heads else None, el("tbody", rows))

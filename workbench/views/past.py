@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
-from workbench.views.outline import Block, Lines, clipped, columns
+from workbench.views.outline import Block, Lines, Table, clipped, columns
 from workbench.views.page import (
     Data,
     Markup,
@@ -25,6 +25,7 @@ from workbench.views.page import (
     joined,
     opened,
 )
+from workbench.views.render import page_html
 
 MOST_SHOWN = 400
 _VALUE = 1_200
@@ -222,34 +223,28 @@ def _forking(key: str, review: str, ask: Sequence[str], labels: Labels) -> Marku
 
 
 def _changed(changes: Sequence[Data] | None, labels: Labels) -> Markup:
-    title = el("h4.wb-strong", labels("past_changes"))
     if not changes:
-        return el("div", title, el("div.wb-dim", labels("past_unchanged" if changes is not None else "let_go")))
-    return el("div", title, _named((change["key"], _became(change)) for change in changes))
+        return el("div.wb-dim", labels("past_unchanged" if changes is not None else "let_go"))
+    rows = [(change["key"], "\n".join(_became(change))) for change in changes]
+    table = clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows)
+    return Markup(page_html([table], labels, "wb-worked"))
 
 
-def _named(rows: Iterable[tuple[str, Any]], cls: str = "") -> Markup:
-    """A table of names and what they are."""
-    body = [el("tr", el("td", code(name)), el("td", told)) for name, told in rows]
-    return el(f"table.wb-table{cls}", el("tbody", body))
-
-
-def _became(change: Data) -> list[Any]:
+def _became(change: Data) -> Iterator[str]:
     before, after = change.get("before", ""), change.get("after", "")
-    said = [el("span.wb-struck", before), " → "] if before else []
-    lists = [el("div", said, after)] if before or after else []
-    for sign, ink, kind in (("+", "run", "added"), ("~", "person", "changed"), ("−", "fail", "removed")):
+    if before or after:
+        yield f"{before} → {after}" if before else str(after)
+    for sign, kind in (("+", "added"), ("~", "changed"), ("−", "removed")):
         if names := change.get(kind):
-            told = ", ".join(names[:12]) + (f" +{len(names) - 12}" if len(names) > 12 else "")
-            lists.append(el(f"div.wb-ink.wb-{ink}", el("b", sign), " ", told))
-    return lists
+            yield f"{sign} {', '.join(names[:12])}" + (f" +{len(names) - 12}" if len(names) > 12 else "")
 
 
 def _state(values: Data | str, labels: Labels) -> Markup:
     if isinstance(values, str):
         return el("div.wb-alert", labels("past_value_gone", why=values))
-    rows = ((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
-    return el("details", el("summary", labels("past_values")), _named(rows, ".wb-past-values"), data_fold="values")
+    rows = tuple((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
+    table = Table(labels("past_values"), columns(labels, ":code", ""), rows, opened=False)
+    return Markup(page_html([table], labels, "wb-worked"))
 
 
 # the tree of forks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -164,59 +164,29 @@ def steps(view: PlanView) -> Picture:
 
 
 def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
-    labels, mark = view.labels, view.marks.get(step.step_id)
+    labels, mark, status, facts = view.labels, view.marks.get(step.step_id), view.status(step), view.facts(step)
     tags = [("idle", labels(f"step_{step.condition}"))] if step.condition != "always" else []
     tags += [("run" if mark == "new" else "person", labels(f"step_{mark}"))] if mark else []
+    shown = [el(f"span.wb-tag.wb-{ink}", word) for ink, word in tags]
+    name = el("span.wb-strong.wb-id", safe(step.step_id, 120))
+    lines = [el("div.wb-name", name, " ", code(safe(step.tool, 120)), shown)]
+    lines.append(el("div.wb-dim.wb-cut", safe(step.objective, _OBJECTIVE)))
     why, mend = view.trouble(step)
-    return _row_drawn(
-        gutter,
-        wide,
-        labels,
-        names=(step.step_id, step.tool, step.objective),
-        tags=tuple(tags),
-        why=f"{cut(why, _LONGEST_ERROR)} {mend}".strip(),
-        status=view.status(step),
-        word=view.word(step),
-        facts=view.facts(step),
-        chosen=step.step_id == view.chosen,
-        movable=step.step_id in view.movable,
-    )
-
-
-@lru_cache(1024)
-def _row_drawn(
-    gutter: Row,
-    wide: int,
-    labels: Labels,
-    *,
-    names: tuple[str, str, str],
-    tags: tuple[tuple[str, str], ...],
-    why: str,
-    status: str,
-    word: str,
-    facts: tuple[str, str],
-    chosen: bool,
-    movable: bool,
-) -> Markup:
-    """The row; kept, since while a run goes on most rows are as they were."""
-    step_id, tool, objective = names
-    shown = [el(f"span.wb-tag.wb-{ink}", told) for ink, told in tags]
-    lines = [el("div.wb-name", el("span.wb-strong.wb-id", safe(step_id, 120)), " ", code(safe(tool, 120)), shown)]
-    lines.append(el("div.wb-dim.wb-cut", safe(objective, _OBJECTIVE)))
-    if why:
-        lines.append(el("div.wb-why" if status == "skipped" else "div.wb-why.wb-bad", why))
+    if why or mend:
+        trouble = f"{cut(why, _LONGEST_ERROR)} {mend}".strip()
+        lines.append(el("div.wb-why" if status == "skipped" else "div.wb-why.wb-bad", trouble))
     bad = ".wb-bad" if status == "invalid" else ""
     return el(
         f"div.wb-row.wb-step{bad}{'.wb-proposed' if status == 'proposed' else ''}",
         gutter_drawn(gutter, wide, hollow=status in _HOLLOW),
-        el("span.wb-sign", glyph(status, labels, said=False), el("span.wb-said", word)),
+        el("span.wb-sign", glyph(status, labels, said=False), el("span.wb-said", view.word(step))),
         el("div.wb-main", lines),
         el("div.wb-side", el(f"div.wb-small{bad}", facts[0]), el("div.wb-dim", facts[1])),
         style=f"padding-left:{wide + 4}px",
         role="option",
-        aria_selected=chosen,
-        data_key=step_id,
-        draggable="true" if movable else None,
+        aria_selected=step.step_id == view.chosen,
+        data_key=step.step_id,
+        draggable="true" if step.step_id in view.movable else None,
     )
 
 

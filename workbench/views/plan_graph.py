@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -10,22 +9,17 @@ from typing import Any, NamedTuple
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import ExecutionRecord
-from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
+from workbench.views.drawing import Body, Drawing, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
-from workbench.views.layout import layered
-from workbench.views.page import Markup, Picture, button, closed, code, el, family, glyph, joined, opened, safe
+from workbench.views.network import Box, Line, network
+from workbench.views.outline import clipped, columns
+from workbench.views.page import Markup, Picture, button, closed, cut, el, family, glyph, joined, opened
 from workbench.views.plan import PlanView, seconds_told
+from workbench.views.render import page_html
 
-_WIDE, _HIGH, _ACROSS, _DOWN, _EDGE, _BACK = 188, 46, 240, 62, 12, 36
-CHANGE_INKS = {"changed": "person", "added": "run", "removed": "fail"}
 _DASHED = ("recorded", "proposed")
 _SINCE = {"added_in": "+", "changed_in": "~"}
-_LINES = {"heavy": ("text", 2.5), "cycle": ("fail-fill", 2)}
-
-
-Place = tuple[int, int]
-"""Where a box stands: its left upper corner, in pixels."""
 
 
 def plan_graph(view: PlanView) -> Picture:
@@ -103,39 +97,12 @@ def _badge(row: Mapping[str, Any]) -> str:
 
 
 def plan_body(view: PlanView, badges: Mapping[str, str] | None = None) -> Body:
-    """Draw edges and boxes; a badge stands in the corner of its box."""
-    steps = view.plan.by_id()
-    found = layered(steps, view.edges).places
-    top = min((row for _, row in found.values()), default=0.0)
-    places = {i: (_EDGE + _ACROSS * x, round(_EDGE + _DOWN * (row - top))) for i, (x, row) in found.items()}
-    wide = max((x for x, _ in places.values()), default=0) + _WIDE + _EDGE
-    high = max((y for _, y in places.values()), default=0) + _HIGH + _EDGE
-    high += _BACK if view.cycle else 0
-    looks = [(view.look(edge), _path(*(places[end] for end in edge))) for edge in view.edges]
-    looks.sort(key=lambda look: look[0] in ("heavy", "cycle"))
-    lines = [_edge(look, path) for look, path in looks]
-    rows = {i: _box(view, step, places[i], (badges or {}).get(i, "")) for i, step in steps.items()}
-    return Body(lines, rows, wide, high)
+    """Draw the steps and who waits for whom; a badge stands in the corner of its step."""
+    boxes = {i: _box(view, step, (badges or {}).get(i, "")) for i, step in view.plan.by_id().items()}
+    return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 
-def _edge(look: str, path: str) -> Markup:
-    ink, width = _LINES.get(look, ("idle-fill", 1.5))
-    dashes = "4 3" if look in ("dashed", "cycle") else None
-    lines = {"fill": "none", "stroke": paint(ink), "stroke_width": width, "stroke_dasharray": dashes}
-    return el(f"path.wb-dag.wb-dag-{look}", d=path, **lines)
-
-
-def _path(start: Place, end: Place) -> str:
-    (x0, y0), (x1, y1) = start, end
-    half = _HIGH // 2
-    if x1 > x0 + _WIDE:
-        bend = (x0 + _WIDE + x1) // 2
-        return f"M{x0 + _WIDE} {y0 + half}C{bend} {y0 + half} {bend} {y1 + half} {x1} {y1 + half}"
-    x0, x1, low = x0 + _WIDE // 2, x1 + _WIDE // 2, max(y0, y1) + _HIGH + _BACK
-    return f"M{x0} {y0 + _HIGH}C{x0} {low} {x1} {low} {x1} {y1 + _HIGH}"
-
-
-def _box(view: PlanView, step: PlanStep, place: Place, badge: str) -> Markup:
+def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
     labels, status, record = view.labels, view.status(step), view.last.get(step.step_id)
     fact = view.facts(step)[0] if view.live.get(step.step_id) != 0 else ""
     if record and status in (*ENDED_WELL, "recorded"):
@@ -145,19 +112,16 @@ def _box(view: PlanView, step: PlanStep, place: Place, badge: str) -> Markup:
     title = [step.step_id, step.tool, step.objective[:300], sign, fact]
     title += [reason_told(record["error"], labels)] if record and record["error"] else []
     ink, dashed = family(status), status in _DASHED
-    look = {"fill": paint("done-tint" if ink == "done" and not dashed else "ground"), "stroke": paint(f"{ink}-fill")}
-    dashes, width = "4 3" if dashed else None, 4 if status == "invalid" else 1.5
-    return el(
-        "g.wb-box",
-        el("title", "\n".join(title)),
-        el("rect", width=_WIDE, height=_HIGH, rx=3, **look, stroke_width=width, stroke_dasharray=dashes),
-        text(10, 19, short(step.step_id, 26 - len(badge)), font_weight=600),
-        text(_WIDE - 8, 19, badge, 11, "run", text_anchor="end"),
-        text(10, 36, short(f"{sign} · {fact}" if fact else sign, 30), 11, ink),
-        transform=f"translate({place[0]} {place[1]})",
-        role="option",
-        aria_selected=step.step_id == view.chosen,
-        data_key=step.step_id,
+    return Box(
+        step.step_id,
+        f"{sign} · {fact}" if fact else sign,
+        "\n".join(title),
+        ink,
+        "done-tint" if ink == "done" and not dashed else "ground",
+        border=4 if status == "invalid" else 1.5,
+        dashed=dashed,
+        badge=badge,
+        chosen=step.step_id == view.chosen,
     )
 
 
@@ -200,16 +164,21 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     """A line a change; nothing where there is none."""
     if not changes.count:
         return Markup()
-    told: list[tuple[str, str, Any]] = [
-        ("changed", step_id, [_field(one, labels) for one in fields]) for step_id, fields in changes.changed.items()
+    rows = [
+        (f"~ {labels('changed')}", step_id, "\n".join(_field(change, labels) for change in fields))
+        for step_id, fields in changes.changed.items()
     ]
-    told += [("added", step.step_id, [" ", step.tool, _condition(step, labels)]) for step in changes.added]
-    told += [("removed", step.step_id, [" ", step.tool]) for step in changes.removed]
-    rows = [_row(kind, [code(safe(step_id, 120)), more], labels) for kind, step_id, more in told]
-    rows += [_row("changed", labels("plan_order"), labels)] if changes.moved else []
+    for sign, kind, steps in (("+", "added", changes.added), ("−", "removed", changes.removed)):
+        rows += [(f"{sign} {labels(kind)}", step.step_id, step.tool) for step in steps]
+    rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes.moved else []
+    table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     title = el("h3.wb-title.wb-small", labels("plan_changes_against", n=changes.version))
     undo_all = button(labels("plan_discard"), "discard", cls="wb-quiet")
-    return el("section.wb-plan-changes", el("div.wb-bar", title, el("span.wb-push"), undo_all), rows)
+    return el(
+        "section.wb-plan-changes",
+        el("div.wb-bar", title, el("span.wb-push"), undo_all),
+        Markup(page_html([table], labels, "wb-worked")),
+    )
 
 
 def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
@@ -230,22 +199,13 @@ def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     return el("div.wb-alert", lines, role="alert") if lines else Markup()
 
 
-def _row(kind: str, told: Any, labels: Labels) -> Markup:
-    return el("div.wb-change-row", el(f"span.wb-ink.wb-{CHANGE_INKS[kind]}", labels(kind)), el("div", told))
+def _field(change: Change, labels: Labels) -> str:
+    return f"{change.field}{labels('colon')}{_brief(change.old, labels)} → {_brief(change.new, labels)}"
 
 
-def _field(change: Change, labels: Labels) -> Markup:
-    old, new = (_brief(value, labels) for value in (change.old, change.new))
-    return el("div.wb-small", f"{change.field}{labels('colon')}", el("span.wb-struck", old), " → ", new)
-
-
-def _condition(step: PlanStep, labels: Labels) -> str:
-    return labels("comma") + labels(f"step_{step.condition}") if step.condition != "always" else ""
-
-
-def _brief(value: Any, labels: Labels) -> Markup:
+def _brief(value: Any, labels: Labels) -> str:
     if value is None or value == [] or value == "":
-        return safe(labels("plan_nothing"))
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return safe(labels("comma").join(value), _BRIEF)
-    return safe(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _BRIEF)
+        return labels("plan_nothing")
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return cut(labels("comma").join(value), _BRIEF)
+    return cut(value, _BRIEF)

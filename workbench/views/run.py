@@ -9,7 +9,8 @@ from typing import Any
 from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import as_of_told, read_told, saved_told, took_told
+from workbench.views.labels.sentences import read_told
+from workbench.views.outline import run_facts
 from workbench.views.page import Data, Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
 
 # the head of the bench
@@ -66,19 +67,14 @@ def _status(document: Data, labels: Labels) -> Markup:
 
 
 def _facts(document: Data, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
-    made = [labels("forked_from", run=origin)] if origin else []
-    counted, reflections = document["figures"], document["reflections"]
-    return [
-        el("span", document["kb_prefix"]) if document["kb_prefix"] else None,
-        el("span", as_of_told(document, labels)) if document.get("as_of") else None,
-        el("span", labels("run"), " ", code(document["run_id"]), *(f" {told}" for told in made)),
-        el("span", labels("pass_of", n=reflections[-1]["current_iteration"], most=reflections[-1]["max_iterations"]))
-        if reflections
-        else None,
-        el("span", took_told(counted, labels) if document["log"] else labels("nothing_run")),
-        el("span", saved_told(counted, labels)) if counted["saved_calls"] else None,
-        el("span", document["holder"]) if document["holder"] and document["status"] == "running" else None,
-    ]
+    made = [f" {labels('forked_from', run=origin)}"] if origin else []
+    facts, reflections = run_facts(document, labels), document["reflections"]
+    if reflections:
+        last = reflections[-1]
+        facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
+    facts += [] if document["log"] else [labels("nothing_run")]
+    facts += [document["holder"]] if document["holder"] and document["status"] == "running" else []
+    return [el("span", labels("run"), " ", code(document["run_id"]), *made), *(el("span", fact) for fact in facts)]
 
 
 def _actions(document: Data | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
@@ -109,15 +105,6 @@ def _tabs(view: str, labels: Labels) -> Markup:
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
 CHILD = ("planner", "executor", "reflector", "merger")
 REPORT = ("outliner", "section", "consistency", "assemble")
-_AT_POINT = {
-    "clarify": "recall",
-    "plan": "planner",
-    "step": "executor",
-    "reflect": "reflector",
-    "outline": "outliner",
-    "section": "section",
-    "report": "assemble",
-}
 _IN_CHILD = {
     "intent_detect": "route",
     "apply_override_policy": "route",
@@ -163,27 +150,13 @@ def node_states(document: Data, report: bool = False) -> dict[str, str]:
     status = document["status"]
     if status == "done":
         return states
-    if status == "paused" and document["review"]:
-        here = _AT_POINT.get(document["review"]["point"], "reflector")
-    else:
-        here = _next(document, states)
+    last = next((_IN_CHILD.get(entry["node"], entry["node"]) for entry in reversed(document["log"])), "")
+    place = order.index(last) if last in order else -1
+    stays = status == "paused" or last in ("executor", "section")  # these come again
+    here = order[place if stays and last else min(place + 1, len(order) - 1)]
     later = order.index(here) + 1
     states |= dict.fromkeys(order[later:], "pending")
     return {**states, here: status if status in ("running", "paused", "failed", "cancelled") else "interrupted"}
-
-
-def _next(document: Data, states: Mapping[str, str]) -> str:
-    """The node that is at work, or would be next."""
-    last = document["log"][-1]["node"] if document["log"] else ""
-    if last in ("dispatcher", "review_plan") or (last == "executor" and document["status"] == "running"):
-        return "executor"
-    if last == "review_reflect":
-        return "executor" if states["merger"] == "pending" else "merger"
-    if last in ("section", "research"):
-        return "section"
-    order = list(states)
-    place = order.index(_IN_CHILD.get(last, last)) + 1 if _IN_CHILD.get(last, last) in order else 0
-    return order[min(place, len(order) - 1)]
 
 
 def _node(name: str, state: str, labels: Labels) -> Markup:
@@ -321,24 +294,8 @@ def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) ->
     told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
     told = told or labels("evidence_found", n=len(pieces))
     title = el("div.wb-bar", el("h3.wb-title", labels("evidence_title")), el("span.wb-dim", told))
-    funnel = _funnel(len(pieces), kept, counts["cited"], labels) if merged and pieces else None
     scroll = opened("div.wb-list.wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title"))
-    return joined([opened("section.wb-section"), title, funnel, scroll])
-
-
-def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
-    """How many came how far, as bars on one scale."""
-    stages = (("stage_found", found, "idle"), ("stage_prompt", kept, "run"), ("stage_cited", cited, "done"))
-    rows = [
-        el(
-            "div.wb-funnel-row",
-            el("span.wb-funnel-name.wb-small", labels(name)),
-            el("div", el("i", style=f"width:{100 * count / found:.2f}%"), cls=f"wb-meter wb-{ink}"),
-            el("span.wb-small.wb-number", f"{count:,}"),
-        )
-        for name, count, ink in stages
-    ]
-    return el("div.wb-funnel", rows)
+    return joined([opened("section.wb-section"), title, scroll])
 
 
 def _nearest(text: str, said: str) -> Markup:

@@ -8,12 +8,11 @@ from typing import Any
 from plotly.graph_objects import Scatter
 
 from workbench.views.drawing import COLOURS, DIM
-from workbench.views.figures.paper import axis, paper
-from workbench.views.figures.picture import Picture
+from workbench.views.figures.picture import Picture, axis, picture
 from workbench.views.labels import Labels
 
-_PARTS = (("core", "person", 1), ("summary", "person", 1), ("episode", "person", 0), ("history", "run", 1))
-"""Part, family of colour, and which of its three; as on the bench, where a summary is hatched."""
+_COLOURS = {"core": COLOURS["person"][1], "summary": COLOURS["done"][1], "episode": COLOURS["person"][0]}
+_COLOURS["history"] = COLOURS["run"][1]
 
 
 def tokens(rows: Sequence[Mapping[str, Any]], title: str, labels: Labels) -> Picture:
@@ -25,19 +24,20 @@ def tokens(rows: Sequence[Mapping[str, Any]], title: str, labels: Labels) -> Pic
         labels: the words.
     """
     turns = [row["turn"] for row in rows]
-    data = []
-    for part, family, which in _PARTS:
-        ink, fill = COLOURS[family][0], COLOURS[family][which]
-        line, values = {"color": ink, "width": 1, "shape": "hv"}, [row[part] for row in rows]
-        look: dict[str, Any] = {"line": line, "fillcolor": fill, "stackgroup": "prompt", "mode": "lines"}
-        if part == "summary":
-            look["fillpattern"] = {"shape": "/", "fgcolor": fill, "bgcolor": COLOURS[family][2], "size": 6}
-        data.append(Scatter(x=turns, y=values, name=labels(f"mem_{part}"), **look))
-    dotted = {"color": DIM, "width": 2, "dash": "dash"}
-    data.append(Scatter(x=turns, y=[row["all"] for row in rows], name=labels("mem_all"), mode="lines", line=dotted))
+
+    def trace(part: str, line: Mapping[str, Any], **look: Any) -> Scatter:
+        return Scatter(
+            x=turns, y=[row[part] for row in rows], name=labels(f"mem_{part}"), mode="lines", line=line, **look
+        )
+
+    traces = [
+        trace(part, {"color": colour, "width": 1, "shape": "hv"}, fillcolor=colour, stackgroup="prompt")
+        for part, colour in _COLOURS.items()
+    ]
+    traces.append(trace("all", {"color": DIM, "width": 2, "dash": "dash"}))
     last = rows[-1] if rows else {"turn": 0, "all": 0}
-    sent = sum(last.get(part, 0) for part, *_ in _PARTS)
+    sent = sum(last.get(part, 0) for part in _COLOURS)
     share = f"{1 - sent / last['all']:.0%}" if last["all"] else "0%"
     under = labels("mem_saved", turn=last["turn"], sent=f"{sent:,}", all=f"{last['all']:,}", share=share)
-    layout = {"xaxis": axis(labels("mem_of_turn")), "yaxis": axis(labels("mem_tokens")), "hovermode": "x unified"}
-    return Picture.of(rows, data, paper(title, 860, 380, under, below=90, left=70, **layout))
+    axes = {"xaxis": axis(labels("mem_of_turn")), "yaxis": axis(labels("mem_tokens"))}
+    return picture(rows, traces, title, under, 400, hovermode="x unified", **axes)

@@ -1,13 +1,15 @@
-"""A plotly figure that carries its data, and can be had on dark ground."""
+"""A plotly figure on white paper, in our colours, that carries its data; text in it cannot become markup."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from plotly.graph_objects import Figure
 
-from workbench.views.figures.paper import IN_THE_DARK
+from workbench.text import visible
+from workbench.views.drawing import DIM, FONT, GROUND, INK, LINE, short
 
 if TYPE_CHECKING:
     import pandas
@@ -18,33 +20,59 @@ class Picture(Figure):
 
     _rows: tuple[Mapping[str, Any], ...] = ()
 
-    @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]], data: Iterable[Any], layout: Mapping[str, Any]) -> Picture:
-        """The figure of these traces and this layout, drawn from these rows."""
-        picture = cls(data=list(data), layout=dict(layout))
-        picture._rows = tuple(rows)
-        return picture
-
     def to_frame(self) -> pandas.DataFrame:
         """What is drawn, as a table."""
         import pandas
 
         return pandas.DataFrame(list(self._rows))
 
-    def dark(self) -> Picture:
-        """The same on dark ground. Nothing that is saved can know a notebook's theme, so nobody else can choose."""
-        drawn = _recoloured(self.to_plotly_json())
-        return Picture.of(self._rows, drawn["data"], drawn["layout"])
 
-    def __reduce__(self) -> Any:
-        """A copy carries the data too."""
-        return (*super().__reduce__()[:2], {"_rows": self._rows})
+def picture(
+    rows: Iterable[Mapping[str, Any]], traces: Sequence[Any], title: str, under: str, height: float, **layout: Any
+) -> Picture:
+    """Draw traces on a white card without plotly's own template, which would put six kilobytes into a saved figure.
+
+    Args:
+        rows: what is drawn.
+        traces: of plotly.
+        title: what stands above.
+        under: a line under the title.
+        height: in pixels.
+        layout: plotly's, as further names.
+    """
+    card: dict[str, Any] = {
+        "template": "none",
+        "width": 860,
+        "height": round(height),
+        "title": {
+            "text": safe(short(title, 90)),
+            "subtitle": {"text": safe(short(under, 130)), "font": {"color": DIM}},
+        },
+        "font": {"family": FONT, "color": INK},
+        "paper_bgcolor": GROUND,
+        "plot_bgcolor": GROUND,
+        "margin": {"l": 60, "r": 20, "t": 80, "b": 100},
+        "legend": {"orientation": "h", "y": 0, "yref": "container"},
+    }
+    figure = Picture(data=list(traces), layout=card | layout)
+    figure._rows = tuple(dict(row) for row in rows)
+    return figure
 
 
-def _recoloured(value: Any, colour: bool = False) -> Any:
-    """The same figure with each of our colours as it is in the dark; what people wrote is left alone."""
-    if isinstance(value, dict):
-        return {key: _recoloured(inner, key.endswith("color")) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_recoloured(inner, colour) for inner in value]
-    return IN_THE_DARK.get(value, value) if colour and isinstance(value, str) else value
+def axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis with a grid."""
+    return {"title": {"text": safe(title)}, "gridcolor": LINE, "zeroline": False, "automargin": True, **more}
+
+
+def safe(text: str) -> str:
+    """Text for plotly, which reads some HTML and hands dollar signs to MathJax: escaped, hidden characters spelled out.
+
+    >>> safe('<a href="x">$1$</a>')
+    '&lt;a href="x"&gt;&#36;1&#36;&lt;/a&gt;'
+    """
+    return escape(visible(text), quote=False).replace("$", "&#36;").replace("\n", " ")
+
+
+def hover(name: str, *lines: str) -> str:
+    """What stands under the pointer: a name, and lines of at most 80 columns."""
+    return "<br>".join([f"<b>{safe(short(name, 80))}</b>", *(safe(short(line, 80)) for line in lines)])

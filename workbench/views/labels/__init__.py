@@ -27,6 +27,11 @@ SIGNS: Mapping[str, str] = {
     "skipped": "⊘",
     "pending": "○",
     "proposed": "+",
+    "recorded": "⊙",
+    "waiting": "◌",
+    "held": "◫",
+    "warning": "!",
+    "invalid": "✘",
 }
 """A sign for each status, each distinct in shape; it always stands before the word."""
 
