@@ -12,7 +12,6 @@ import pytest
 from IPython.core.formatters import IPythonDisplayFormatter
 
 from tests.test_draw_beside import words
-from workbench.errors import GraftConflict
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -257,9 +256,8 @@ def test_a_graft_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
     panel.press("graft")
     assert compare.asked == {"do": "graft", "steps": {taken: [asked.run_id]}, "base": stopped.run_id, "prefer": None,
                              "n": 1}  # fmt: skip
-    made = wb.graft(compare.asked["steps"], base=compare.asked["base"])
-    assert made.status == "done" and taken in made.steps and made.base == stopped.run_id
-    compare.told(made.run_id)
+    made = compare.graft(compare.asked)
+    assert made and made.status == "done" and taken in made.steps and made.base == stopped.run_id
     compare._note.press("open", made.run_id)
     assert compare.asked == {"do": "open", "run": made.run_id, "n": 2}
     head.press("swap")
@@ -286,9 +284,8 @@ def test_a_conflict_is_shown_and_one_of_them_is_let_hold(wb: Workbench, contradi
     compare._head.press("panel")
     compare._panel.press("take", f"1:{step}")
     compare._panel.press("graft")
-    with pytest.raises(GraftConflict) as conflict:
-        wb.graft(compare.asked["steps"], base=compare.asked["base"], prefer=compare.asked["prefer"])
-    compare.refuse(str(conflict.value), conflict.value.conflicts)
+    assert compare.graft(compare.asked) is None
+    compare.show(wb.compare(one, two))
     said = text(compare._note)
     assert "Which one?" in said and "as one says" in said and "as two says" in said
     compare._note.press("prefer", two.run_id)
