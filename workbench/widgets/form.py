@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import ipywidgets
 
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, Picture, button, el, glyph
+from workbench.views.page import BLANK, button, el, glyph
 from workbench.widgets import controls
 from workbench.widgets.controls import Control, exactly
 from workbench.widgets.panel import Event, Json, Pick, display_if
@@ -114,7 +114,7 @@ class Field:
             el("p", sign, el("span", one.text), button(one.mend, "mend", key=str(at)) if one.mend else None)
             for at, one in enumerate(said)
         ]
-        self._note.show(Picture(el("div", lines, cls="wb-alert wb-beside", role="alert")) if lines else BLANK)
+        self._note.show(el("div.wb-alert.wb-beside", lines, role="alert") if lines else BLANK)
         (self.box.add_class if said else self.box.remove_class)("wb-wrong")
 
     def mend(self, which: int = 0) -> None:

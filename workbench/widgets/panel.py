@@ -13,7 +13,7 @@ import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.views.labels import LANGUAGES, Labels, labels_for
-from workbench.views.page import Picture
+from workbench.views.page import NOTHING, Markup, Picture
 from workbench.widgets.display import in_kernel
 
 Json = Mapping[str, Any]
@@ -97,8 +97,9 @@ class Pick(_Telling):
         """What it shows."""
         return self._picture
 
-    def show(self, picture: Picture) -> None:
-        """Show this picture, sending no more than what is not as it was."""
+    def show(self, shown: Picture | Markup = NOTHING) -> None:
+        """Show this and nothing else, sending no more than what is not as it was."""
+        picture = shown if isinstance(shown, Picture) else Picture(shown)
         rows = picture.changed(self._picture)
         self._picture = picture
         if rows is None:

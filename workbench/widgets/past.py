@@ -11,7 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.runs.run import Run
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import BLANK, Markup, Picture, el
+from workbench.views.page import BLANK, Markup, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 
@@ -53,10 +53,10 @@ class Checkpoints(Panel):
         rows, pruned = list(self._rows.values()), bool(self._rows) and not self._found
         self._list.show(checkpoints(rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
         if self._at:
-            self._detail.show(Picture(self._looked_at(self._rows[self._at])))
+            self._detail.show(self._looked_at(self._rows[self._at]))
         else:
-            hint = el("div", self.labels("past_look"), cls="wb-dim wb-part")
-            self._detail.show(Picture(hint) if rows else BLANK)
+            hint = el("div.wb-dim.wb-part", self.labels("past_look"))
+            self._detail.show(hint if rows else BLANK)
 
     def _looked_at(self, row: Row) -> Markup:
         one = self._found.get(row.key)
