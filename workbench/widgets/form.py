@@ -7,21 +7,17 @@ from typing import Any, Final, NamedTuple
 
 import ipywidgets
 
+from workbench.records.proposals import resolved
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, button, el, glyph
 from workbench.widgets import controls
 from workbench.widgets.controls import Control, exactly
-from workbench.widgets.panel import Event, Json, Pick, display_if
+from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 
 _DEEPEST = 2
 
 
-class _Absent:
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final = _Absent()
+ABSENT: Final = object()
 """The value of a field that is left to its default."""
 
 
@@ -83,7 +79,7 @@ class Field:
 
     def show(self, value: Any = ABSENT, anew: bool = False) -> None:
         """Show a value. One that it has already is left as it is being typed, unless it is shown ``anew``."""
-        if not anew and (value is ABSENT) == (self.value is ABSENT) and exactly(value) == exactly(self.value):
+        if not anew and exactly(value) == exactly(self.value):
             return
         self.fault, self._given = "", value is not ABSENT
         self._writing = True
@@ -139,7 +135,7 @@ class Field:
         if self.control.group:
             self.control.group.heard = self._changed
         else:
-            self.control.widget.observe(lambda _: self._changed(), "value")
+            on_change(self.control.widget, self._changed)
 
     def _changed(self, inner: str = "") -> None:
         if self._writing:
@@ -276,20 +272,12 @@ def _control(spec: Json, nullable: bool, required: bool, labels: Labels, depth: 
 
 def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
     """A property without its references and its null, and whether it may be null."""
-    spec, nullable = dict(spec) if isinstance(spec, Mapping) else {}, False
-    for _ in range(_DEEPEST + 3):
-        options = [o for o in spec.get("anyOf", ()) if o.get("type") != "null"]
-        if len(options) == 1:
-            inner, outer = options[0], "anyOf"
-            nullable |= len(options) < len(spec["anyOf"])
-        elif "$ref" in spec:
-            inner, outer = definitions.get(str(spec["$ref"]).rpartition("/")[2], {}), "$ref"
-        else:
-            break
-        spec = {**inner, **{name: value for name, value in spec.items() if name != outer}}
-    if "const" in spec:
-        spec["enum"] = [spec["const"]]
-    return spec, nullable
+    own = spec if isinstance(spec, Mapping) else {}
+    nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))
+    found = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
+    if "const" in found:
+        found["enum"] = [found["const"]]
+    return found, nullable
 
 
 def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:

@@ -64,12 +64,6 @@ class Explore:
         self._draw()
         return path
 
-    def to_frame(self) -> Any:
-        """One row a relation: ``source``, ``relation``, ``target``, ``sentence``, ``on_path``."""
-        import pandas
-
-        return pandas.DataFrame(self.found.rows())
-
     def _pressed(self, event: Event) -> None:
         if event.key not in self.found.entities:
             return

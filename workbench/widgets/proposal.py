@@ -14,7 +14,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import cut, el, glyph
 from workbench.widgets.controls import Control, choice, text, toggle
 from workbench.widgets.form import ABSENT, Field, Fields, Said
-from workbench.widgets.panel import Json, Pick
+from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
 
@@ -63,7 +63,7 @@ class Form:
         self._fields = Fields(
             self._schema,
             labels,
-            lambda _: self._changed(),
+            lambda _: self.changed(),
             title=lambda name: labels(f"field_{name}").removeprefix("field "),
         )
         self._fields.show(values)
@@ -83,13 +83,14 @@ class Form:
     def restore(self, edits: Json) -> None:
         """Show edits that were kept."""
         self._fields.show({**self._fields.value, **edits})
-        self._changed()
+        self.changed()
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
         """The schema of the fields that are shown, and their values."""
         return schema, self._before
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Say what is wrong, and that somebody changed something."""
         said = {name: fault for name, field in self._fields.fields.items() if (fault := self._fault(name, field.value))}
         self._fields.say({name: [Said(fault)] for name, fault in said.items()})
         self._wrong = {*said, *self._fields.faults}
@@ -267,7 +268,7 @@ class _Needs:
 def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
     """A box to tick."""
     box = ipywidgets.Checkbox(on, description=text[:200], tooltip=told[:500] or None, indent=False)
-    box.observe(lambda _: heard(), "value")
+    on_change(box, heard)
     return box
 
 

@@ -14,7 +14,7 @@ from workbench.reports.showing import preview
 from workbench.views.labels import Labels
 from workbench.views.page import el, glyph
 from workbench.widgets.form import Fields
-from workbench.widgets.panel import Json, Pick, display_if, press_button
+from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import Form, Heard, ticked
 
 _MOST_EVIDENCE = 100
@@ -57,7 +57,7 @@ class OutlineForm(Form):
         """Show what was edited before the kernel ended."""
         self._fields.show({"title": edits.get("title", self._before["title"])})
         self._show(edits.get("sections", self._before["sections"]))
-        self._changed()
+        self.changed()
 
     @property
     def sections(self) -> list[dict[str, Any]]:
@@ -97,17 +97,17 @@ class OutlineForm(Form):
         return {"properties": {"title": _TITLE}, "required": ["title"]}, {"title": self._before["title"]}
 
     def _show(self, sections: Sequence[Json]) -> None:
-        self.rows = [_Row(one, one["section_id"].count("."), self, self._labels, self._changed) for one in sections]
+        self.rows = [_Row(one, one["section_id"].count("."), self, self._labels) for one in sections]
         self._arrange()
 
     def _add(self) -> None:
-        self.rows.append(_Row({}, 0, self, self._labels, self._changed))
+        self.rows.append(_Row({}, 0, self, self._labels))
         self._arranged()
         self.rows[-1].title.focus()
 
     def _arranged(self) -> None:
         self._arrange()
-        self._changed()
+        self.changed()
 
     def _arrange(self) -> None:
         for row, one in zip(self.rows, self.sections, strict=True):
@@ -131,13 +131,12 @@ class _Row:
         pieces: the boxes of its evidence, by id, once they were opened.
     """
 
-    def __init__(self, section: Json, depth: int, form: OutlineForm, labels: Labels, heard: Heard):
-        self.depth, self._section, self._form = depth, section, form
-        self._labels, self._heard = labels, heard
+    def __init__(self, section: Json, depth: int, form: OutlineForm, labels: Labels):
+        self.depth, self._section, self._form, self._labels = depth, section, form, labels
         self._number = ipywidgets.HTML()
         texts = {name: section.get(name, "") for name in ("title", "summary")}
         schema = {"properties": {name: {"type": "string"} for name in texts}, "required": [*texts]}
-        self.fields = Fields(schema, labels, lambda _: heard(), title=lambda name: labels(f"field_{name}"))
+        self.fields = Fields(schema, labels, lambda _: form.changed(), title=lambda name: labels(f"field_{name}"))
         self.fields.show(texts)
         self.title = self.fields.fields["title"].control.widget
         self.pieces: dict[str, ipywidgets.Checkbox] = {}
@@ -155,7 +154,7 @@ class _Row:
         }
         self.open = ipywidgets.ToggleButton(False, description="").add_class("wb-quiet")
         self._ticks = ipywidgets.VBox().add_class("wb-ticks")
-        self.open.observe(lambda _: self._opened(), "value")
+        on_change(self.open, self._opened)
         top = ipywidgets.HBox([self._number, *self.buttons.values()]).add_class("wb-section-bar")
         self.box = ipywidgets.VBox([top, self.fields.box, self.open, self._ticks]).add_class("wb-section-row")
         self._told()
@@ -191,7 +190,7 @@ class _Row:
 
     def _ticked(self) -> None:
         self._told()
-        self._heard()
+        self._form.changed()
 
     def _told(self) -> None:
         counted = {"n": len(self.evidence), "of": len(self._form.evidence)}

@@ -17,7 +17,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
-from workbench.widgets.panel import Json, Pick, display_if, press_button
+from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm, count
 from workbench.widgets.report_forms import FORMS
 
@@ -63,7 +63,7 @@ class Review(traitlets.HasTraits):
         self.message = ipywidgets.Textarea(description=labels("respond_field"), rows=2)
         self.send = press_button(labels("respond_send"), lambda: self._send("respond"), "wb-primary")
         self.back = press_button(labels("respond_back"), lambda: self._responding(False), "wb-quiet")
-        self.message.observe(lambda _: self._update(), "value")
+        on_change(self.message, self._update)
         self.note.observe(lambda change: self._keep("note", change.new), "value")
         rows = ([self.primary, self.stop, self.respond], [self.send, self.back])
         answers, sending = (ipywidgets.HBox(row).add_class("wb-buttons") for row in rows)

@@ -23,7 +23,7 @@ from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.memory import Knew, steer
-from workbench.widgets.panel import Event, Json, Pick, display_if
+from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 from workbench.widgets.past import Checkpoints, fork_asked
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.report_forms import FORMS
@@ -88,7 +88,7 @@ class Working:
         self.calls.on_asked(run_and(lambda run, asked: self._opens(run.start_fork(**asked["edits"]))))
         self.verdict.on_asked(run_and(self._judge))
         self.knew.on_asked(run_and(self._steer))
-        self.ask.kb.observe(lambda _: self._show_ask(), "value")
+        on_change(self.ask.kb, self._show_ask)
 
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""

@@ -13,7 +13,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import NOTHING, button, code, el, safe
 from workbench.widgets.controls import as_json, names, text, toggle
 from workbench.widgets.form import Fields, Said
-from workbench.widgets.panel import Pick, display_if
+from workbench.widgets.panel import Pick, display_if, on_change
 
 SCOPES = ("only", "to", "rest")
 _BUDGET = ("budget.top_k", "budget.timeout_s", "budget.max_retries", "budget.max_evidence_count")
@@ -51,7 +51,7 @@ class StepForm:
         self.as_json = self.fields["tool_input"]
         words = [(labels("form_as_form"), True), (labels("form_as_json"), False)]
         self.mode = ipywidgets.ToggleButtons(options=words, tooltips=[labels("form_input")] * 2)
-        self.mode.observe(lambda _: self._switched(), "value")
+        on_change(self.mode, self._switched)
         self.inputs = Fields({}, labels)
         self._holder = ipywidgets.VBox()
         title = ipywidgets.HTML(el("span.wb-label", labels("form_input")))
