@@ -85,9 +85,9 @@ class Calls(Panel):
             return
         name = call["prompt"].split(" ")[0]
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
+        self._model.options = self._models(call)  # while nothing is edited yet: it tells of another choice
         self._call, self._prompt = call, run.prompts[name] if known else None
         self._head.show(edited(call, self.labels))
-        self._model.options = self._models(call)
         before = {"reply": self._reply, "model": call["model"], "typed": ""}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show(before, anew=True)

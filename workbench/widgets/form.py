@@ -41,9 +41,8 @@ class Field:
         labels: the words.
         heard: told the name whenever somebody changed the value.
         title: the name for people.
-        hint: what it is for.
-        required: whether it must be there; another one stays absent until it differs from ``default``.
-        default: what it stands for when absent.
+        spec: of its schema, what it is for (``description``) and stands for when absent (``default``).
+        required: whether it must be there; another one stays absent until it differs from its default.
         nullable: whether it may be null.
 
     Attributes:
@@ -60,9 +59,8 @@ class Field:
         heard: Callable[[str], None],
         *,
         title: str = "",
-        hint: str = "",
+        spec: Mapping[str, Any] = {},
         required: bool = True,
-        default: Any = ABSENT,
         nullable: bool = False,
     ):
         self.name, self.control, self.fault = name, control, ""
@@ -70,10 +68,11 @@ class Field:
         self.said: tuple[Said, ...] = ()
         self._plain, self._labels, self._heard = control, labels, heard
         self._required, self._nullable = required, nullable
-        self._default = control.blank if default is ABSENT or control.group else default
+        self._default = control.blank if control.group else spec.get("default", control.blank)
         self._given, self._writing = False, False
         self._note: Pick | None = None
-        label = ipywidgets.HTML(el("label", title or name, cls="wb-label", title=hint or None))
+        hint = str(spec.get("description", ""))
+        label = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
         self.box = ipywidgets.VBox([label, control.widget]).add_class("wb-field")
         self._listen()
 
@@ -183,8 +182,7 @@ class Fields:
             spec, nullable = _plain(spec, definitions)
             needed = name in required
             control = own.get(name) or _control({**spec, "$defs": definitions}, nullable, needed, labels, depth)
-            default, hint = spec.get("default", ABSENT), str(spec.get("description", ""))
-            self._add(name, control, hint=hint, required=needed, default=default, nullable=nullable)
+            self._add(name, control, spec=spec, required=needed, nullable=nullable)
         self._known = frozenset(self.fields)
         self.box = ipywidgets.VBox([field.box for field in self.fields.values()]).add_class("wb-fields")
         self.show({}, anew=True)

@@ -34,8 +34,8 @@ def _toggled(chosen: Sequence[T], item: T, most: int | None = None) -> list[T]:
 class Compare(Panel):
     """Two to four runs side by side, with the panel in which steps of one are grafted onto another.
 
-    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id, "prefer": run_id or None}``,
-    ``{"do": "open", "run": run_id}`` or ``{"do": "swap", "runs": [run ids]}``.
+    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id, "prefer": run_id or None}``, or for
+    ``{"do": "open" | "swap", "runs": [run ids]}``.
     """
 
     def __init__(self, labels: Labels):
@@ -112,7 +112,7 @@ class Compare(Panel):
     def _pressed(self, event: Event) -> None:
         kind, key, ids = event.kind, event.key, self._ids
         if kind == "open" and key:
-            self.ask(do="open", run=key)
+            self.ask(do="open", runs=[key])
         elif kind == "swap" and ids:
             self.ask(do="swap", runs=[*ids[1:], ids[0]])
         elif self._taken and (kind == "graft" or (kind == "prefer" and key in ids)):
@@ -149,7 +149,7 @@ def beside_of(comparison: Comparison) -> PanelRoot:
 
     def act(asked: Json) -> Any:
         if asked["do"] == "open":
-            return workspace.bench(asked["run"])
+            return workspace.bench(*asked["runs"])
         if asked["do"] == "swap":
             compare.show(workspace.compare(*asked["runs"]))
         else:  # beside the kernel's own thread, so that other cells go on
@@ -204,7 +204,7 @@ def forks_of(tree: Tree) -> PanelRoot:
     def act(asked: Json) -> Any:
         if asked["do"] == "compare":
             return beside_of(workspace.compare(*asked["runs"]))
-        return workspace.bench(asked["runs"][0])
+        return workspace.bench(*asked["runs"])
 
     return PanelRoot(panel, tree, act)
 
@@ -238,8 +238,8 @@ class Futures:
             "knowledge": self.knowledge.region,
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
-        self.forks.on_asked(lambda asked: act(lambda: self._on_forks(asked)))
-        self.compare.on_asked(lambda asked: act(lambda: self._on_compare(asked)))
+        for view in (self.forks, self.compare):
+            view.on_asked(lambda asked: act(lambda: self._do(asked)))
 
     def show(self, view: str, run: Run | None, document: Json | None) -> None:
         """Show one of the views."""
@@ -255,18 +255,12 @@ class Futures:
             self._explored = explored
             self.knowledge.show(run)
 
-    def _on_forks(self, asked: Json) -> None:
+    def _do(self, asked: Json) -> None:
         if asked["do"] == "open":
-            self._opens(self._wb.run(asked["runs"][0]))
-        else:
+            self._opens(self._wb.run(*asked["runs"]))
+        elif asked["do"] != "graft":  # runs side by side, or the same in another order
             self._compared = asked["runs"]
             self._goes("compare")
-
-    def _on_compare(self, asked: Json) -> None:
-        if asked["do"] == "open":
-            self._opens(self._wb.run(asked["run"]))
-        elif asked["do"] == "swap":
-            self._compared = asked["runs"]
         elif new := self.compare.graft(asked):
             self._opens(new)
 

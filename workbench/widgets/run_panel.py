@@ -24,7 +24,7 @@ from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.memory import Knew, steer
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
-from workbench.widgets.past import Checkpoints, fork_asked
+from workbench.widgets.past import Checkpoints
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.report_forms import FORMS
 from workbench.widgets.review import Review
@@ -84,8 +84,8 @@ class Working:
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.editor.on_asked(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
-        self.past.on_asked(run_and(self._from_past))
-        self.calls.on_asked(run_and(lambda run, asked: self._opens(run.start_fork(**asked["edits"]))))
+        for part in (self.past, self.calls):
+            part.on_asked(run_and(lambda run, asked: self._opens(run.start_fork(**asked["edits"]))))
         self.verdict.on_asked(run_and(self._judge))
         self.knew.on_asked(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
@@ -168,15 +168,12 @@ class Working:
 
     def _answered(self, run: Run, document: Json, now: Now) -> Picture:
         """The answer, or the report in its place: its sections as they are written, then the whole."""
-        if "report" not in run.options or document["status"] in ("failed", "cancelled"):
-            return answer(document, self._labels, now.written)
-        if document["status"] == "done":
-            return (
-                finished(run.report, document["citations"], self._labels)
-                if run.report.text
-                else answer(document, self._labels)
-            )
-        return written_so_far(run.report, now.sections, self._labels)
+        status, reports = document["status"], "report" in run.options
+        if reports and status == "done" and run.report.text:
+            return finished(run.report, document["citations"], self._labels)
+        if reports and status not in ("done", "failed", "cancelled"):
+            return written_so_far(run.report, now.sections, self._labels)
+        return answer(document, self._labels, now.written)
 
     def _edited(self) -> None:
         """What the plan editor holds now, in the panel that acts on it."""
@@ -276,10 +273,6 @@ class Working:
             self.review.submit()
         else:
             self._opens(run.start_fork(plan=Plan.load(asked["plan"])))
-
-    def _from_past(self, run: Run, asked: Json) -> None:
-        if fork := fork_asked(run, asked):
-            self._opens(fork)
 
     def _steer(self, run: Run, asked: Json) -> None:
         if "without" in asked:

@@ -153,7 +153,7 @@ class StepForm:
             said = {**own, "tool_input": [*said.get("tool_input", ()), *beyond]}
         self._form.say(said)
         self._switched()
-        shut = {"only": bool(self._locked), "to": bool(self._locked), "rest": self._locked in ("running", "ended")}
+        shut = {s: bool(self._locked) for s in SCOPES} | {"rest": self._locked in ("running", "ended")}
         buttons = [button(self._labels(f"scope_{s}"), s, disabled=shut[s] or not runnable) for s in SCOPES]
         hint = el("div.wb-dim", self._labels("scope_hint"))
         self.foot.show(el("div.wb-step-foot", el("div", buttons, cls="wb-bar"), hint))
