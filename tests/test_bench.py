@@ -324,7 +324,7 @@ def test_evidence_timeline_and_knowledge_are_looked_into(bench: Bench) -> None:
     explore.graph.press("choose", other)
     explore.card.press("way", other)
     assert explore.found.path[0] == one and explore.found.path[-1] == other
-    assert explore.to_frame()["on_path"].any()
+    assert any(row["on_path"] for row in explore.found.rows())
 
 
 def test_the_conversation_before_opens_its_runs(bench: Bench) -> None:

@@ -21,6 +21,7 @@ from workbench.views.layout import MOST_LANES, Edge, gutters
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
 from workbench.widgets.editing import mended
+from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 
 TOOLS = ToolRegistry()
@@ -134,7 +135,7 @@ def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
     assert found == value and made.edits == 1
     others = [one for one in made.plan["steps"] if one["step_id"] != B]
     assert others == [one for one in plan().dump()["steps"] if one["step_id"] != B]
-    made.undo()
+    made.pressed(Event("undo"))
     assert made.plan == plan().dump() and made.edits == 0
 
 
@@ -186,7 +187,7 @@ def test_renaming_takes_references_along_and_a_name_that_is_taken_is_told():
     assert made.problems and made.fields.fields["step_id"].said
     made.list.press("choose", C)
     assert not made.problems, "what was no name is let go with its form"
-    made.undo()
+    made.pressed(Event("undo"))
     assert made.plan == plan().dump()
 
 
@@ -243,7 +244,7 @@ def test_add_duplicate_remove_and_reorder():
     assert "added" in made.below.html and "removed" in made.below.html and "order" not in made.below.html
     made.below.press("discard")
     assert made.plan == plan().dump() and made.edits == 0
-    made.undo()
+    made.pressed(Event("undo"))
     assert ids(made) == [A, C, "step_4_new", D], "letting go can be taken back too"
 
 
@@ -262,18 +263,18 @@ def test_undo_takes_a_word_back_at_once_and_a_row_of_edits_one_by_one():
     for typed in ("A", "An", "Ang"):
         put(made, "objective", typed)
     put(made, "priority", 3)
-    made.undo()
+    made.pressed(Event("undo"))
     assert (of(made, A)["objective"], of(made, A)["priority"]) == ("Ang", 1)
-    made.undo()
+    made.pressed(Event("undo"))
     assert made.plan == plan().dump() and made.fields.fields["objective"].control.widget.value == f"About {A}"
-    made.redo()
+    made.pressed(Event("redo"))
     assert of(made, A)["objective"] == "Ang" and made.fields.fields["objective"].control.widget.value == "Ang"
     made.chosen = B
     put(made, "objective", "other")
-    made.redo()
+    made.pressed(Event("redo"))
     assert of(made, B)["objective"] == "other" and of(made, A)["priority"] == 1, "a new edit ends what could be redone"
     for _ in range(5):
-        made.undo()
+        made.pressed(Event("undo"))
     assert made.plan == plan().dump() and made.edits == 0
 
 
@@ -348,7 +349,7 @@ def test_an_earlier_version_is_seen_and_brought_back():
     assert ids(made) == [A, B, D] and "Bring back version 1" in made.bar.html
     made.bar.press("version", "1")
     assert ids(made) == [A, B, C, D] and C in made.below.html, "what it changes is shown"
-    made.undo()
+    made.pressed(Event("undo"))
     assert ids(made) == [A, B, D]
 
 

@@ -493,7 +493,7 @@ def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str]
             html = band(one, labels).html + why(document(one, route_decision=route), labels).html
             assert_text(html)
             assert len(html) < 100_000
-    needs = _Needs(seen["needs"], Labels("en"), lambda: None).box.children[1].children
+    needs = _Needs(seen["needs"], Labels("en"), lambda: None).fields.box.children
     assert_text("".join(row.children[0].value for row in needs))
     review = Review(Labels("en"))
     review.refuse(hostile)

@@ -9,7 +9,7 @@ import ipywidgets
 
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, ReviewPoint
 from workbench.views.labels import Labels
-from workbench.widgets.panel import Panel, display_if, press_button
+from workbench.widgets.panel import Panel, display_if, on_change, press_button
 
 
 class AskForm(Panel):
@@ -34,7 +34,7 @@ class AskForm(Panel):
         }
         self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=labels("ask_report_told"))
         self.report.indent = False
-        self.report.observe(lambda _: self._show_points(), "value")
+        on_change(self.report, self._show_points)
         self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
         self.examples = ipywidgets.HBox()

@@ -18,7 +18,7 @@ from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
 from workbench.views.page import el
 from workbench.widgets.controls import Control, text
-from workbench.widgets.form import Field, Said
+from workbench.widgets.form import Fields, Said
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
@@ -44,7 +44,10 @@ class Calls(Panel):
         areas = {"reply": 6, "system": 8, "user": 8}
         controls = {name: text(ipywidgets.Textarea(rows=rows)) for name, rows in areas.items()}
         controls |= {"model": Control(self._model, lambda _: True, _TYPED), "typed": text(ipywidgets.Text())}
-        self.fields = {name: self._field(name, control) for name, control in controls.items()}
+        schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
+        title = lambda name: labels(f"call_field_{name}")  # noqa: E731 - one line says it
+        self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
+        self.fields = self._fields.fields
         self.slots = ipywidgets.HTML()
         self.button = press_button("", self.submit, "wb-primary")
         told = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
@@ -55,9 +58,6 @@ class Calls(Panel):
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         display_if(self.form, False)
-
-    def _field(self, name: str, control: Control) -> Field:
-        return Field(name, control, self.labels, lambda _: self._changed(), title=self.labels(f"call_field_{name}"))
 
     def show(self, run: Run, found: Iterable[Call], settings: Settings) -> None:
         """Show the calls of this run; a form that is open stays, with what was typed in it.
@@ -85,13 +85,12 @@ class Calls(Panel):
             return
         name = call["prompt"].split(" ")[0]
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
+        self._model.options = self._models(call)  # while nothing is edited yet: it tells of another choice
         self._call, self._prompt = call, run.prompts[name] if known else None
         self._head.show(edited(call, self.labels))
-        self._model.options = self._models(call)
         before = {"reply": self._reply, "model": call["model"], "typed": ""}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
-        for field_name, value in before.items():
-            self.fields[field_name].show(value, anew=True)
+        self._fields.show(before, anew=True)
         for part in _PARTS:
             display_if(self.fields[part].box, self._prompt)
         display_if(self.slots, self._prompt)
@@ -119,7 +118,7 @@ class Calls(Panel):
         call, prompt, found = self._call, self._prompt, dict[str, Any]()
         if call is None:
             return found
-        typed = {name: str(field.value) for name, field in self.fields.items()}
+        typed = self._fields.value
         if typed["reply"] != self._reply:
             found["replies"] = {call["key"]: typed["reply"]}
         if prompt and (texts := {part: typed[part] for part in _PARTS if typed[part] != getattr(prompt, part)}):
@@ -153,8 +152,7 @@ class Calls(Panel):
         display_if(self.fields["typed"].box, self.fields["model"].value == _TYPED)
         edits = self.edits
         faults = dict(self._faults(edits))
-        for name, field in self.fields.items():
-            field.say([Said(faults[name])] if name in faults else [])
+        self._fields.say({name: [Said(fault)] for name, fault in faults.items()})
         count = sum(len(edits.get(name, ())) for name in ("replies", "models"))
         count += sum(map(len, edits.get("prompts", {}).values()))
         words = self.labels("problems_to_mend", n=len(faults)) if faults else self.labels("fork_edits", n=count)

@@ -15,7 +15,6 @@ from workbench.views.plan_graph import Change, Changes
 class _State(NamedTuple):
     plan: Plan
     origins: Mapping[str, str]
-    names: Mapping[str, str]
 
 
 class Draft:
@@ -27,8 +26,7 @@ class Draft:
 
     def __init__(self, base: Plan):
         self.base = base
-        same = {step.step_id: step.step_id for step in base.steps}
-        self._states = [_State(base, same, same)]
+        self._states = [_State(base, {step.step_id: step.step_id for step in base.steps})]
         self._at = 0
         self._key: Hashable = None
 
@@ -63,9 +61,8 @@ class Draft:
             return
         known = plan.by_id()
         origins = {now: was for old, was in self._state.origins.items() if (now := names.get(old, old)) in known}
-        new = _State(plan, origins, {was: now for now, was in origins.items()})
         more = key is not None and key == self._key and self.undoable and not self.redoable
-        self._states[self._at if more else self._at + 1 :] = [new]
+        self._states[self._at if more else self._at + 1 :] = [_State(plan, origins)]
         self._at, self._key = len(self._states) - 1, key
 
     def undo(self) -> None:
@@ -88,7 +85,7 @@ class Draft:
 
     def now(self, origin: str) -> str:
         """The id that a step of the plan that was shown has now; empty when it is gone."""
-        return self._state.names.get(origin, "")
+        return next((now for now, was in self._state.origins.items() if was == origin), "")
 
     def shown(self) -> Plan:
         """The plan that was shown, with the ids of now."""

@@ -7,7 +7,7 @@ import ipywidgets
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
 from workbench.views.run import verdict
-from workbench.widgets.panel import Event, Panel, Pick, display_if
+from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 
 class Verdict(Panel):
@@ -24,7 +24,7 @@ class Verdict(Panel):
         self.note = ipywidgets.Text(
             description=labels("feedback_why"), placeholder=labels("feedback_optional"), continuous_update=False
         )
-        self.note.observe(lambda _: self._noted(), "value")
+        on_change(self.note, self._noted)
         self.region = ipywidgets.VBox([self.buttons, self.note]).add_class("wb-thought")
 
     def show(self, run: Run) -> None:

@@ -7,21 +7,17 @@ from typing import Any, Final, NamedTuple
 
 import ipywidgets
 
+from workbench.records.proposals import resolved
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, Picture, button, el, glyph
+from workbench.views.page import BLANK, button, el, glyph
 from workbench.widgets import controls
 from workbench.widgets.controls import Control, exactly
-from workbench.widgets.panel import Event, Json, Pick, display_if
+from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 
 _DEEPEST = 2
 
 
-class _Absent:
-    def __repr__(self) -> str:
-        return "ABSENT"
-
-
-ABSENT: Final = _Absent()
+ABSENT: Final = object()
 """The value of a field that is left to its default."""
 
 
@@ -45,9 +41,8 @@ class Field:
         labels: the words.
         heard: told the name whenever somebody changed the value.
         title: the name for people.
-        hint: what it is for.
-        required: whether it must be there; another one stays absent until it differs from ``default``.
-        default: what it stands for when absent.
+        spec: of its schema, what it is for (``description``) and stands for when absent (``default``).
+        required: whether it must be there; another one stays absent until it differs from its default.
         nullable: whether it may be null.
 
     Attributes:
@@ -64,9 +59,8 @@ class Field:
         heard: Callable[[str], None],
         *,
         title: str = "",
-        hint: str = "",
+        spec: Mapping[str, Any] = {},
         required: bool = True,
-        default: Any = ABSENT,
         nullable: bool = False,
     ):
         self.name, self.control, self.fault = name, control, ""
@@ -74,16 +68,17 @@ class Field:
         self.said: tuple[Said, ...] = ()
         self._plain, self._labels, self._heard = control, labels, heard
         self._required, self._nullable = required, nullable
-        self._default = control.blank if default is ABSENT or control.group else default
+        self._default = control.blank if control.group else spec.get("default", control.blank)
         self._given, self._writing = False, False
         self._note: Pick | None = None
-        label = ipywidgets.HTML(el("label", title or name, cls="wb-label", title=hint or None))
+        hint = str(spec.get("description", ""))
+        label = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
         self.box = ipywidgets.VBox([label, control.widget]).add_class("wb-field")
         self._listen()
 
     def show(self, value: Any = ABSENT, anew: bool = False) -> None:
         """Show a value. One that it has already is left as it is being typed, unless it is shown ``anew``."""
-        if not anew and (value is ABSENT) == (self.value is ABSENT) and exactly(value) == exactly(self.value):
+        if not anew and exactly(value) == exactly(self.value):
             return
         self.fault, self._given = "", value is not ABSENT
         self._writing = True
@@ -114,7 +109,7 @@ class Field:
             el("p", sign, el("span", one.text), button(one.mend, "mend", key=str(at)) if one.mend else None)
             for at, one in enumerate(said)
         ]
-        self._note.show(Picture(el("div", lines, cls="wb-alert wb-beside", role="alert")) if lines else BLANK)
+        self._note.show(el("div.wb-alert.wb-beside", lines, role="alert") if lines else BLANK)
         (self.box.add_class if said else self.box.remove_class)("wb-wrong")
 
     def mend(self, which: int = 0) -> None:
@@ -139,7 +134,7 @@ class Field:
         if self.control.group:
             self.control.group.heard = self._changed
         else:
-            self.control.widget.observe(lambda _: self._changed(), "value")
+            on_change(self.control.widget, self._changed)
 
     def _changed(self, inner: str = "") -> None:
         if self._writing:
@@ -187,8 +182,7 @@ class Fields:
             spec, nullable = _plain(spec, definitions)
             needed = name in required
             control = own.get(name) or _control({**spec, "$defs": definitions}, nullable, needed, labels, depth)
-            default, hint = spec.get("default", ABSENT), str(spec.get("description", ""))
-            self._add(name, control, hint=hint, required=needed, default=default, nullable=nullable)
+            self._add(name, control, spec=spec, required=needed, nullable=nullable)
         self._known = frozenset(self.fields)
         self.box = ipywidgets.VBox([field.box for field in self.fields.values()]).add_class("wb-fields")
         self.show({}, anew=True)
@@ -276,20 +270,12 @@ def _control(spec: Json, nullable: bool, required: bool, labels: Labels, depth: 
 
 def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
     """A property without its references and its null, and whether it may be null."""
-    spec, nullable = dict(spec) if isinstance(spec, Mapping) else {}, False
-    for _ in range(_DEEPEST + 3):
-        options = [o for o in spec.get("anyOf", ()) if o.get("type") != "null"]
-        if len(options) == 1:
-            inner, outer = options[0], "anyOf"
-            nullable |= len(options) < len(spec["anyOf"])
-        elif "$ref" in spec:
-            inner, outer = definitions.get(str(spec["$ref"]).rpartition("/")[2], {}), "$ref"
-        else:
-            break
-        spec = {**inner, **{name: value for name, value in spec.items() if name != outer}}
-    if "const" in spec:
-        spec["enum"] = [spec["const"]]
-    return spec, nullable
+    own = spec if isinstance(spec, Mapping) else {}
+    nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))
+    found = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
+    if "const" in found:
+        found["enum"] = [found["const"]]
+    return found, nullable
 
 
 def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:

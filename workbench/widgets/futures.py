@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import ipywidgets
 
@@ -15,18 +15,27 @@ from workbench.runs.run import Run
 from workbench.views.comparison import LETTERS, bar, beside
 from workbench.views.graft import Taken, conflicts_form, made, offered, panel
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import BLANK, Markup, Picture, el
+from workbench.views.page import Markup, el
 from workbench.views.past import forks
 from workbench.views.render import page_html
 from workbench.widgets.knowledge import Explore
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick, display_if
 
+T = TypeVar("T")
+
+
+def _toggled(chosen: Sequence[T], item: T, most: int | None = None) -> list[T]:
+    """Take an item in, or out again; what is beyond the most takes the place of the last."""
+    if item in chosen:
+        return [other for other in chosen if other != item]
+    return [*chosen[: most and most - 1], item]
+
 
 class Compare(Panel):
     """Two to four runs side by side, with the panel in which steps of one are grafted onto another.
 
-    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id, "prefer": run_id or None}``,
-    ``{"do": "open", "run": run_id}`` or ``{"do": "swap", "runs": [run ids]}``.
+    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id, "prefer": run_id or None}``, or for
+    ``{"do": "open" | "swap", "runs": [run ids]}``.
     """
 
     def __init__(self, labels: Labels):
@@ -39,7 +48,7 @@ class Compare(Panel):
         self._picks = [Pick(heard=self._pressed) for _ in range(4)]
         self._head, self._panel, self._note, self._body = self._picks
         self.region = ipywidgets.VBox(self._picks)
-        self._head.show(Picture(el("div", self.labels("forks_choose"), cls="wb-dim wb-part")))
+        self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
 
     def show(self, comparison: Comparison) -> None:
         """Show this comparison; what was chosen for a graft stays, when the runs are the same."""
@@ -48,46 +57,37 @@ class Compare(Panel):
         if ids != self._ids:
             self._ids, self._base, self._open = ids, 0, False
             self._taken = []
+            self._note.show()
         known = set(offered(self._document, self._base))
         self._taken = [taken for taken in self._taken if taken in known]
-        self._note.show(BLANK)
         self._draw()
 
-    def graft(self, workspace: Any, asked: Json) -> Run | None:
-        """The graft that was asked for; None when the runs contradict each other, which is shown with both values."""
+    def graft(self, asked: Json) -> Run | None:
+        """Make the graft that was asked for, and say so; None with the reason, and with each value of a conflict."""
         try:
-            return workspace.graft(asked["steps"], base=asked["base"], prefer=asked["prefer"])
-        except GraftConflict as conflict:
-            self.refuse(str(conflict), conflict.conflicts)
+            run = self._workspace.graft(asked["steps"], base=asked["base"], prefer=asked["prefer"])
+        except WorkbenchError as error:
+            conflicts = error.conflicts if isinstance(error, GraftConflict) else ()
+            self._note.show(conflicts_form(self._document, str(error), conflicts, self.labels))
             return None
-
-    def refuse(self, message: str, conflicts: Sequence[Json] = ()) -> None:
-        """Say why no graft was made; conflicts are shown with each run's value, and with a way to choose.
-
-        Args:
-            message: in words.
-            conflicts: of ``GraftConflict``.
-        """
-        self._note.show(Picture(conflicts_form(self._document, message, conflicts, self.labels)))
-        self._draw_panel()
-
-    def told(self, run_id: str) -> None:
-        """Say that the graft is there, and offer to open it."""
-        self._note.show(Picture(made(run_id, self.labels)))
-        self._draw_panel()
+        else:
+            self._note.show(made(run.run_id, self.labels))
+            return run
+        finally:
+            self._draw_panel()
 
     # drawing
 
     def _draw(self) -> None:
         document, labels = self._document, self.labels
-        self._head.show(Picture(bar(document, labels, differing=self._differing, graft=self._open)))
+        self._head.show(bar(document, labels, differing=self._differing, graft=self._open))
         blocks = beside(document, labels, self._differing)
-        self._body.show(Picture(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside"))))
+        self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
         self._draw_panel()
 
     def _draw_panel(self, working: bool = False) -> None:
         if not self._open:
-            self._panel.show(BLANK)
+            self._panel.show()
             return
         forecast, fault = None, ""
         try:
@@ -95,13 +95,13 @@ class Compare(Panel):
         except WorkbenchError as error:
             fault = str(error)
         chosen: dict[str, Any] = {"base": self._base, "taken": self._taken, "forecast": forecast}
-        self._panel.show(Picture(panel(self._document, self.labels, working=working, fault=fault, **chosen)))
+        self._panel.show(panel(self._document, self.labels, working=working, fault=fault, **chosen))
 
     def _forecast(self) -> Json | None:
-        """What the graft would do, where the runs are at hand."""
+        """What the graft would do."""
         from workbench.futures.graft import foreseen  # brings LangGraph along
 
-        if self._workspace is None or not self._taken:
+        if not self._taken:
             return None
         runs = {run_id: self._workspace.run(run_id).recording() for run_id in self._ids}
         steps = {step_id: [runs[run_id] for run_id in several] for step_id, several in self._steps().items()}
@@ -112,32 +112,27 @@ class Compare(Panel):
     def _pressed(self, event: Event) -> None:
         kind, key, ids = event.kind, event.key, self._ids
         if kind == "open" and key:
-            self.ask(do="open", run=key)
+            self.ask(do="open", runs=[key])
         elif kind == "swap" and ids:
             self.ask(do="swap", runs=[*ids[1:], ids[0]])
         elif self._taken and (kind == "graft" or (kind == "prefer" and key in ids)):
-            self._note.show(BLANK)
+            self._note.show()
             self._draw_panel(working=True)
             self.ask(do="graft", steps=self._steps(), base=ids[self._base], prefer=key if kind == "prefer" else None)
-        elif kind == "base" and key in map(str, range(len(ids))):
-            self._base, self._taken = int(key), []
-            self._note.show(BLANK)
-            self._draw_panel()
         elif kind == "take":
-            self._take(key)
+            takes = {f"{taken[0]}:{taken[1]}": taken for taken in offered(self._document, self._base)}
+            self._taken = _toggled(self._taken, takes[key]) if key in takes else self._taken
+            self._draw_panel()
         elif kind == "differing":
             self._differing = not self._differing
             self._draw()
-        elif kind == "panel":
-            self._open = not self._open
-            self._note.show(BLANK)
+        elif kind == "panel" or (kind == "base" and key in map(str, range(len(ids)))):
+            self._note.show()
+            if kind == "panel":
+                self._open = not self._open
+            else:
+                self._base, self._taken = int(key), []
             self._draw()
-
-    def _take(self, key: str) -> None:
-        """Take a step into the graft, or out of it."""
-        if one := next((one for one in offered(self._document, self._base) if f"{one[0]}:{one[1]}" == key), None):
-            self._taken = [t for t in self._taken if t != one] if one in self._taken else [*self._taken, one]
-            self._draw_panel()
 
     def _steps(self) -> dict[str, list[str]]:
         """The chosen steps, with the runs from which each is taken."""
@@ -152,20 +147,13 @@ def beside_of(comparison: Comparison) -> PanelRoot:
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
-    def graft(asked: Json) -> None:
-        try:
-            if new := compare.graft(workspace, asked):
-                compare.told(new.run_id)
-        except WorkbenchError as error:
-            compare.refuse(str(error))
-
     def act(asked: Json) -> Any:
         if asked["do"] == "open":
-            return workspace.bench(asked["run"])
+            return workspace.bench(*asked["runs"])
         if asked["do"] == "swap":
             compare.show(workspace.compare(*asked["runs"]))
         else:  # beside the kernel's own thread, so that other cells go on
-            threading.Thread(target=graft, args=(asked,), name="graft", daemon=True).start()
+            threading.Thread(target=compare.graft, args=(asked,), name="graft", daemon=True).start()
         return None
 
     return PanelRoot(compare, comparison, act)
@@ -204,15 +192,8 @@ class Forks(Panel):
         elif event.key in self._known() and event.kind == "choose":
             self.ask(do="open", runs=[event.key])
         elif event.key in self._known() and event.kind == "mark":
-            self._mark(event.key)
-
-    def _mark(self, run_id: str) -> None:
-        """Take a run into the comparison, or out of it; the fifth takes the place of the fourth."""
-        if run_id in self._marked:
-            self._marked.remove(run_id)
-        else:
-            self._marked = [*self._marked[: len(LETTERS) - 1], run_id]
-        self._draw()
+            self._marked = _toggled(self._marked, event.key, len(LETTERS))
+            self._draw()
 
 
 def forks_of(tree: Tree) -> PanelRoot:
@@ -223,7 +204,7 @@ def forks_of(tree: Tree) -> PanelRoot:
     def act(asked: Json) -> Any:
         if asked["do"] == "compare":
             return beside_of(workspace.compare(*asked["runs"]))
-        return workspace.bench(asked["runs"][0])
+        return workspace.bench(*asked["runs"])
 
     return PanelRoot(panel, tree, act)
 
@@ -257,8 +238,8 @@ class Futures:
             "knowledge": self.knowledge.region,
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
-        self.forks.on_asked(lambda asked: act(lambda: self._on_forks(asked)))
-        self.compare.on_asked(lambda asked: act(lambda: self._on_compare(asked)))
+        for view in (self.forks, self.compare):
+            view.on_asked(lambda asked: act(lambda: self._do(asked)))
 
     def show(self, view: str, run: Run | None, document: Json | None) -> None:
         """Show one of the views."""
@@ -274,19 +255,13 @@ class Futures:
             self._explored = explored
             self.knowledge.show(run)
 
-    def _on_forks(self, asked: Json) -> None:
+    def _do(self, asked: Json) -> None:
         if asked["do"] == "open":
-            self._opens(self._wb.run(asked["runs"][0]))
-        else:
+            self._opens(self._wb.run(*asked["runs"]))
+        elif asked["do"] != "graft":  # runs side by side, or the same in another order
             self._compared = asked["runs"]
             self._goes("compare")
-
-    def _on_compare(self, asked: Json) -> None:
-        if asked["do"] == "open":
-            self._opens(self._wb.run(asked["run"]))
-        elif asked["do"] == "swap":
-            self._compared = asked["runs"]
-        elif new := self.compare.graft(self._wb, asked):
+        elif new := self.compare.graft(asked):
             self._opens(new)
 
 

@@ -28,7 +28,7 @@ from workbench.views.inbox import (
     to_judge,
 )
 from workbench.views.render import display_data
-from workbench.widgets.panel import CellRoot, Event, Json, Pick, labels_in, press_button
+from workbench.widgets.panel import CellRoot, Event, Json, Pick, labels_in, on_change, press_button
 
 if TYPE_CHECKING:
     import pandas
@@ -80,7 +80,7 @@ class Inbox(CellRoot):
         self.answers = Pick(heard=self._judged)
         super().__init__([head, self.list, self.note, buttons, self.answers, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
-        self.filter.observe(lambda _: self._show(), "value")
+        on_change(self.filter, self._show)
         self.observe(lambda _: self._watch(), "_view_count")
         self._view_count = 0  # from now on front-ends count
         self.picked = self.questions[0].key if self.questions else ""
@@ -120,9 +120,17 @@ class Inbox(CellRoot):
         if picked is None:  # no other row takes its place: a second click must not answer what nobody chose
             self.picked = ""
         self.title.show(title(asked, labels))
-        more = {"picked": self.picked, "point": self.filter.value, "more": MOST if self._has_more else 0}
-        more["answers"] = self._labels[0]
-        listed = inbox(asked, self._settled(), labels, now=datetime.now(UTC), refused=self._refused, **more)
+        listed = inbox(
+            asked,
+            self._settled(),
+            labels,
+            now=datetime.now(UTC),
+            refused=self._refused,
+            picked=self.picked,
+            point=self.filter.value,
+            more=MOST if self._has_more else 0,
+            answers=self._labels[0],
+        )
         self.list.show(listed)
         self.answers.show(to_judge(*self._labels, self._said, labels))
         number = len(picked.runs) if picked else 0

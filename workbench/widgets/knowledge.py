@@ -10,7 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
 from workbench.views.neighbourhood import Around, around, way
-from workbench.views.page import BLANK, Picture, el
+from workbench.views.page import BLANK, el
 from workbench.widgets.panel import Event, Pick
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class Explore:
     def show(self, run: Run) -> None:
         """Show what is around the answer of a run; says so, when its knowledge base is not here."""
         self.chosen, self._start = "", ""
-        self.told.show(BLANK)
+        self.told.show()
         try:
             self.found = run.around()
             self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
         except WorkbenchError as error:
             self.found = Around()
-            self.told.show(Picture(el("section", el("p", str(error), cls="wb-dim"), cls="wb-section")))
+            self.told.show(el("section.wb-section", el("p", str(error), cls="wb-dim")))
         self._draw()
 
     def expand(self, one: str) -> None:
@@ -60,15 +60,9 @@ class Explore:
         self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
         self._start = ""
         told = el("section.wb-section", el("p", way_told(self.found, self._labels)), role="status")
-        self.told.show(Picture(told))
+        self.told.show(told)
         self._draw()
         return path
-
-    def to_frame(self) -> Any:
-        """One row a relation: ``source``, ``relation``, ``target``, ``sentence``, ``on_path``."""
-        import pandas
-
-        return pandas.DataFrame(self.found.rows())
 
     def _pressed(self, event: Event) -> None:
         if event.key not in self.found.entities:

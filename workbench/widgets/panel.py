@@ -13,7 +13,7 @@ import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.views.labels import LANGUAGES, Labels, labels_for
-from workbench.views.page import Picture
+from workbench.views.page import NOTHING, Markup, Picture
 from workbench.widgets.display import in_kernel
 
 Json = Mapping[str, Any]
@@ -83,24 +83,23 @@ class Pick(_Telling):
     """A picture, whose events are told to ``heard``.
 
     Rows that change are sent alone; a front-end that connects later gets the whole.
+
+    Attributes:
+        picture: what it shows.
     """
 
     _esm = _HERE / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
     html = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, picture: Picture | None = None, **traits: Any):
-        self._picture = picture or Picture()
-        super().__init__(html=self._picture.html, **traits)
+        self.picture = picture or Picture()
+        super().__init__(html=self.picture.html, **traits)
 
-    @property
-    def picture(self) -> Picture:
-        """What it shows."""
-        return self._picture
-
-    def show(self, picture: Picture) -> None:
-        """Show this picture, sending no more than what is not as it was."""
-        rows = picture.changed(self._picture)
-        self._picture = picture
+    def show(self, shown: Picture | Markup = NOTHING) -> None:
+        """Show this and nothing else, sending no more than what is not as it was."""
+        picture = shown if isinstance(shown, Picture) else Picture(shown)
+        rows = picture.changed(self.picture)
+        self.picture = picture
         if rows is None:
             self.html = picture.html
         elif rows:
@@ -113,7 +112,7 @@ class Pick(_Telling):
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
         """The state that a front-end reads when it connects: with every row as it is now."""
         state = super().get_state(key, drop_defaults)
-        return {**state, "html": self._picture.html} if "html" in state else state
+        return {**state, "html": self.picture.html} if "html" in state else state
 
 
 class Sheet(_Telling):
@@ -211,6 +210,11 @@ class PanelRoot(CellRoot):
 def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
     """Show or hide a widget; what is hidden stays what it is."""
     widget.layout.display = None if shown else "none"
+
+
+def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
+    """Call when somebody changed the value of a widget."""
+    widget.observe(lambda _: heard(), "value")
 
 
 def press_button(text: str, press: Callable[[], Any], *classes: str, told: str | None = None) -> ipywidgets.Button:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import ipywidgets
 
 from workbench.errors import WorkbenchError
 from workbench.runs.past import Checkpoint, Past, review_after
-from workbench.runs.run import Run
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import BLANK, Markup, Picture, el
+from workbench.views.page import BLANK, Markup, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 
@@ -19,8 +17,8 @@ from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 class Checkpoints(Panel):
     """The checkpoints of a run; where `gc` let them go, its decisions.
 
-    It asks for ``{"do": "look" | "fork", "at": checkpoint or review id}``; a fork of a run that asked nobody has
-    ``review`` too, where the new one is to ask.
+    It asks for a fork as ``Run.start_fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
+    asked nobody with ``review`` too, where the new one is to ask.
     """
 
     def __init__(self, labels: Labels):
@@ -53,10 +51,10 @@ class Checkpoints(Panel):
         rows, pruned = list(self._rows.values()), bool(self._rows) and not self._found
         self._list.show(checkpoints(rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
         if self._at:
-            self._detail.show(Picture(self._looked_at(self._rows[self._at])))
+            self._detail.show(self._looked_at(self._rows[self._at]))
         else:
-            hint = el("div", self.labels("past_look"), cls="wb-dim wb-part")
-            self._detail.show(Picture(hint) if rows else BLANK)
+            hint = el("div.wb-dim.wb-part", self.labels("past_look"))
+            self._detail.show(hint if rows else BLANK)
 
     def _looked_at(self, row: Row) -> Markup:
         one = self._found.get(row.key)
@@ -93,25 +91,13 @@ class Checkpoints(Panel):
         elif kind == "choose":
             self._at = event.key
             self._draw()
-            self.ask(do="look", at=event.key)
         elif kind == "fork":
             review = {"review": [point]} if point else {}
-            self.ask(do="fork", at=self._rows[event.key].decision or event.key, **review)
-
-
-def fork_asked(run: Run, asked: Json) -> Run | None:
-    """The fork that somebody asked for in the checkpoints of a run; None when nothing but a look was asked for."""
-    edits = {name: asked[name] for name in ("at", "review") if name in asked}
-    return run.start_fork(**edits) if asked["do"] == "fork" else None
+            self.ask(edits={"at": self._rows[event.key].decision or event.key, **review})
 
 
 def past_of(found: Past) -> PanelRoot:
     """The checkpoints of a run in a cell: a fork opens below them."""
     run, panel = found.run, Checkpoints(labels_for(found.run.message))
-
-    def act(asked: Json) -> Any:
-        fork = fork_asked(run, asked)
-        return fork and run.workspace.bench(fork.run_id)
-
     panel.show(run.to_dict(), found)
-    return PanelRoot(panel, found, act)
+    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.start_fork(**asked["edits"]).run_id))

@@ -15,7 +15,7 @@ import traitlets
 from workbench.plans import Plan, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, Picture, button, el, joined
+from workbench.views.page import Markup, button, el, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, RunPlan
@@ -119,20 +119,8 @@ class PlanEditor(Panel):
 
     # what is done with it
 
-    def undo(self) -> None:
-        """Take the last edit back."""
-        self._turn(self._draft.undo)
-
-    def redo(self) -> None:
-        """Make the edit again that was taken back."""
-        self._turn(self._draft.redo)
-
-    def discard(self) -> None:
-        """The plan that was shown; this too can be taken back."""
-        self._turn(self._draft.discard)
-
-    def add(self) -> None:
-        """One more step, chosen at once."""
+    def _add(self) -> None:
+        """Add a step, chosen at once."""
         plan, query = self._draft.plan, self._run_plan.query
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
@@ -141,9 +129,10 @@ class PlanEditor(Panel):
         self._edit(plan.adding(step))
         self.chosen = step_id
 
-    def _turn(self, turn: Callable[[], None]) -> None:
+    def _turn(self, way: str) -> None:
+        """Undo, redo or discard edits."""
         was = self._draft.origin(self.chosen)
-        turn()
+        getattr(self._draft, way)()
         if self.chosen not in self._draft.plan.by_id():
             self.chosen = self._draft.now(was) if was else ""
         self.settle(anew=True)
@@ -160,8 +149,10 @@ class PlanEditor(Panel):
             self.chosen = ""
         elif not self._editable:
             return
-        elif event.kind in ("undo", "redo", "discard", "add"):
-            getattr(self, event.kind)()
+        elif event.kind in ("undo", "redo", "discard"):
+            self._turn(event.kind)
+        elif event.kind == "add":
+            self._add()
         elif event.kind in SCOPES:
             self.run_part(event.kind)
         elif event.kind == "version" and event.key in self._versions:
@@ -313,12 +304,12 @@ class PlanEditor(Panel):
         changes = self._draft.changes()
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
-        self.bar.show(Picture(self._bar(changes.count)))
+        self.bar.show(self._bar(changes.count))
         whole = [problem_text(p, self.labels) for p in self.problems if not p["step_id"]]
         told = [plan_faults(whole, self.labels), plan_changes(changes, self.labels)]
         if self.foreseen:
             told.append(plan_forecast(self.foreseen, not self.problems, self.labels))
-        self.below.show(Picture(joined(told)))
+        self.below.show(joined(told))
         self._say()
 
     def _bar(self, edits: int) -> Markup:
@@ -342,10 +333,10 @@ class PlanEditor(Panel):
         ]
         return el(
             "div",
-            el("h3", labels("plan"), " ", facts, cls="wb-title"),
-            el("span", cls="wb-push"),
+            el("h3.wb-title", labels("plan"), " ", facts),
+            el("span.wb-push"),
             do if self._editable else None,
-            el("span", views, cls="wb-views", role="group", aria_label=labels("plan_view")),
+            el("span.wb-views", views, role="group", aria_label=labels("plan_view")),
             cls="wb-bar wb-plan-bar",
         )
 

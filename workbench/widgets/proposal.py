@@ -11,9 +11,10 @@ import ipywidgets
 from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, cut, el, glyph
-from workbench.widgets.form import ABSENT, Fields, Said
-from workbench.widgets.panel import Json, Pick
+from workbench.views.page import cut, el, glyph
+from workbench.widgets.controls import Control, choice, text, toggle
+from workbench.widgets.form import ABSENT, Field, Fields, Said
+from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
 
@@ -62,7 +63,7 @@ class Form:
         self._fields = Fields(
             self._schema,
             labels,
-            lambda _: self._changed(),
+            lambda _: self.changed(),
             title=lambda name: labels(f"field_{name}").removeprefix("field "),
         )
         self._fields.show(values)
@@ -82,13 +83,14 @@ class Form:
     def restore(self, edits: Json) -> None:
         """Show edits that were kept."""
         self._fields.show({**self._fields.value, **edits})
-        self._changed()
+        self.changed()
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
         """The schema of the fields that are shown, and their values."""
         return schema, self._before
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Say what is wrong, and that somebody changed something."""
         said = {name: fault for name, field in self._fields.fields.items() if (fault := self._fault(name, field.value))}
         self._fields.say({name: [Said(fault)] for name, fault in said.items()})
         self._wrong = {*said, *self._fields.faults}
@@ -105,24 +107,29 @@ class ClarifyForm(Form):
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
-        self.answers = {one["question_id"]: self._field(one) for one in self._proposed["questions"]}
-        rows = [titled(one["question"], self.answers[one["question_id"]]) for one in self._proposed["questions"]]
-        self.box.children = (self.box.children[0], *rows, *self.box.children[1:])
+        questions = {one["question_id"]: one for one in self._proposed["questions"]}
+        self.answers = Fields(
+            {"properties": {name: {"description": cut(one["question"], 200)} for name, one in questions.items()}},
+            labels,
+            lambda _: heard(),
+            title=lambda name: cut(questions[name]["question"], 60),
+            own={name: self._control(one) for name, one in questions.items()},
+        )
+        first, *others = self.box.children
+        self.box.children = (first, self.answers.box, *others)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The answers that were given, and the query where it is another one."""
-        given = {name: said for name, field in self.answers.items() if (said := field.value.strip())}
+        given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
         return {**super().edits(plan), **({"answers": given} if given else {})}
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
         query = {"query": schema["properties"]["query"]}
         return {**schema, "properties": query}, {"query": self._before["query"]}
 
-    def _field(self, asked: Json) -> ipywidgets.Combobox:
-        told = self._labels("assumed_unless", what=asked["assumed"])
-        field = ipywidgets.Combobox(options=asked["options"], placeholder=told[:200], tooltip=told[:500])
-        field.observe(lambda _: self._heard(), "value")
-        return field
+    def _control(self, question: Json) -> Control:
+        hint = self._labels("assumed_unless", what=question["assumed"])
+        return text(ipywidgets.Combobox(options=question["options"], placeholder=hint[:200], tooltip=hint[:500]))
 
 
 class PlanForm(Form):
@@ -178,26 +185,22 @@ class ReflectForm(PlanForm):
         super().__init__(request, labels, heard)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
         self._chosen: bool | None = None
-        self._writing = False
-        self._steps: Sequence[Json] = ()
         self._refused: list[str] = []
         self._boxes: dict[str, ipywidgets.Checkbox] = {}
         held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
         wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
         told = {i: labels("wake_step", step=i) if on else f"{i} · {labels('step_held')}" for i, on in wakes.items()}
-        self._wakes = {i: self._box(told[i], on=on) for i, on in wakes.items()}
+        self._wakes = {i: ticked(told[i], heard, on=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
-        self.goes_on = ipywidgets.ToggleButtons(
-            options=[(labels("search_on"), True), (labels("stop_searching"), False)],
-            value=bool(self._proposed["should_continue"]),
-        )
-        self.goes_on.observe(self._chose, "value")
+        self._nothing = heading(labels("nothing_proposed"))
+        choices = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
+        title = labels("field_should_continue")
+        self.goes_on = Field("should_continue", choices, labels, lambda _: self._chose(), title=title)
+        self.goes_on.show(bool(self._proposed["should_continue"]))
         self.needs = _Needs((self._proposed.get("signals") or {}).get("needs") or [], labels, heard)
-        label = ipywidgets.HTML(el("label", labels("field_should_continue"), cls="wb-label"))
-        after = ipywidgets.VBox([label, self.goes_on])
-        parts = [self._list, self._note, self._fields.box, self.needs.box, after]
+        parts = [self._list, self._note, self._fields.box, self.needs.box, self.goes_on.box]
         self.box.children = [heading(labels("proposed_next")), *parts]
-        self._show_steps(self._proposed["next_steps"])
+        self._next_steps(None)
 
     @property
     def faults(self) -> int:
@@ -206,97 +209,72 @@ class ReflectForm(PlanForm):
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
-        self._show_steps(self._beyond(plan))
-        steps = [step for step in self._steps if self._boxes[step["step_id"]].value]
+        steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
         changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
-        self._set_goes_on(proposals.will_go_on(self._proposed, changed))
+        self.goes_on.show(proposals.will_go_on(self._proposed, changed))
         needs = self.needs.edits()
         return {**changed, **self.limits(), **({proposals.NEEDS: needs} if needs else {})}
 
-    def _beyond(self, plan: Json | None) -> Sequence[Json]:
-        """The steps of an edited plan that are not in the recorded one; without a plan those that are proposed."""
-        if plan is None:
-            self._refuse([])
-            return list(self._proposed["next_steps"])
-        kept = {step["step_id"]: step for step in plan["steps"] if step["step_id"] in self._recorded}
-        self._refuse([name for name, step in self._recorded.items() if kept.get(name) != step])
-        return [step for step in plan["steps"] if step["step_id"] not in self._recorded]
-
-    def _refuse(self, names: list[str]) -> None:
-        if names != self._refused:
-            self._refused = names
-            told = self._labels("not_while_reflecting", steps=self._labels("comma").join(names))
-            said = el("p", glyph("invalid", self._labels), " ", told, cls="wb-alert", role="alert")
-            self._note.show(Picture(el("div", said if names else None)))
-
-    def _show_steps(self, steps: Sequence[Json]) -> None:
-        """A box to tick for each step that is proposed."""
-        before, self._steps = [step["step_id"] for step in self._steps], steps
-        now = {step["step_id"]: step for step in steps}
-        if self._list.children and list(now) == before:
-            return
-        for name, step in now.items():
+    def _next_steps(self, plan: Json | None) -> Sequence[Json]:
+        """Show a box for each step beyond the recorded plan, and refuse changes of that; without a plan as proposed."""
+        steps = self._proposed["next_steps"] if plan is None else plan["steps"]
+        kept = self._recorded if plan is None else {step["step_id"]: step for step in steps}
+        self._refused = [name for name, step in self._recorded.items() if kept.get(name) != step]
+        told = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
+        alert = el("p.wb-alert", glyph("invalid", self._labels), " ", told, role="alert")
+        self._note.show(el("div", alert if self._refused else None))
+        following = {step["step_id"]: step for step in steps if plan is None or step["step_id"] not in self._recorded}
+        for name, step in following.items():
             if name not in self._boxes:
-                self._boxes[name] = self._box(f"{name} · {step['tool']}", str(step["objective"]))
-        shown = [*(self._boxes[name] for name in now), *self._wakes.values()]
-        self._list.children = shown or [heading(self._labels("nothing_proposed"))]
+                self._boxes[name] = ticked(f"{name} · {step['tool']}", self._heard, str(step["objective"]))
+        boxes = [*map(self._boxes.__getitem__, following), *self._wakes.values()]
+        self._list.children = boxes or [self._nothing]
+        return list(following.values())
 
-    def _box(self, text: str, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
-        return ticked(text, self._heard, told, on)
-
-    def _chose(self, change: Any) -> None:
-        if not self._writing:
-            self._chosen = bool(change.new)
-            self._heard()
-
-    def _set_goes_on(self, goes_on: bool) -> None:
-        """Set the buttons without counting it as the person's choice."""
-        self._writing = True
-        self.goes_on.value = goes_on
-        self._writing = False
+    def _chose(self) -> None:
+        self._chosen = self.goes_on.value
+        self._heard()
 
 
 class _Needs:
     """What a person says of each line of the ledger, and a need that they add."""
 
     def __init__(self, entries: Sequence[Json], labels: Labels, heard: Heard):
-        said = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
+        words = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
         self._before = {entry["need"]: entry["said"] for entry in entries}
-        self._said = {}
-        for need, word in self._before.items():
-            known = [pair for pair in said if not word or pair[1]]  # what was said can be changed, and not unsaid
-            self._said[need] = ipywidgets.Dropdown(options=known, value=word, tooltip=need[:200])
-        self.another = ipywidgets.Text(placeholder=labels("need_another_hint"), tooltip=labels("need_another"))
-        for widget in (*self._said.values(), self.another):
-            widget.observe(lambda _: heard(), "value")
-        rows = [titled(need, widget) for need, widget in self._said.items()]
-        rows.append(titled(labels("need_another"), self.another))
-        self.box = ipywidgets.VBox([heading(labels("needs")), ipywidgets.VBox(rows).add_class("wb-limits")])
+        # what was said can be changed, and not unsaid
+        own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in self._before.items()}
+        another = ipywidgets.Text(placeholder=labels("need_another_hint"))
+        titles = {need: cut(need, 60) for need in own} | {"": labels("need_another")}
+        self.fields = Fields(
+            {"properties": {need: {"description": cut(need, 200)} for need in titles}, "required": [*titles]},
+            labels,
+            lambda _: heard(),
+            title=titles.__getitem__,
+            own={**own, "": text(another)},
+        )
+        self.fields.show({**self._before, "": ""})
+        self.box = ipywidgets.VBox([heading(labels("needs")), self.fields.box.add_class("wb-limits")])
 
     def edits(self) -> dict[str, str]:
         """What is said that was not, need by need."""
-        said = {need: widget.value for need, widget in self._said.items() if widget.value != self._before[need]}
-        added = self.another.value.strip()[: proposals.LONGEST_NEED]
-        return {**said, **({added: "open"} if added else {})}
+        words = self.fields.value
+        added = words.pop("").strip()[: proposals.LONGEST_NEED]
+        changed = {need: word for need, word in words.items() if word != self._before[need]}
+        return {**changed, **({added: "open"} if added else {})}
 
 
 def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
     """A box to tick."""
     box = ipywidgets.Checkbox(on, description=text[:200], tooltip=told[:500] or None, indent=False)
-    box.observe(lambda _: heard(), "value")
+    on_change(box, heard)
     return box
-
-
-def titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
-    """A widget under its name."""
-    label = ipywidgets.HTML(el("label", cut(text, 60), cls="wb-label", title=cut(text, 200)))
-    return ipywidgets.VBox([label, widget]).add_class("wb-field")
 
 
 def heading(text: str) -> ipywidgets.HTML:
     """A line above widgets."""
-    return ipywidgets.HTML(el("div", text, cls="wb-dim wb-strong"))
+    return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))
 
 
 def count(edits: Json, request: Json) -> int:

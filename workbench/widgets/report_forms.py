@@ -12,9 +12,10 @@ from workbench.reports.citing import STYLES
 from workbench.reports.outline import placed
 from workbench.reports.showing import preview
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, el, glyph
-from workbench.widgets.panel import Json, Pick, display_if, press_button
-from workbench.widgets.proposal import Form, Heard, ticked, titled
+from workbench.views.page import el, glyph
+from workbench.widgets.form import Fields
+from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
+from workbench.widgets.proposal import Form, Heard, ticked
 
 _MOST_EVIDENCE = 100
 """Pieces that can be ticked at a section; what it has beyond them stays with it."""
@@ -56,7 +57,7 @@ class OutlineForm(Form):
         """Show what was edited before the kernel ended."""
         self._fields.show({"title": edits.get("title", self._before["title"])})
         self._show(edits.get("sections", self._before["sections"]))
-        self._changed()
+        self.changed()
 
     @property
     def sections(self) -> list[dict[str, Any]]:
@@ -66,19 +67,13 @@ class OutlineForm(Form):
     def move(self, row: _Row, step: int) -> None:
         """Before the section above, or behind the one below; what is part of it goes along."""
         at = self.rows.index(row)
-        own = self._own(at)
-        others = [i for i in range(len(self.rows)) if self.rows[i].depth == row.depth and i not in range(at, at + own)]
-        if step < 0:
-            before = max((i for i in others if i < at), default=None)
-        else:
-            before = min((i + self._own(i) for i in others if i > at), default=None)
-        if before is None:
-            return
-        moved = self.rows[at : at + own]
-        rest = self.rows[:at] + self.rows[at + own :]
-        before -= own if before > at else 0
-        self.rows = rest[:before] + moved + rest[before:]
-        self._arranged()
+        end = _end(self.rows, at)
+        others = self.rows[:at] + self.rows[end:]
+        alike = [i for i, one in enumerate(others) if one.depth == row.depth and (i < at) == (step < 0)]
+        if alike:
+            to = alike[-1] if step < 0 else _end(others, alike[0])
+            self.rows = others[:to] + self.rows[at:end] + others[to:]
+            self._arranged()
 
     def inset(self, row: _Row, step: int) -> None:
         """One level in or out, with what is part of it."""
@@ -86,14 +81,14 @@ class OutlineForm(Form):
         most = self.rows[at - 1].depth + 1 if at else 0
         if not 0 <= row.depth + step <= most:
             return
-        for one in self.rows[at : at + self._own(at)]:
+        for one in self.rows[at : _end(self.rows, at)]:
             one.depth += step
         self._arranged()
 
     def remove(self, row: _Row) -> None:
         """Without this section; its parts go up a level."""
         at = self.rows.index(row)
-        for one in self.rows[at + 1 : at + self._own(at)]:
+        for one in self.rows[at + 1 : _end(self.rows, at)]:
             one.depth -= 1
         self.rows.remove(row)
         self._arranged()
@@ -101,33 +96,30 @@ class OutlineForm(Form):
     def _shown(self, schema: Json) -> tuple[Json, Json]:
         return {"properties": {"title": _TITLE}, "required": ["title"]}, {"title": self._before["title"]}
 
-    def _own(self, at: int) -> int:
-        """How many rows a section is, with its parts."""
-        below = (i for i in range(at + 1, len(self.rows)) if self.rows[i].depth <= self.rows[at].depth)
-        return next(below, len(self.rows)) - at
-
     def _show(self, sections: Sequence[Json]) -> None:
-        self.rows = [self._row(one, one["section_id"].count(".")) for one in sections]
+        self.rows = [_Row(one, one["section_id"].count("."), self, self._labels) for one in sections]
         self._arrange()
 
-    def _row(self, section: Json, depth: int) -> _Row:
-        return _Row(section, depth, self, self._labels, self._changed)
-
     def _add(self) -> None:
-        self.rows.append(self._row({}, 0))
+        self.rows.append(_Row({}, 0, self, self._labels))
         self._arranged()
         self.rows[-1].title.focus()
 
     def _arranged(self) -> None:
         self._arrange()
-        self._changed()
+        self.changed()
 
     def _arrange(self) -> None:
         for row, one in zip(self.rows, self.sections, strict=True):
             row.number(one["section_id"])
         self._list.children = [row.box for row in self.rows]
         none = el("p.wb-alert", glyph("invalid", self._labels), " ", self._labels("sections_none"), role="alert")
-        self._note.show(Picture(el("div", None if self.rows else none)))
+        self._note.show(el("div", None if self.rows else none))
+
+
+def _end(rows: Sequence[_Row], at: int) -> int:
+    """Where the next section begins that is no part of this one."""
+    return next((i for i in range(at + 1, len(rows)) if rows[i].depth <= rows[at].depth), len(rows))
 
 
 class _Row:
@@ -135,16 +127,18 @@ class _Row:
 
     Attributes:
         depth: below how many others it stands.
-        title, summary: what can be written.
+        fields: what can be written: ``title`` and ``summary``.
         pieces: the boxes of its evidence, by id, once they were opened.
     """
 
-    def __init__(self, section: Json, depth: int, form: OutlineForm, labels: Labels, heard: Heard):
-        self.depth, self._section, self._form = depth, section, form
-        self._labels, self._heard = labels, heard
+    def __init__(self, section: Json, depth: int, form: OutlineForm, labels: Labels):
+        self.depth, self._section, self._form, self._labels = depth, section, form, labels
         self._number = ipywidgets.HTML()
-        self.title = ipywidgets.Textarea(section.get("title", ""), rows=1, tooltip=labels("field_title"))
-        self.summary = ipywidgets.Textarea(section.get("summary", ""), rows=1, tooltip=labels("field_summary"))
+        texts = {name: section.get(name, "") for name in ("title", "summary")}
+        schema = {"properties": {name: {"type": "string"} for name in texts}, "required": [*texts]}
+        self.fields = Fields(schema, labels, lambda _: form.changed(), title=lambda name: labels(f"field_{name}"))
+        self.fields.show(texts)
+        self.title = self.fields.fields["title"].control.widget
         self.pieces: dict[str, ipywidgets.Checkbox] = {}
         self._had: list[str] = list(section.get("evidence_ids", []))
         does: Sequence[tuple[str, str, Callable[[], None]]] = (
@@ -160,18 +154,15 @@ class _Row:
         }
         self.open = ipywidgets.ToggleButton(False, description="").add_class("wb-quiet")
         self._ticks = ipywidgets.VBox().add_class("wb-ticks")
-        for widget in (self.title, self.summary):
-            widget.observe(lambda _: heard(), "value")
-        self.open.observe(lambda _: self._opened(), "value")
+        on_change(self.open, self._opened)
         top = ipywidgets.HBox([self._number, *self.buttons.values()]).add_class("wb-section-bar")
-        fields = [titled(labels("field_title"), self.title), titled(labels("field_summary"), self.summary)]
-        self.box = ipywidgets.VBox([top, *fields, self.open, self._ticks]).add_class("wb-section-row")
+        self.box = ipywidgets.VBox([top, self.fields.box, self.open, self._ticks]).add_class("wb-section-row")
         self._told()
 
     def section(self) -> dict[str, Any]:
         """It as it stands; its id has as many dots as its place is deep."""
-        own = {"title": self.title.value, "summary": self.summary.value, "evidence_ids": self.evidence}
-        return {**self._section, **own, "section_id": "." * self.depth}
+        own = {**self.fields.value, "evidence_ids": self.evidence, "section_id": "." * self.depth}
+        return {**self._section, **own}
 
     @property
     def evidence(self) -> list[str]:
@@ -199,7 +190,7 @@ class _Row:
 
     def _ticked(self) -> None:
         self._told()
-        self._heard()
+        self._form.changed()
 
     def _told(self) -> None:
         counted = {"n": len(self.evidence), "of": len(self._form.evidence)}

@@ -14,10 +14,10 @@ from workbench.graphs.reviewers import answer
 from workbench.records import proposals
 from workbench.views.foreseen import foreseen
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, Picture, joined
+from workbench.views.page import joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
-from workbench.widgets.panel import Json, Pick, display_if, press_button
+from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm, count
 from workbench.widgets.report_forms import FORMS
 
@@ -63,7 +63,7 @@ class Review(traitlets.HasTraits):
         self.message = ipywidgets.Textarea(description=labels("respond_field"), rows=2)
         self.send = press_button(labels("respond_send"), lambda: self._send("respond"), "wb-primary")
         self.back = press_button(labels("respond_back"), lambda: self._responding(False), "wb-quiet")
-        self.message.observe(lambda _: self._update(), "value")
+        on_change(self.message, self._update)
         self.note.observe(lambda change: self._keep("note", change.new), "value")
         rows = ([self.primary, self.stop, self.respond], [self.send, self.back])
         answers, sending = (ipywidgets.HBox(row).add_class("wb-buttons") for row in rows)
@@ -99,7 +99,7 @@ class Review(traitlets.HasTraits):
         if not problems:  # else the last forecast stays
             forecast = None if proposals.kind(self._request) in FORMS else forecast
             steps = plan_forecast(forecast, True, self._labels) if forecast else None
-            self.forecast.show(Picture(joined([steps, foreseen(self._request, self._labels)])))
+            self.forecast.show(joined([steps, foreseen(self._request, self._labels)]))
         self._set_sent(False)
 
     def refuse(self, message: str) -> None:
@@ -120,7 +120,7 @@ class Review(traitlets.HasTraits):
         run_id, review_id = self._asked
         self.note.value = self._runs(run_id).draft(f"note {review_id}") if self._runs else ""
         self.message.value = ""
-        self.refusal.show(BLANK)
+        self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
         self._form = form_of(self._request, self._document.get("plan"), self._labels, self._update, ran)
         self._kept = self._runs(run_id).draft(f"form {review_id}") if self._runs and self._form.keeps else ""
@@ -177,7 +177,7 @@ class Review(traitlets.HasTraits):
     def _send(self, kind: str, edits: Json | None = None) -> None:
         point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
         given = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
-        self.refusal.show(BLANK)
+        self.refusal.show()
         self._set_sent(True)
         with self.hold_trait_notifications():  # the same answer once more is an answer too
             self.response = {}

@@ -23,8 +23,8 @@ from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.memory import Knew, steer
-from workbench.widgets.panel import Event, Json, Pick, display_if
-from workbench.widgets.past import Checkpoints, fork_asked
+from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
+from workbench.widgets.past import Checkpoints
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.report_forms import FORMS
 from workbench.widgets.review import Review
@@ -57,9 +57,7 @@ class Working:
         self._run: Run | None = None
         self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
-        self.calls: Calls | None = None
-        self.verdict: Verdict | None = None
-        self.knew: Knew | None = None
+        self.calls, self.verdict, self.knew = Calls(labels), Verdict(labels), Knew(labels)
         self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
@@ -72,33 +70,38 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
-        self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.ask.region])
+        display_if(self.calls.region, False)
+        below = [part.region for part in (self.verdict, self.calls, self.knew, self.ask)]
+        self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
         return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work")])
 
     def _connect(self) -> None:
+        run_and = self._run_and
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
-        self.editor.on_asked(lambda asked: self._act(lambda: self._scope(asked)))
-        self.review.observe(lambda change: self._act(lambda: self._answer(change.new)), "response")
-        self.past.on_asked(lambda asked: self._act(lambda: self._from_past(asked)))
-        self.ask.kb.observe(lambda _: self._show_ask(), "value")
+        self.editor.on_asked(run_and(self._scope))
+        self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
+        for part in (self.past, self.calls):
+            part.on_asked(run_and(lambda run, asked: self._opens(run.start_fork(**asked["edits"]))))
+        self.verdict.on_asked(run_and(self._judge))
+        self.knew.on_asked(run_and(self._steer))
+        on_change(self.ask.kb, self._show_ask)
 
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
         self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
-        if self.calls is not None:
-            self.calls.close()
+        self.calls.close()
 
     # what it shows
 
     def show(self, run: Run | None, document: Json | None, now: Now) -> None:
         """Show a run as it stands; None shows what can be asked."""
         self._run, self._document = run, document or {}
-        status, review = self._document.get("status", ""), self.review
+        status = self._document.get("status", "")
         self._moved_on()
         for part in (self.rail, self.plan, self.evidence, self.timeline):
             display_if(part, document)
@@ -108,10 +111,9 @@ class Working:
         if asks:
             self._show_ask()
         if run is None or document is None:
-            sometimes = [part.region for part in (self.calls, self.verdict, self.knew) if part is not None]
-            shown = (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form, *sometimes)
-            for part in shown:
-                display_if(part, False)
+            for part in self.side.children:
+                if part is not self.ask.region:
+                    display_if(part, False)
             return
         self.rail.show(rail(document, self._labels, "report" in run.options))
         writes = proposals.kind(document["review"] or {}) in FORMS  # its plan has run long since
@@ -150,60 +152,28 @@ class Working:
             before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-            self._show_calls(run)
-        self._show_verdict(run, document["status"] == "done" and not run.options["incognito"])
-        self._show_knew(run, document["status"] == "done")
+            made = run.calls()
+            self.calls.show(run, made, self._wb.settings)
+            display_if(self.calls.region, made)
+        done = document["status"] == "done"
+        judged = done and not run.options["incognito"]
+        display_if(self.verdict.region, judged)
+        if judged:
+            self.verdict.show(run)
+        knows = done and (run.remembered or run.obeyed)
+        display_if(self.knew.region, knows and self.knew.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))
         self._edited()
 
     def _answered(self, run: Run, document: Json, now: Now) -> Picture:
         """The answer, or the report in its place: its sections as they are written, then the whole."""
-        if "report" not in run.options or document["status"] in ("failed", "cancelled"):
-            return answer(document, self._labels, now.written)
-        if document["status"] == "done":
-            return (
-                finished(run.report, document["citations"], self._labels)
-                if run.report.text
-                else answer(document, self._labels)
-            )
-        return written_so_far(run.report, now.sections, self._labels)
-
-    def _show_calls(self, run: Run) -> None:
-        """What models saw and said, under the answer; a part of the page only once one was asked."""
-        made = run.calls()
-        if made and self.calls is None:
-            self.calls = Calls(self._labels)
-            self.calls.on_asked(lambda asked: self._act(lambda: self._from_call(asked)))
-            self._put_in(self.calls.region, before=self.ask.region)
-        if self.calls is not None:
-            self.calls.show(run, made, self._wb.settings)
-            display_if(self.calls.region, made)
-
-    def _show_verdict(self, run: Run, judged: bool) -> None:
-        """What is thought of the answer, under it; a part of the page only once there was an answer."""
-        if judged and self.verdict is None:
-            self.verdict = Verdict(self._labels)
-            self.verdict.on_asked(lambda asked: self._act(lambda: self._judge(asked)))
-            self._put_in(self.verdict.region, before=self.side.children[self.side.children.index(self.answer) + 1])
-        if self.verdict is not None:
-            display_if(self.verdict.region, judged)
-            if judged:
-                self.verdict.show(run)
-
-    def _show_knew(self, run: Run, done: bool) -> None:
-        """What the run knew, under its answer; a part of the page only once a run knew something."""
-        shown = done and bool(run.remembered or run.obeyed)
-        if shown and self.knew is None:
-            self.knew = Knew(self._labels)
-            self.knew.on_asked(lambda asked: self._act(lambda: self._steer(asked)))
-            self._put_in(self.knew.region, before=self.ask.region)
-        if self.knew is not None:
-            display_if(self.knew.region, shown and self.knew.show(run, self._wb.memory))
-
-    def _put_in(self, region: ipywidgets.Box, before: ipywidgets.Widget) -> None:
-        place = self.side.children.index(before)
-        self.side.children = (*self.side.children[:place], region, *self.side.children[place:])
+        status, reports = document["status"], "report" in run.options
+        if reports and status == "done" and run.report.text:
+            return finished(run.report, document["citations"], self._labels)
+        if reports and status not in ("done", "failed", "cancelled"):
+            return written_so_far(run.report, now.sections, self._labels)
+        return answer(document, self._labels, now.written)
 
     def _edited(self) -> None:
         """What the plan editor holds now, in the panel that acts on it."""
@@ -266,11 +236,11 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """A key of the whole bench."""
-        form = self.calls if self.calls is not None and self.calls.opened else None
-        if kind == "escape" and form:
-            form.close()
-        elif kind == "primary" and form and form.edits:
-            form.submit()
+        calls = self.calls
+        if kind == "escape" and calls.opened:
+            calls.close()
+        elif kind == "primary" and calls.edits:
+            calls.submit()
         elif kind == "primary":
             self._primary()
         else:
@@ -285,46 +255,37 @@ class Working:
         elif status != "running":
             self.ask.submit()
 
-    def _answer(self, response: Json) -> Run | None:
-        if self._run is None:
-            return None
+    def _run_and(self, action: Callable[[Run, Json], Any]) -> Callable[[Json], None]:
+        """Do with the run that is shown what was asked for in a part."""
+        return lambda asked: self._act(lambda: action(self._run, asked) if self._run else None)
+
+    def _answer(self, run: Run, response: Json) -> Run | None:
         try:
-            return self._run.answer_review(dict(response), wait=False)
+            return run.answer_review(dict(response), wait=False)
         except InvalidAnswer as error:
             self.review.refuse(str(error))
             return None
 
-    def _scope(self, asked: Json) -> None:
+    def _scope(self, run: Run, asked: Json) -> None:
         """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
-        if self._run is None:
-            return
         if self._document["status"] == "paused":
             self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
             self.review.submit()
         else:
-            self._opens(self._run.start_fork(plan=Plan.load(asked["plan"])))
+            self._opens(run.start_fork(plan=Plan.load(asked["plan"])))
 
-    def _from_past(self, asked: Json) -> None:
-        if self._run and (fork := fork_asked(self._run, asked)):
-            self._opens(fork)
+    def _steer(self, run: Run, asked: Json) -> None:
+        if "without" in asked:
+            self._opens(run.start_fork(without={"memories": [asked["without"]]}))
+        else:
+            steer(self._wb.memory, asked, run.user_id, self._labels)
 
-    def _from_call(self, asked: Json) -> None:
-        if self._run:
-            self._opens(self._run.start_fork(**asked["edits"]))
-
-    def _steer(self, asked: Json) -> None:
-        if self._run and "without" in asked:
-            self._opens(self._run.start_fork(without={"memories": [asked["without"]]}))
-        elif self._run:
-            steer(self._wb.memory, asked, self._run.user_id, self._labels)
-
-    def _judge(self, asked: Json) -> None:
-        if self._run:
-            self._run.feedback(asked["good"], asked["note"])
+    def _judge(self, run: Run, asked: Json) -> None:
+        run.feedback(asked["good"], asked["note"])
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
-            self.editor.discard()
+            self.editor.pressed(event)
         elif event.kind == "fork" and self._run and not self.editor.problems:
             run, plan = self._run, Plan.load(self.editor.plan)
             self._act(lambda: self._opens(run.start_fork(plan=plan)))

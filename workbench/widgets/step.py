@@ -10,10 +10,10 @@ import ipywidgets
 from workbench.plans import PlanStep
 from workbench.ports import Tool
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, Picture, button, code, el, safe
+from workbench.views.page import NOTHING, button, code, el, safe
 from workbench.widgets.controls import as_json, names, text, toggle
-from workbench.widgets.form import Field, Fields, Said
-from workbench.widgets.panel import Pick, display_if
+from workbench.widgets.form import Fields, Said
+from workbench.widgets.panel import Pick, display_if, on_change
 
 SCOPES = ("only", "to", "rest")
 _BUDGET = ("budget.top_k", "budget.timeout_s", "budget.max_retries", "budget.max_evidence_count")
@@ -48,13 +48,13 @@ class StepForm:
         self.head, self.foot, self._note = Pick(), Pick(), Pick()
         self._form = self._step_form()
         self.fields = self._form.fields
-        self.as_json = Field("tool_input", as_json(labels, dict), labels, lambda _: self._typed_json(), title="JSON")
+        self.as_json = self.fields["tool_input"]
         words = [(labels("form_as_form"), True), (labels("form_as_json"), False)]
         self.mode = ipywidgets.ToggleButtons(options=words, tooltips=[labels("form_input")] * 2)
-        self.mode.observe(lambda _: self._switched(), "value")
+        on_change(self.mode, self._switched)
         self.inputs = Fields({}, labels)
         self._holder = ipywidgets.VBox()
-        title = ipywidgets.HTML(el("span", labels("form_input"), cls="wb-label"))
+        title = ipywidgets.HTML(el("span.wb-label", labels("form_input")))
         inside = [
             *(self.head, self._note, self.fields["step_id"].box, self.fields["objective"].box),
             self._row("wb-pair", ("tool", "condition")),
@@ -74,6 +74,7 @@ class StepForm:
             "objective": text(ipywidgets.Textarea(rows=2)),
             "condition": toggle([(labels(word), value) for word, value in conditions.items()]),
             "depends_on": names(labels("form_depends_hint")),
+            "tool_input": as_json(labels, dict),
         }
         numbers = {name: {"type": "number" if name == "budget.timeout_s" else "integer"} for name in _NUMBERS}
         properties: dict[str, Any] = {**{name: {} for name in own}, "tool": {"enum": list(self._tools)}, **numbers}
@@ -81,7 +82,7 @@ class StepForm:
             {"properties": properties, "required": list(properties)},
             labels,
             lambda name: self._heard(name, self.fields[name].value),
-            title=lambda name: labels(f"form_{name.removeprefix('budget.')}"),
+            title=lambda name: "JSON" if name == "tool_input" else labels(f"form_{name.removeprefix('budget.')}"),
             own=own,
         )
 
@@ -110,10 +111,9 @@ class StepForm:
             values["step_id"] = self.fields["step_id"].value  # a name that was not given stays as it is typed
         self._form.show(values, anew)
         self.inputs.show(step.tool_input, anew)
-        self.as_json.show(step.tool_input, anew)
         self._locked = locked
-        for part in (self._form, self.inputs, self.as_json):
-            part.disable(bool(locked))
+        self._form.disable(bool(locked))
+        self.inputs.disable(bool(locked))
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
         self._draw(step, locked)
@@ -126,17 +126,18 @@ class StepForm:
             button(labels("form_remove"), "remove", cls="wb-quiet", disabled=bool(locked)),
             button("×", "close", cls="wb-quiet", name=labels("form_close")),
         ]
-        bar = [el("h3", code(safe(step.step_id, 120)), cls="wb-title wb-cut"), el("span", cls="wb-push"), do]
-        self.head.show(Picture(el("div", bar, cls="wb-bar")))
-        why = Picture(el("div", labels(f"form_locked_{locked}"), cls="wb-dim wb-locked")) if locked else BLANK
-        self._note.show(why)
+        bar = [el("h3.wb-title.wb-cut", code(safe(step.step_id, 120))), el("span.wb-push"), do]
+        self.head.show(el("div.wb-bar", bar))
+        self._note.show(el("div.wb-dim.wb-locked", labels(f"form_locked_{locked}")) if locked else NOTHING)
 
     @property
     def faults(self) -> dict[str, str]:
         """What was typed and is no value, in words, by field."""
-        if not self.mode.value:
-            return {"tool_input": self.as_json.fault} if self.as_json.fault else {}
-        return {**self._form.faults, **{_INPUT + path: fault for path, fault in self.inputs.faults.items()}}
+        own = self._form.faults
+        if self.mode.value:
+            own.pop("tool_input", None)
+            own |= {_INPUT + path: fault for path, fault in self.inputs.faults.items()}
+        return own
 
     def say(self, said: Mapping[str, Sequence[Said]], runnable: bool) -> None:
         """Show messages beside the fields, by field as ``plans.problem`` names them.
@@ -145,17 +146,17 @@ class StepForm:
             said: the messages.
             runnable: whether the plan can be run.
         """
-        self._form.say(said)
         of_input = {path.removeprefix(_INPUT): told for path, told in said.items() if path.startswith(_INPUT)}
         beyond = self.inputs.say(of_input)
-        if not self.mode.value:
-            beyond = [one for told in of_input.values() for one in told]
-        self.as_json.say([*said.get("tool_input", ()), *beyond])
+        if self.mode.value:
+            own = {path: told for path, told in said.items() if not path.startswith(_INPUT)}
+            said = {**own, "tool_input": [*said.get("tool_input", ()), *beyond]}
+        self._form.say(said)
         self._switched()
-        shut = {"only": bool(self._locked), "to": bool(self._locked), "rest": self._locked in ("running", "ended")}
+        shut = {s: bool(self._locked) for s in SCOPES} | {"rest": self._locked in ("running", "ended")}
         buttons = [button(self._labels(f"scope_{s}"), s, disabled=shut[s] or not runnable) for s in SCOPES]
-        hint = el("div", self._labels("scope_hint"), cls="wb-dim")
-        self.foot.show(Picture(el("div", el("div", buttons, cls="wb-bar"), hint, cls="wb-step-foot")))
+        hint = el("div.wb-dim", self._labels("scope_hint"))
+        self.foot.show(el("div.wb-step-foot", el("div", buttons, cls="wb-bar"), hint))
 
     def _inputs_of(self, tool: str) -> Fields:
         if tool not in self._forms:
@@ -163,9 +164,6 @@ class StepForm:
             heard = lambda _: self._heard("tool_input", self.inputs.value)  # noqa: E731 - one line says it
             self._forms[tool] = Fields(schema, self._labels, heard, without=_SELDOM)
         return self._forms[tool]
-
-    def _typed_json(self) -> None:
-        self._heard("tool_input", self.as_json.value)
 
     def _switched(self) -> None:
         form = self.mode.value
