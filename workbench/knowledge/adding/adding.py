@@ -13,7 +13,6 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,7 +21,7 @@ from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
 from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled, Titled
 from workbench.knowledge.adding.growing import Growth
-from workbench.knowledge.indexes import keywords, sketches, stores, vectors
+from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place
 from workbench.knowledge.indexes.vectors import Siblings
@@ -36,10 +35,6 @@ from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
 from workbench.settings import RULES, Settings
-from workbench.text import language_of
-
-_BEGINNING = 400
-"""Characters by which the language of a document is known."""
 
 
 def insert(
@@ -47,13 +42,12 @@ def insert(
     document: Document,
     texts: Sequence[str],
     model: str,
-    day: str,
     vocabulary: Vocabulary,
 ) -> None:
-    """Keep a document that is cut into these texts, of the day on which it came."""
+    """Keep a document that is cut into these texts."""
     content = document.content()
     connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             document.doc_id,
             document.digest(),
@@ -65,8 +59,6 @@ def insert(
             *(canonical_json(content[name]) for name in ("fields", "aliases", "names")),
             document.source,
             entities.year_of(document.fields),
-            day,
-            language_of(document.text[:_BEGINNING]),
         ),
     )
     schema.insert(connection, document.doc_id, document.fields)
@@ -87,7 +79,7 @@ def insert(
             or 0
         )
         connection.execute("INSERT OR IGNORE INTO unfollowed VALUES (?)", (chunk_id,))
-        sketches.insert(connection, number, keywords.insert(connection, number, title, names, text))
+        keywords.insert(connection, number, title, names, text)
         title_links.insert_phrases(connection, number, keys, text)
 
 
@@ -96,7 +88,6 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     title_links.delete(connection, doc_id)
     mine = "SELECT number FROM passages WHERE doc_id = ?"
     connection.execute(f"DELETE FROM terms WHERE rowid IN ({mine})", (doc_id,))
-    connection.execute(f"DELETE FROM sketches WHERE number IN ({mine})", (doc_id,))
     connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
@@ -349,10 +340,7 @@ class Addition:
             on_done(min(start + 512, len(asked)), len(asked))
 
     def _delete(self, connection: Any, growth: Growth | None) -> None:
-        """Forget what is gone and what changed; what is loaded anew is kept with the day on which it came."""
-        connection.execute("CREATE TEMP TABLE IF NOT EXISTS days (doc_id TEXT PRIMARY KEY, added TEXT) WITHOUT ROWID")
-        connection.execute("DELETE FROM days")
-        connection.execute("INSERT INTO days SELECT doc_id, added FROM documents JOIN work USING (doc_id)")
+        """Forget what is gone, what changed and what is loaded anew."""
         for ids in self._spool.ids("gone", "changed", "again"):
             if growth:
                 growth.forget(ids, {d.doc_id: d for d in self._spool.these(ids)})
@@ -360,13 +348,11 @@ class Addition:
                 delete(connection, doc_id)
 
     def _insert(self, connection: Any, total: int) -> None:
-        done, today = 0, datetime.now(UTC).date().isoformat()
+        done = 0
         for batch in self._spool.documents():
             self._tell("write", done, total)
-            days = dict(self._index.rows_in("SELECT doc_id, added FROM days WHERE doc_id IN ({})", _ids(batch)))
             for document in batch:
-                day = days.get(document.doc_id, today)
-                insert(connection, document, self._cut(document), self._model.name, day, self._vocabulary)
+                insert(connection, document, self._cut(document), self._model.name, self._vocabulary)
             done += len(batch)
         self._tell("write", total, total)
 
@@ -443,7 +429,3 @@ class Addition:
         except Damaged:
             return False
         return True
-
-
-def _ids(documents: Iterable[Document]) -> list[str]:
-    return [document.doc_id for document in documents]
