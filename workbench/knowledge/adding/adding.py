@@ -24,7 +24,6 @@ from workbench.knowledge.adding.growing import Growth
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place
-from workbench.knowledge.indexes.vectors import Siblings
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
@@ -163,7 +162,7 @@ class Addition:
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
-        self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
+        self._lengths = set[int]()
         self._finder = names.finder_name(settings)
         self._vocabulary = vocabulary.kept(folder)
         self._spool = spool.Spool(index, replace)
@@ -313,7 +312,7 @@ class Addition:
         cut = [(d, self._cut(d)) for d in documents]
         titled = [vectors.titled(d.title, d.aliases, text) for d, texts in cut for text in texts]
         tell("vectors")(0, 1)
-        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"), self._siblings)
+        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"))
         self._ensure_words(titled, tell("words"))
         read = [passage for document in documents for passage in self._titled(document)]
         names.ensure(self._index, self._finder, [(passage.digest, passage.text) for passage in read], tell("names"))
@@ -329,10 +328,7 @@ class Addition:
             return
         wanted = sorted({word for text in texts for word in rerank.words(text)})
         known = {row[0] for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", wanted)}
-        missing = {word: word for word in wanted if word not in known}
-        taken = self._siblings.found("words", missing, lambda words: word_vectors(self._model, words))
-        self._index.keep("words", taken.items())
-        asked = [word for word in missing if word not in taken]
+        asked = [word for word in wanted if word not in known]
         for start in range(0, len(asked), 512):
             part = asked[start : start + 512]
             rows = word_vectors(self._model, part)
