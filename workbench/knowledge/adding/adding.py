@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
-from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled, Titled
+from workbench.knowledge.adding.extraction import Extractor, Modelled, Titled
 from workbench.knowledge.adding.growing import Growth
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
@@ -188,12 +188,6 @@ class Addition:
         """A document whose fields go by the names that the vocabulary knows."""
         fields = self._vocabulary.joined(document.fields)
         return document if fields == document.fields else replace(document, fields=fields)
-
-    def forecast(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> Forecast | None:
-        """What a model would take that reads what these documents bring; None without one. Nothing is written."""
-        deque(self._spool.take(documents), maxlen=0)
-        self._spool.compare(self._lost(said, paths))
-        return self._modelled.forecast(self._unread())
 
     def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
