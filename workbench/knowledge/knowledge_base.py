@@ -617,21 +617,6 @@ class CorpusKnowledge:
         return self._view.graph
 
     @_in_one_generation
-    def search_recall(self, queries: Sequence[str], top_k: int = 10) -> float:
-        """The share of the exact best ``top_k`` that Chroma's HNSW finds for these queries, 0 to 1.
-
-        Raises:
-            KnowledgeError: Chroma is not up to the index.
-        """
-        view = self._view
-        asked = self._model.array(list(map(simplified, queries)))
-        found = [view.nearest(vector, top_k) for vector in asked]
-        if None in found:
-            raise KnowledgeError(f"The vectors of {self.name!r} are not in Chroma. Run the `workbench kb add` again.")
-        exact = [view.matrix.search(vector, top_k) for vector in asked]
-        return vectors.recall(exact, [pairs or [] for pairs in found])
-
-    @_in_one_generation
     def describe(self) -> dict[str, Any]:
         """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {

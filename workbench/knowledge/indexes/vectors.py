@@ -143,13 +143,3 @@ def stored(index: Index, keys: Sequence[str]) -> np.ndarray:
 
     blobs: dict[str, Any] = dict(index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys)))
     return np.array([np.frombuffer(blobs[key], np.float32) for key in keys])
-
-
-def recall(exact: Sequence[Sequence[tuple[str, float]]], found: Sequence[Sequence[tuple[str, float]]]) -> float:
-    """The share of the exact results that were found, over several queries.
-
-    >>> recall([[("a", 0.9), ("b", 0.8)]], [[("a", 0.9), ("c", 0.7)]])
-    0.5
-    """
-    pairs = [({i for i, _ in e}, {i for i, _ in f}) for e, f in zip(exact, found, strict=True)]
-    return sum(len(e & f) for e, f in pairs) / max(sum(len(e) for e, _ in pairs), 1)
