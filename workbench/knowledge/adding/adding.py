@@ -13,9 +13,8 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
@@ -27,7 +26,7 @@ from workbench.knowledge.indexes.store import Damaged, Place
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
-from workbench.knowledge.reading.corpus import Document, Problem
+from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
 from workbench.knowledge.vocabulary import Vocabulary
 from workbench.models import rerank
@@ -133,18 +132,6 @@ class AddReport:
     model: dict[str, Any] = field(default_factory=dict)
 
 
-class Said(Protocol):
-    """What reading files said, complete when the last document has come."""
-
-    @property
-    def problems(self) -> list[Problem]:
-        """Lines that were left out."""
-
-    @property
-    def sources(self) -> list[str]:
-        """Files that were read to the end."""
-
-
 class Addition:
     """One ``add``, while the base is held for writing."""
 
@@ -189,15 +176,15 @@ class Addition:
         fields = self._vocabulary.joined(document.fields)
         return document if fields == document.fields else replace(document, fields=fields)
 
-    def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
+    def run(self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
         self._index.write_much(self._settings.index_memory_mb * _PAGES)
         count = 0
         for count in self._spool.take(documents):
             self._tell("read", count, 0)
         self._tell("read", count, count)
-        self._report.problems = said.problems
-        did = self._spool.compare(self._lost(said, paths))
+        self._report.problems = reading.problems
+        did = self._spool.compare(self._lost(reading, paths))
         unread = self._allow()
         self._report.added, self._report.changed = did.get("new", 0), did.get("changed", 0)
         self._report.deleted = did.get("gone", 0)
@@ -243,14 +230,14 @@ class Addition:
             self._index.set_meta("generation", str(self._index.generation + 1))
             self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
-    def _lost(self, said: Said, paths: Sequence[Path]) -> list[str]:
+    def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
         """Files that were read to their end, or are no longer in a folder that was given: what they lack is gone.
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        unread = (p for p in said.problems if not isinstance(p["reason"], Note) and p["reason"] != EMPTY)
+        unread = (p for p in reading.problems if not isinstance(p["reason"], Note) and p["reason"] != EMPTY)
         broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
-        read = set(said.sources) - broken
+        read = set(reading.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
         known = (row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1"))
         return [s for s in known if s in read or (folders and s.startswith(folders) and not Path(s).exists())]
@@ -265,10 +252,15 @@ class Addition:
             grown = changes + int(self._index.meta("grown", "0"))
             growth = Growth(self._index, self._vocabulary)
             anew = all_anew or self._make_anew(grown, passages)
-            self._delete(connection, None if anew else growth)
+            if not anew:
+                growth.forget()
+            for ids in self._spool.ids("gone", "changed", "again"):
+                for doc_id in ids:
+                    delete(connection, doc_id)
             self._insert(connection, total)
             if not anew:
-                self._grow(growth, chain(self._spool.ids("new", "changed", "again"), growth.read_again()))
+                deque(map(growth.add, self._parts(self._spool.ids("new", "changed", "beside"))), maxlen=0)
+                growth.finish()
             elif self._passages() <= self._part:
                 self._tell("graph", 0, 1)
                 growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
@@ -329,14 +321,6 @@ class Addition:
             self._index.keep("words", ((word, row.tobytes()) for word, row in zip(part, rows, strict=True)))
             on_done(min(start + 512, len(asked)), len(asked))
 
-    def _delete(self, connection: Any, growth: Growth | None) -> None:
-        """Forget what is gone, what changed and what is loaded anew."""
-        for ids in self._spool.ids("gone", "changed", "again"):
-            if growth:
-                growth.forget(ids, {d.doc_id: d for d in self._spool.these(ids)})
-            for doc_id in ids:
-                delete(connection, doc_id)
-
     def _insert(self, connection: Any, total: int) -> None:
         done = 0
         for batch in self._spool.documents():
@@ -352,11 +336,6 @@ class Addition:
         while found := [row[0] for row in self._index.rows(sql, (last,))]:
             yield found
             last = found[-1]
-
-    def _grow(self, growth: Growth, handfuls: Iterable[list[str]]) -> None:
-        """Let the graph grow by these documents."""
-        deque(map(growth.add, self._parts(handfuls)), maxlen=0)  # a loop's variable would hold a part too long
-        growth.finish()
 
     def _parts(self, handfuls: Iterable[list[str]], named: bool = True) -> Iterator[list[entities.Source]]:
         """These documents in parts that memory has room for, with what their texts name or without."""
