@@ -331,10 +331,8 @@ class Growth:
     def forget(self) -> None:
         """Take out what the documents at work state, before their passages go.
 
-        Who names one of them is read again: it may mean somebody else now.
+        Who names one of them, or is in a community with it, is read again: it may mean somebody else now.
         """
-        with_entities = self._index.rows("SELECT doc_id FROM work WHERE kind IN ('gone', 'changed') ORDER BY doc_id")
-        communities.forget(self._connection, [row[0] for row in with_entities])
         for sql in _FORGET:
             self._connection.execute(sql)
 
@@ -545,7 +543,12 @@ def _uncollected(step: Callable[[Sequence[Source]], None]) -> Callable[[Sequence
 
 _CHANGED = "SELECT 'doc:' || doc_id FROM work WHERE kind IN ('gone', 'changed')"
 _THEIRS = "SELECT chunk_id FROM work JOIN passages USING (doc_id)"
+_TOUCHED = f"SELECT community_id FROM communities, json_each(doc_ids) WHERE 'doc:' || value IN ({_CHANGED})"
 _FORGET = (
+    f"INSERT OR IGNORE INTO work SELECT value, 'beside' FROM communities, json_each(doc_ids) "
+    f"WHERE community_id IN ({_TOUCHED})",
+    f"DELETE FROM communities WHERE community_id IN ({_TOUCHED})",
+    "DELETE FROM homes WHERE community_id NOT IN (SELECT community_id FROM communities)",
     "INSERT OR IGNORE INTO work SELECT DISTINCT substr(source, 5), 'beside' FROM relations "
     f"WHERE target IN ({_CHANGED}) AND source >= 'doc:' AND source < 'doc;'",
     f"DELETE FROM relations WHERE source IN ({_CHANGED}) OR target IN ({_CHANGED}) OR chunk_id IN ({_THEIRS})",

@@ -92,7 +92,6 @@ class Matrix:
 
     chunk_ids: list[str]
     rows: np.ndarray
-    place: dict[str, int]
 
     @classmethod
     def load(cls, index: Index) -> Matrix:
@@ -109,7 +108,7 @@ class Matrix:
                 f"Run `workbench kb rebuild {index.path.parent.name}`."
             )
         ids = [chunk_id for chunk_id, _ in found]
-        return cls(ids, rows, {chunk_id: place for place, chunk_id in enumerate(ids)})
+        return cls(ids, rows)
 
     def search(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id."""

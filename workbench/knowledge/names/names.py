@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -20,9 +20,6 @@ from workbench.knowledge.names.entities import LONGEST_NAME, Name
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.settings import Settings
 from workbench.text import CJK, MONTHS, sentences
-
-Finder = Callable[[str], Iterable[tuple[str, str]]]
-"""A sentence to ``(surface, type)``; types: Person, Place, Organisation, Work, Name."""
 
 _HANDFUL = 256
 """Texts that are looked through and kept at a time."""
