@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from workbench.errors import WorkspaceFull
 from workbench.knowledge.graph import graph as communities
@@ -285,14 +285,6 @@ _MANY = 500
 """Documents for which it pays to read the beginnings of all names first."""
 
 
-class _Found(NamedTuple):
-    """What a part of the documents says, in the ids of the index."""
-
-    entities: list[Entity]
-    relations: list[Relation]
-    mentions: list[tuple[str, str]]
-
-
 class Growth:
     """The graph of an index, inside the transaction that writes its documents."""
 
@@ -380,10 +372,13 @@ class Growth:
         known = view.surfaces(self._index, list(extracted.surfaces))
         if self._rename_known(extracted, known):
             known = view.surfaces(self._index, list(extracted.surfaces))
-        found = self._joined(extracted, known)
-        self._keep_entities(found.entities)
-        self._insert_missing("relations", (tuple(relation.values()) for relation in found.relations))
-        self._insert_missing("mentions", found.mentions)
+        names = _known_ids(extracted, known)
+        found = [entity for entity in extracted.entities if entity["entity_id"] not in names]
+        self._keep_entities(found)
+        relations = {row[0]: row for row in _relation_rows(extracted.relations, names)}
+        self._insert_missing("relations", relations.values())
+        mentions = ((names.get(i, i), chunk_id) for i, chunk_id in extracted.mentions)
+        self._insert_missing("mentions", (mention for mention in mentions if mention[0]))
         self._join_surfaces(extracted, found, known)
         return known
 
@@ -432,22 +427,6 @@ class Growth:
         self._insert_missing("mentions", mentions)
         self._insert_missing("homes", home)
 
-    def _joined(self, extracted: Extracted, known: Mapping[str, Surface]) -> _Found:
-        """What was extracted, in the ids by which the index knows it."""
-        names: dict[str, str] = {}
-        for entity in extracted.entities:
-            own = entity["entity_id"]
-            surface = known.get(own.partition(":")[2]) if _unsure(own) else None
-            if surface and own not in (b.entity_id for b in surface.bearers):
-                names[own] = "" if surface.kind == "surname" else surface.bearers[0].entity_id
-        relations = {row[0]: row for row in _relation_rows(extracted.relations, names)}
-        mentions = {(names.get(i, i), chunk_id) for i, chunk_id in extracted.mentions} - {("", "")}
-        return _Found(
-            [e for e in extracted.entities if e["entity_id"] not in names],
-            [Relation(**dict(zip(_RELATION, row, strict=True))) for row in relations.values()],  # type: ignore[typeddict-item]
-            sorted(pair for pair in mentions if pair[0]),
-        )
-
     def _keep_entities(self, found: Sequence[Entity]) -> None:
         """New entities as they are; of a known one only other names are added, and a document's is as it is now."""
         ids = [entity["entity_id"] for entity in found if not entity["doc_id"]]
@@ -462,9 +441,9 @@ class Growth:
             rows.append(_entity_row(entity))
         self._connection.executemany("INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?, ?)", rows)
 
-    def _join_surfaces(self, extracted: Extracted, found: _Found, known: Mapping[str, Surface]) -> None:
+    def _join_surfaces(self, extracted: Extracted, found: Sequence[Entity], known: Mapping[str, Surface]) -> None:
         """The writings of the new documents' names, with all who bear them."""
-        mine = {e["entity_id"] for e in found.entities}
+        mine = {e["entity_id"] for e in found}
         leads = {i: -self._degree(i) for i in mine}
         rows = list[tuple[Any, ...]]()
         for key, surface in extracted.surfaces.items():
@@ -564,7 +543,17 @@ _UNNAMED = (
     "DELETE FROM homes WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
 )
 _LISTED = "(SELECT value FROM json_each(?))"
-_RELATION = ("relation_id", "source", "type", "target", "sentence", "chunk_id")
+
+
+def _known_ids(extracted: Extracted, known: Mapping[str, Surface]) -> dict[str, str]:
+    """Return the ids by which the index knows mere names; "" is nobody, for a surname that several may bear."""
+    names: dict[str, str] = {}
+    for entity in extracted.entities:
+        own = entity["entity_id"]
+        surface = known.get(own.partition(":")[2]) if _unsure(own) else None
+        if surface and own not in (b.entity_id for b in surface.bearers):
+            names[own] = "" if surface.kind == "surname" else surface.bearers[0].entity_id
+    return names
 
 
 def _of_texts(extracted: Extracted) -> Extracted:
