@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +120,6 @@ WORK: Mapping[str, Callable[[Path], Iterator[tuple[float, float]]]] = {
     "questions": questions,
     "ten": ten_at_once,
     "index": index,
-    "models": partial(index, names="models"),
 }
 
 

@@ -223,7 +223,11 @@ def asked(folder: Path, questions: Sequence[str], settings: Settings, tools: Seq
             told["ms"][name] = {part: round(value, 1) for part, value in spread.items()}
             print(f"  {name}: {told['ms'][name]}", file=sys.stderr, flush=True)
     told["asked_peak_mb"] = peak_mb()
-    told["recall@10"] = round(base.search_recall(list(questions), 10), 3)
+    exactly = Library(folder, settings.model_copy(update={"exact_search_limit": 10**9}))
+    wanted = [set(dict(exactly.get("grown").vector_search(one, 10))) for one in questions]
+    found = [set(dict(base.vector_search(one, 10))) for one in questions]
+    told["recall@10"] = round(sum(map(len, map(set.intersection, wanted, found))) / max(sum(map(len, wanted)), 1), 3)
+    exactly.close()
     library.close()
     return told
 

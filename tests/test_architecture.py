@@ -35,7 +35,6 @@ HEAVY = {
     "ipywidgets",
     "pandas",
     "networkx",
-    "spacy",
 }
 
 

@@ -188,12 +188,12 @@ def deep(levels: int) -> bytes:
 
 
 WRONG = {
-    "401": ({"search": [Reply(status=401, message="bad")]}, "Is WORKBENCH_TMDB_KEY right?"),
-    "403": ({"search": [Reply(status=403)]}, "Is WORKBENCH_TMDB_KEY right?"),
-    "404": ({"search": [Reply(status=404)]}, "Is WORKBENCH_TMDB_BASE_URL right?"),
-    "302": ({"search": [Reply(status=302, headers={"Location": "http://127.0.0.1:9/"})]}, "no answer of TMDB"),
-    "429 for an hour": ({"search": [Reply(status=429, headers={"Retry-After": "3600"})]}, "asked too often"),
-    "500 for ever": ({"search": [Reply(status=500)]}, "TMDB is in trouble"),
+    "401": ({"search": [Reply(status=401, message="bad")]}, "401 Unauthorized.) Look at the network, "),
+    "403": ({"search": [Reply(status=403)]}, "403 Forbidden"),
+    "404": ({"search": [Reply(status=404)]}, "404 Not Found"),
+    "302": ({"search": [Reply(status=302, headers={"Location": "http://127.0.0.1:9/"})]}, "302 Found"),
+    "429 for an hour": ({"search": [Reply(status=429, headers={"Retry-After": "3600"})]}, "429 Too Many Requests"),
+    "500 for ever": ({"search": [Reply(status=500)]}, "500 Internal Server Error"),
     "hangs": ({"search": [Reply(hang=True)]}, "within 0.5 s. Raise WORKBENCH_TMDB_TIMEOUT_S"),
     "drips": ({"search": [Reply(endless=True, delay_s=0.02)]}, "WORKBENCH_TMDB_TIMEOUT_S"),
     "no JSON": ({"search": [Reply(body=b"<html>")]}, "the answer is no JSON"),
@@ -229,11 +229,11 @@ def test_whatever_goes_wrong_is_a_note_and_the_run_ends_well(place, server, case
     [
         ({"tmdb_key": ""}, "WORKBENCH_TMDB_KEY is not set"),
         ({"tmdb_key": "钥匙"}, "WORKBENCH_TMDB_KEY is (a secret)"),
-        ({"tmdb_base_url": closed_port()}, "cannot be reached"),
-        ({"tmdb_base_url": "http://[bad"}, "cannot be reached"),
-        ({"tmdb_base_url": "ftp://example.org"}, "cannot be reached"),
-        ({"tmdb_base_url": "http://127.0.0.1:99999999"}, "cannot be reached"),
-        ({"tmdb_base_url": ""}, "cannot be reached"),
+        ({"tmdb_base_url": closed_port()}, "gave no usable answer"),
+        ({"tmdb_base_url": "http://[bad"}, "gave no usable answer"),
+        ({"tmdb_base_url": "ftp://example.org"}, "gave no usable answer"),
+        ({"tmdb_base_url": "http://127.0.0.1:99999999"}, "gave no usable answer"),
+        ({"tmdb_base_url": ""}, "gave no usable answer"),
     ],
 )
 def test_without_a_key_or_a_network_there_is_a_note(place, settings, said):
@@ -249,7 +249,7 @@ def test_a_busy_server_is_asked_again_as_it_wishes(place, server):
     server.instead = {"search": [Reply(status=429, headers={"Retry-After": "0"}), Reply(status=503)]}
     with bench(place, server.url) as wb:
         run = wb.ask(QUESTION, kb="film")
-        assert [path for path, _ in server.asked] == ["search/multi"] * 3 and "in trouble" in notes_of(run)
+        assert [path for path, _ in server.asked] == ["search/multi"] * 3 and "503 Service Unavailable" in notes_of(run)
         waited = [
             e["content"]["note"] for e in run.events() if e.get("status") == "progress" and "note" in e["content"]
         ]

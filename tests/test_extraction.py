@@ -122,14 +122,11 @@ def test_what_a_model_reads_joins_the_graph_and_nothing_else_does(bench, notes, 
     assert told["summaries"] == len(summaries) > 0 and all("All about" in said for (said,) in summaries)
 
 
-def test_nothing_is_asked_without_a_budget_and_the_forecast_is_told_first(bench, notes, server):
+def test_nothing_is_asked_without_a_budget_or_above_it(bench, notes, server):
     wb = bench(index_token_budget=0)
-    assert wb.forecast_knowledge("notes", [notes]) is None
     assert wb.add_knowledge("notes", [notes]).model == {}
     assert not stated(wb) and not server.requests
     small = bench("small", index_token_budget=50)
-    forecast = small.forecast_knowledge("notes", [notes])
-    assert forecast.passages == len(NOTES) and forecast.tokens > 50 and not small.knowledge.names()
     report = small.add_knowledge("notes", [notes])
     assert report.model["read"] == 0 and "WORKBENCH_INDEX_TOKEN_BUDGET is 50" in report.model["note"]
     assert not stated(small) and not server.requests
@@ -246,16 +243,11 @@ def test_what_documents_order_is_data_to_the_reader(bench, notes, server):
             assert text.count("</evidence>") == 1 and text.rstrip().endswith("</evidence>")
 
 
-def test_the_terminal_says_what_it_would_take_and_what_was_asked(tmp_path, notes, server, monkeypatch):
+def test_the_terminal_says_what_was_asked(tmp_path, notes, server, monkeypatch):
     for name, value in {**CORE, "chat_model": "openai:m", "chat_base_url": server.url}.items():
         monkeypatch.setenv(f"WORKBENCH_{name.upper()}", str(value))
     monkeypatch.chdir(tmp_path)
-    told = CliRunner().invoke(main, ["kb", "add", "notes", str(notes), "--forecast"])
-    assert "WORKBENCH_INDEX_TOKEN_BUDGET" in told.output and told.exit_code == 0
     monkeypatch.setenv("WORKBENCH_INDEX_TOKEN_BUDGET", str(BUDGET))
-    told = CliRunner().invoke(main, ["kb", "add", "notes", str(notes), "--forecast"])
-    assert re.search(r"4 passages for openai:m: about [\d,]+ tokens; the budget is 100,000", told.output)
-    assert not server.requests
     told = CliRunner().invoke(main, ["kb", "add", "notes", str(notes)])
     assert "4 passages and" in told.output and "by openai:m" in told.output
     key = sqlite3.connect(next(tmp_path.glob("**/index.db"))).execute("SELECT count(*) FROM said").fetchone()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
 
 from workbench.cli import main
-from workbench.knowledge.indexes import sketches
 from workbench.session import Workbench
 
 SAYS = "She grew tea in the hills above the old town for thirty years and sold it on the market every Sunday"
@@ -18,7 +15,7 @@ NOTES = [
     {"id": "a", "title": "Ann Tea", "text": f"Ann Tea was a farmer. {SAYS}."},
     {"id": "b", "title": "Bob Bee", "text": f"Bob Bee was no farmer. {SAYS}, with Ann Tea."},
     {"id": "c", "text": "nothing of note was ever seen here."},
-    {"id": "d", "text": "nothing of note was ever seen here."},
+    {"id": "d</b>", "text": "nothing of note was ever seen here."},
     {"id": "e", "title": "采茶人", "text": "采茶人住在山上。他每天早上去采茶，晚上喝茶。", "farmers": ["Zoe Hill"]},
     {"id": "<b>f</b>", "title": "<script>alert(1)</script>", "text": f"Ann Tea was a farmer. {SAYS} morning."},
 ]
@@ -36,21 +33,15 @@ def notes(tmp_path):
 
 def test_every_figure(notes):
     found = notes.inspect_knowledge("notes").to_dict()
-    today = datetime.now(UTC).date().isoformat()
     assert found["counts"]["documents"] == 6
-    assert found["growth"] == [{"day": today, "documents": 6, "total": 6}]
-    assert found["languages"] == {"en": 5, "zh": 1}
     covered = {name: part["documents"] for name, part in found["coverage"].items()}
     assert covered["title"] == 4 and covered["vectors"] == 6
     assert covered["links"] == 2, "b and f name Ann Tea"
     orphans = {name: part["count"] for name, part in found["orphans"].items()}
     assert orphans["documents_without_passage"] == orphans["passages_without_vector"] == 0
     assert orphans["vectors_without_passage"] == orphans["entities_alone"] == 0
-    assert set(found["orphans"]["passages_without_entity"]["examples"]) >= {"c#0", "d#0"}
-    assert found["duplicates"]["same"] == {"texts": 1, "count": 1, "examples": [["c#0", "d#0"]]}
-    nearly = found["duplicates"]["nearly_same"]
-    assert {"a#0", "<b>f</b>#0"} in [set(pair) for pair in nearly["examples"]]
-    assert nearly["not_compared"] == 2, "what c and d say is too short"
+    assert set(found["orphans"]["passages_without_entity"]["examples"]) >= {"c#0", "d</b>#0"}
+    assert found["duplicates"]["same"] == {"texts": 1, "count": 1, "examples": [["c#0", "d</b>#0"]]}
 
 
 def test_what_is_broken_is_counted(notes):
@@ -67,23 +58,12 @@ def test_what_is_broken_is_counted(notes):
     assert found["documents_without_passage"]["examples"] == ["e"]
 
 
-def test_a_later_add_keeps_the_day_of_what_was_there(notes, tmp_path):
-    with notes.knowledge.get("notes")._index.transaction() as connection:
-        connection.execute("UPDATE documents SET added = '2020-02-02'")
-    changed = [{**NOTES[0], "text": "Ann Tea was a baker."}, *NOTES[1:], {"id": "new", "text": "Another note."}]
-    (tmp_path / "notes.jsonl").write_text("".join(f"{json.dumps(note)}\n" for note in changed))
-    notes.add_knowledge("notes", [tmp_path / "notes.jsonl"])
-    growth = notes.inspect_knowledge("notes").found["growth"]
-    assert [(day["documents"], day["total"]) for day in growth] == [(6, 6), (1, 7)]
-    assert growth[0]["day"] == "2020-02-02"
-
-
 @pytest.mark.parametrize(("lang", "words"), [("zh", "孤立项"), ("en", "Orphans")])
 def test_as_a_page_and_as_text_in_both_languages(notes, monkeypatch, lang, words):
     monkeypatch.setattr("workbench.views.labels._spoken", lang)
     found = notes.inspect_knowledge("notes")
     assert words in found._repr_html_() and words in str(found)
-    assert "<b>f</b>#0" not in found._repr_html_() and "&lt;b&gt;f&lt;/b&gt;#0" in found._repr_html_()
+    assert "d</b>#0" not in found._repr_html_() and "d&lt;/b&gt;#0" in found._repr_html_()
 
 
 def test_as_a_table(notes):
@@ -98,19 +78,3 @@ def test_by_the_command(notes, tmp_path):
     told = CliRunner().invoke(main, asked)
     assert told.exit_code == 0 and "Duplicates" in told.output
     assert json.loads(CliRunner().invoke(main, [*asked, "--json"]).output)["counts"]["documents"] == 6
-
-
-def test_a_hundred_thousand_sketches_are_compared_in_seconds(notes):
-    import numpy as np
-
-    index = notes.knowledge.get("notes")._index
-    drawn = np.random.default_rng(1).integers(0, 2**63, (100_000, sketches.PLACES), dtype=np.uint64)
-    drawn[70_000] = drawn[7]
-    drawn[70_000, 3] = 0
-    with index.transaction() as connection:
-        connection.execute("DELETE FROM sketches")
-        rows = ((number, row.tobytes()) for number, row in enumerate(drawn))
-        connection.executemany("INSERT INTO sketches VALUES (?, ?)", rows)
-    began = time.monotonic()
-    assert sketches.alike(index) == [(7, 70_000)]
-    assert time.monotonic() - began < 20

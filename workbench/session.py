@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import WhatIf
     from workbench.graphs.agents import AgentPool
-    from workbench.knowledge.adding.extraction import Extractor, Forecast
+    from workbench.knowledge.adding.extraction import Extractor
     from workbench.parts.fusion.canvases import CanvasFile
     from workbench.parts.memory.memories import Memories
     from workbench.views.knowledge import Inspected
@@ -210,13 +210,6 @@ class Workbench:
         """
         with watched(name, self.settings.lang, progress) as tell:
             return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
-
-    def forecast_knowledge(self, name: str, paths: Iterable[str | Path]) -> Forecast | None:
-        """What the extractor's model would take for ``add_knowledge``: passages, tokens, money; None without one.
-
-        Nothing is asked, and nothing is added.
-        """
-        return self.knowledge.forecast(name, paths)
 
     def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
         """Index a base anew, from its files and, where those are gone, from the documents that its index kept.

@@ -121,7 +121,7 @@ class Settings(BaseSettings):
     )
     quality_threshold: float = Field(0.7, ge=0, le=1, description="below it the fusion graph asks again")
     max_retries: int = Field(3, ge=0, le=10, description="how often the fusion graph asks again")
-    names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
+    names: Literal["auto", "rules"] = Field("auto", description="who finds names in texts while indexing")
 
     # a source outside, for what the corpus lacks
     tmdb_key: SecretStr = Field(SecretStr(""), description="a token or key of themoviedb.org; empty: it is not asked")

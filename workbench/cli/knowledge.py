@@ -20,7 +20,6 @@ from workbench.errors import CorpusError, WorkbenchError
 from workbench.text import visible
 
 if TYPE_CHECKING:
-    from workbench.knowledge.adding.extraction import Forecast
     from workbench.knowledge.library import AddReport, Progress
 
 
@@ -45,14 +44,9 @@ def kb() -> None:
 @click.option(
     "--replace", is_flag=True, help="Put documents in the place of those of other files that have the same ids."
 )
-@click.option("--forecast", is_flag=True, help="Only say what the extractor's model would take; nothing is added.")
 @paged
-def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, replace: bool, forecast: bool) -> None:
+def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, replace: bool) -> None:
     """Index files or folders (texts, tables, pages, Office files, canvases) under NAME; unchanged ones are free."""
-    if forecast:
-        with page.open(make=True) as wb:
-            show_forecast(page, wb.forecast_knowledge(name, paths))
-        return
     with page.open(make=True) as wb, progress(page) as tell:
         report = wb.add_knowledge(name, paths, progress=tell, vocabulary=vocabulary, replace=replace)
         counts = wb.knowledge.get(name).counts()
@@ -61,18 +55,6 @@ def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, r
         return
     show_report(page, report, counts)
     page.say(page.command("ask", "...", "--kb", name), "dim")
-
-
-def show_forecast(page: Page, forecast: Forecast | None) -> None:
-    """What reading with a model would take."""
-    if page.as_json:
-        page.result({"forecast": forecast and asdict(forecast)})
-    elif forecast is None:
-        page.say(
-            "No model is asked: it wants WORKBENCH_EXTRACTOR_MODEL (or a chat model) and WORKBENCH_INDEX_TOKEN_BUDGET"
-        )
-    else:
-        page.say(f"{forecast}; the budget is {forecast.budget:,}")
 
 
 def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:

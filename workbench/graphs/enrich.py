@@ -18,7 +18,6 @@ from workbench.tools.tool import StepLog
 
 STEP = "enrichment"
 """Under which the evidence is merged: no step of the plan."""
-_KNOWN_THERE = {"year", "born", "aliases", *FIELDS}
 
 
 class Added(NamedTuple):
@@ -116,5 +115,5 @@ def lacking(
     evidence = [result for results in found.values() for result in results]
     judgement = judge(reading, evidence, bases)
     lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
-    titles = {title for title, field in judgement.missing_fields if _KNOWN_THERE & {field}}
+    titles = {title for title, field in judgement.missing_fields if FIELDS & {field}}
     return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

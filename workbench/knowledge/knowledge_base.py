@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.graph import view
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
-from workbench.knowledge.indexes import keywords, sketches, vectors
+from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.stores import place_of
 from workbench.knowledge.names import schema
@@ -195,31 +195,17 @@ _ORPHANS = {
 
 
 def inspect(index: Index) -> dict[str, Any]:
-    """Growth by day, coverage by document, orphans and duplicates with a few examples each; all of it JSON."""
+    """Return the coverage of documents, orphans and duplicates with a few examples each; all of it JSON."""
     (documents,) = index.rows("SELECT count(*) FROM documents")[0]
     return {
-        "growth": list(_growth(index)),
         "coverage": {
             name: {"documents": covered, "percent": round(100 * covered / max(documents, 1), 1)}
             for name, sql in _COVERED.items()
             for covered in [index.rows(sql)[0][0]]
         },
-        "languages": _languages(index),
         "orphans": {name: _counted(index, sql) for name, sql in _ORPHANS.items()},
-        "duplicates": {"same": _same(index), "nearly_same": _nearly(index)},
+        "duplicates": {"same": _same(index)},
     }
-
-
-def _growth(index: Index) -> Iterator[dict[str, Any]]:
-    """Documents by the day on which they came (UTC), and how many there were then."""
-    total = 0
-    for day, count in index.rows("SELECT added, count(*) FROM documents GROUP BY added ORDER BY added"):
-        total += count
-        yield {"day": day, "documents": count, "total": total}
-
-
-def _languages(index: Index) -> dict[str, int]:
-    return dict(index.rows("SELECT language, count(*) FROM documents GROUP BY language ORDER BY language"))
 
 
 def _counted(index: Index, sql: str) -> dict[str, Any]:
@@ -237,25 +223,6 @@ def _same(index: Index) -> dict[str, Any]:
         rows = index.rows("SELECT chunk_id FROM passages WHERE digest = ? ORDER BY 1 LIMIT 5", (digest,))
         examples.append([row[0] for row in rows])
     return {"texts": texts, "count": passages - texts, "examples": examples}
-
-
-def _nearly(index: Index) -> dict[str, Any]:
-    """Passages that nearly repeat an earlier one, and are not the same."""
-    pairs = sketches.alike(index)
-    numbers = sorted({number for pair in pairs for number in pair})
-    known = {
-        number: (chunk_id, digest)
-        for number, chunk_id, digest in index.rows_in(
-            "SELECT number, chunk_id, digest FROM passages WHERE number IN ({})", numbers
-        )
-    }
-    unlike = [(a, b) for a, b in pairs if known[a][1] != known[b][1]]
-    (unread,) = index.rows("SELECT (SELECT count(*) FROM passages) - (SELECT count(*) FROM sketches)")[0]
-    return {
-        "count": len({b for _, b in unlike}),
-        "examples": [[known[a][0], known[b][0]] for a, b in unlike[:EXAMPLES]],
-        "not_compared": unread,
-    }
 
 
 # --- One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase`` ---
@@ -650,21 +617,6 @@ class CorpusKnowledge:
         return self._view.graph
 
     @_in_one_generation
-    def search_recall(self, queries: Sequence[str], top_k: int = 10) -> float:
-        """The share of the exact best ``top_k`` that Chroma's HNSW finds for these queries, 0 to 1.
-
-        Raises:
-            KnowledgeError: Chroma is not up to the index.
-        """
-        view = self._view
-        asked = self._model.array(list(map(simplified, queries)))
-        found = [view.nearest(vector, top_k) for vector in asked]
-        if None in found:
-            raise KnowledgeError(f"The vectors of {self.name!r} are not in Chroma. Run the `workbench kb add` again.")
-        exact = [view.matrix.search(vector, top_k) for vector in asked]
-        return vectors.recall(exact, [pairs or [] for pairs in found])
-
-    @_in_one_generation
     def describe(self) -> dict[str, Any]:
         """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
@@ -690,7 +642,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def inspect(self) -> dict[str, Any]:
-        """``describe``, and growth, coverage, languages, orphans and duplicates, with the bytes of its files."""
+        """``describe``, and coverage, orphans and duplicates, with the bytes of its files."""
         held = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
         return {"name": self.name, "bytes": held, **self.describe(), **inspect(self._index)}
 

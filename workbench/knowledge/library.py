@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import socket
-import tempfile
 import threading
 import time
 import uuid
@@ -24,7 +23,7 @@ from typing import Any
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
 from workbench.knowledge import vocabulary as vocabularies
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
-from workbench.knowledge.adding.extraction import Extractor, Forecast
+from workbench.knowledge.adding.extraction import Extractor
 from workbench.knowledge.adding.rebuilding import READY, RebuildReport, rebuild, remember, settle
 from workbench.knowledge.indexes import stores
 from workbench.knowledge.indexes.index import Index
@@ -155,25 +154,6 @@ class Library:
         report.seconds = round(time.monotonic() - begun, 3)
         return report
 
-    def forecast(self, name: str, paths: Iterable[str | Path]) -> Forecast | None:
-        """What a model would take that reads what these files bring into a base; None where none is to be asked.
-
-        Nothing is asked, and nothing is written into the base.
-
-        Raises:
-            KnowledgeError, CorpusError, WorkspaceBusy: as ``add``.
-        """
-        given, known = corpus.given_paths(paths), check_name(name) in self.names()
-        with self.writing(name, make=False) if known else _beside(self.root) as folder:
-            reading = corpus.Reading(given)
-            index = Index(folder / "index.db", create=True)
-            try:
-                addition = Addition(index, folder, name, self._settings, _silent, self.extractor())
-                reading.places = addition.places
-                return addition.forecast(map(addition.joined, reading), reading, given)
-            finally:
-                index.close()
-
     def rebuild(self, name: str, *, progress: Progress | None = None) -> RebuildReport:
         """Make a base anew, from its files and, where those are gone, from the documents that its index kept.
 
@@ -288,15 +268,6 @@ def check_name(name: str) -> str:
             "letter or digit; 'general' means: no retrieval, and Windows keeps names like 'con' and 'nul' for itself."
         )
     return name
-
-
-@contextmanager
-def _beside(root: Path) -> Iterator[Path]:
-    """A folder for a base that is not to stay."""
-    with named(root):
-        root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".forecast-", dir=root) as folder:
-        yield Path(folder)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

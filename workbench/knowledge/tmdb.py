@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -27,20 +27,9 @@ from workbench.text import CJK, clean, fold
 
 _NOTES = {
     "no key": ("TMDB was not asked: {setting} is not set.", "没有查询 TMDB：未设置 {setting}。"),
-    "refused": ("TMDB refused the key ({said}) Is {key} right?", "TMDB 拒绝了密钥（{said}）请检查 {key}。"),
-    "busy": (
-        "TMDB is asked too often ({said}) Ask again a little later.",
-        "对 TMDB 的查询太频繁（{said}）请稍后再试。",
-    ),
-    "in trouble": (
-        "TMDB is in trouble ({said}) Ask again a little later.",
-        "TMDB 暂时有故障（{said}）请稍后再试。",
-    ),
-    "no answer": ("That is no answer of TMDB's ({said}) Is {url} right?", "这不是 TMDB 的回答（{said}）请检查 {url}。"),
-    "failed": ("TMDB gave no usable answer ({said})", "TMDB 没有给出可用的回答（{said}）"),
-    "unreachable": (
-        "TMDB cannot be reached ({said}) Is there a network, and is {url} right?",
-        "无法连接 TMDB（{said}）请检查网络和 {url}。",
+    "failed": (
+        "TMDB gave no usable answer ({said}) Look at the network, {key} and {url}, or ask again a little later.",
+        "TMDB 没有给出可用的回答（{said}）请检查网络、{key} 和 {url}，或稍后再试。",
     ),
     "slow": (
         "TMDB did not answer within {seconds} s. Raise {setting}, or ask again.",
@@ -77,19 +66,15 @@ _JOBS = {
     "Writer": "writers",
     "Screenplay": "writers",
     "Author": "writers",
-    "Original Music Composer": "composers",
-    "Producer": "producers",
-    "Director of Photography": "cinematographers",
 }
 _RELATIONS = {"directors": "directed_by", "writers": "written_by", "cast": "acted_in"}
 
 
 class Credit(NamedTuple):
-    """A person of a film, or a film of a person; ``number`` is the id there, 0 where it is not known."""
+    """A person of a film; ``number`` is the id there, 0 where it is not known."""
 
     number: int
     name: str
-    year: int | None
 
 
 @dataclass(frozen=True)
@@ -166,15 +151,13 @@ def film(answer: Mapping[str, Any], language: str = "en") -> Record | None:
     roles: dict[str, list[Any]] = {"directors": [], "cast": items(credits, "cast")[:_MANY], "writers": []}
     for person in items(credits, "crew"):
         if role := _JOBS.get(text(person.get("job"))):
-            roles.setdefault(role, []).append(person)
+            roles[role].append(person)
     people = {role: list({c.name: c for c in _credits(many)}.values())[:_MANY] for role, many in roles.items()}
     fields: dict[str, Any] = {
         "year": _year(answer),
         **{role: [person.name for person in several] for role, several in people.items()},
         "genres": _named(answer, "genres"),
         "countries": _named(answer, "production_countries"),
-        "languages": _named(answer, "spoken_languages"),
-        "studios": _named(answer, "production_companies"),
         **_amounts(answer, language == "zh"),
     }
     translated = [item.get("data") for item in items(answer.get("translations"), "translations")]
@@ -190,13 +173,11 @@ def film(answer: Mapping[str, Any], language: str = "en") -> Record | None:
 
 
 def person(answer: Mapping[str, Any]) -> Record | None:
-    """A person with their films; None when there is no id or name."""
+    """Return a person; None when there is no id or name."""
     tmdb_id, name = number(answer.get("id")), text(answer.get("name"))
     if not tmdb_id or not name:
         return None
     known = answer.get("also_known_as")
-    credits = answer.get("movie_credits")
-    directed = [c for c in items(credits, "crew") if text(c.get("job")) == "Director"]
     fields = {"born": text(answer.get("birthday")), "birth_place": text(answer.get("place_of_birth"))}
     return Record(
         "person",
@@ -204,19 +185,12 @@ def person(answer: Mapping[str, Any]) -> Record | None:
         _distinct([name, *(known if isinstance(known, list) else [])])[:_MANY],
         {key: value for key, value in fields.items() if value},
         text(answer.get("biography"), _LONG),
-        {"directed_by": _works(directed), "acted_in": _works(items(credits, "cast"))},
     )
 
 
 def _credits(several: Iterable[Mapping[str, Any]]) -> list[Credit]:
-    told = (Credit(number(c.get("id")), text(c.get("name")) or text(c.get("title")), _year(c)) for c in several)
+    told = (Credit(number(c.get("id")), text(c.get("name"))) for c in several)
     return [credit for credit in told if credit.name]
-
-
-def _works(several: Iterable[Mapping[str, Any]]) -> list[Credit]:
-    """The films of these credits, the newest first; those to come, without a year, last."""
-    found = {work.number: work for work in _credits(several) if work.number}
-    return sorted(found.values(), key=lambda work: (-(work.year or 0), work.number))[: 2 * _MANY]
 
 
 def _amounts(answer: Mapping[str, Any], chinese: bool) -> dict[str, str]:
@@ -252,27 +226,23 @@ def _year(item: Mapping[str, Any]) -> int | None:
 PAGES = "https://www.themoviedb.org"
 LICENCE = "TMDB"
 _SAYS = {
+    "aliases": ("{} is also known as {}.", "{}又名{}。"),
+    "year": ("{} was released in {}.", "{}于{}年上映。"),
     "directors": ("{} was directed by {}.", "{}由{}执导。"),
     "writers": ("{} was written by {}.", "{}的编剧是{}。"),
     "cast": ("{} stars {}.", "{}由{}主演。"),
-    "composers": ("{} has music composed by {}.", "{}由{}作曲配乐。"),
-    "producers": ("{} was produced by {}.", "{}的制片人是{}。"),
-    "cinematographers": ("{} has cinematography by {}.", "{}由{}摄影。"),
     "genres": ("{} is of the genre {}.", "{}的类型是{}。"),
     "countries": ("{} is from {}.", "{}的制片国家/地区是{}。"),
-    "languages": ("{} is spoken in these languages: {}.", "{}的语言是{}。"),
-    "studios": ("{} comes from the studio {}.", "{}的出品公司是{}。"),
     "runtime": ("{} has a running time of {}.", "{}的片长是{}。"),
     "budget": ("{} had a budget of {}.", "{}的预算是{}。"),
     "revenue": ("{} grossed {} at the box office.", "{}的票房是{}。"),
     "rating": ("{} is rated {}.", "{}的评分是{}。"),
+    "born": ("{} was born on {}.", "{}生于{}。"),
+    "birth_place": ("{} was born in {}.", "{}出生于{}。"),
 }
 FIELDS = frozenset(_SAYS)
-"""Typed fields of a film that are said there, beside its year and its other titles."""
-_WORKS = {"directed_by": ("{} directed {}.", "{}执导了{}。"), "acted_in": ("{} acted in {}.", "{}出演了{}。")}
-_AKA = ("{} is also known as {}.", "{}又名{}。")
-_BORN = ("{} was born {}{}.", "{}{}出生于{}。")
-_GLUE, _TITLE, _DATED = (", ", "、"), ("{}", "《{}》"), ("{} ({})", "{}（{}）")
+"""What a film or a person has there, as the typed fields of a corpus may be called."""
+_GLUE, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 
 def told(records: Iterable[Record], language: str) -> Enriched:
@@ -282,15 +252,14 @@ def told(records: Iterable[Record], language: str) -> Enriched:
     relations: dict[str, Relation] = {}
     for record in records:
         found["passages"].append(_passage(record, language == "zh"))
-        kind, other_kind = ("Film", "Person") if record.kind == "movie" else ("Person", "Film")
+        kind = "Film" if record.kind == "movie" else "Person"
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
         for relation, credits in record.credits.items():
             for credit in credits:
-                kept = f"tmdb:{'person' if other_kind == 'Person' else 'movie'}/{credit.number}"
-                other = kept if credit.number else f"person:{key_of(credit.name)}"
-                entities.setdefault(other, _entity(other, other_kind, [credit.name]))
-                leaves = (record.kind == "movie") != (relation == "acted_in")
-                source, target = (record.place, other) if leaves else (other, record.place)
+                person = f"tmdb:person/{credit.number}" if credit.number else f"person:{key_of(credit.name)}"
+                entities.setdefault(person, _entity(person, "Person", [credit.name]))
+                ends = (record.place, person)
+                source, target = ends[::-1] if relation == "acted_in" else ends
                 told = Relation(
                     relation_id=f"{source}|{relation}|{target}",
                     source=source,
@@ -308,12 +277,11 @@ def _entity(entity_id: str, kind: str, names: Sequence[str], doc_id: str | None 
 
 
 def _passage(record: Record, chinese: bool) -> Passage:
-    lines = _film_lines(record, chinese) if record.kind == "movie" else _person_lines(record, chinese)
     return Passage(
         chunk_id=record.place,
         doc_id=record.place,
         title=record.names[0],
-        text=("" if chinese else " ").join(line for line in lines if line) or record.names[0],
+        text=("" if chinese else " ").join(filter(None, _sentences(record, chinese))) or record.names[0],
         position=0,
         url=f"{PAGES}/{record.kind}/{record.number}",
         licence=LICENCE,
@@ -321,34 +289,21 @@ def _passage(record: Record, chinese: bool) -> Passage:
     )
 
 
-def _film_lines(film: Record, chinese: bool) -> list[str]:
-    shown = _TITLE[chinese].format(film.names[0])
-    said = {name: film.fields[name] for name in _SAYS if name in film.fields}
-    listed = {name: v if isinstance(v, str) else _GLUE[chinese].join(v) for name, v in said.items()}
-    sentences = [_SAYS[name][chinese].format(shown, value) for name, value in listed.items()]
-    return [_opening(film, shown, chinese), *sentences, film.text]
-
-
-def _opening(film: Record, shown: str, chinese: bool) -> str:
-    title, *others = film.names
-    twins = [name for name in others if bool(CJK.search(name)) != bool(CJK.search(title))] or others
-    if chinese:
-        called = f"{shown}又名 {twins[0]}" if twins else shown
-        return f"{called}，{film.year}年上映。" if film.year else f"{called}。" if twins else ""
-    called = f"{shown}, also known as {twins[0]}," if twins else shown
-    return f"{called} was released in {film.year}." if film.year else f"{called} is a film." if twins else ""
-
-
-def _person_lines(person: Record, chinese: bool) -> list[str]:
-    name, *others = person.names
-    born, place = person.fields.get("born", ""), person.fields.get("birth_place", "")
-    where = (place or "不详之地") if chinese else f" in {place}" if place else ""
-    lines = [person.text, _BORN[chinese].format(name, born, where) if born or place else ""]
-    for relation, said in _WORKS.items():
-        titled = [(_TITLE[chinese].format(work.name), work.year) for work in person.credits.get(relation, ())]
-        listed = [_DATED[chinese].format(title, year) if year else title for title, year in titled]
-        lines.append(said[chinese].format(name, _GLUE[chinese].join(listed)) if listed else "")
-    return [*lines, _AKA[chinese].format(name, others[0]) if others else ""]
+def _sentences(record: Record, chinese: bool) -> Iterator[str]:
+    """Yield what a record says: a film's fields before its text, a person's text before the fields."""
+    name, *others = record.names
+    is_film = record.kind == "movie"
+    shown = _TITLE[chinese].format(name) if is_film else name
+    twins = [other for other in others if bool(CJK.search(other)) != bool(CJK.search(name))] or others
+    values = {"aliases": twins[:1], **record.fields}
+    if not is_film:
+        yield record.text
+    for field_name, said in _SAYS.items():
+        if value := values.get(field_name):
+            listed = _GLUE[chinese].join(value) if isinstance(value, list) else value
+            yield said[chinese].format(shown, listed)
+    if is_film:
+        yield record.text
 
 
 # --- The source: what is asked of the server, with an end to every answer and a key that nobody sees ---
@@ -360,7 +315,7 @@ MOST_NAMES = 3
 BEARERS = 3
 """Bearers of one name that are told where nothing tells them apart."""
 _LANGUAGES = {"zh": "zh-CN", "en": "en-US"}
-_MORE = {"movie": "credits,alternative_titles,translations", "person": "movie_credits"}
+_MORE = {"append_to_response": "credits,alternative_titles,translations"}
 
 
 class Tmdb:
@@ -391,7 +346,7 @@ class Tmdb:
             notes.append(note("slow", language, seconds=f"{settings.tmdb_timeout_s:g}", setting=TIMEOUT))
         except (NoAnswer, LimitReached, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             said = server.explain(error) if server else f"{type(error).__name__}: {error}."
-            notes.append(note(_kind(error), language, said=said, key=KEY, url=BASE_URL))
+            notes.append(note("failed", language, said=said, key=KEY, url=BASE_URL))
         distinct = {record.place: record for record in found}
         return {**told(distinct.values(), language), "notes": notes, "asked": server.asked if server else 0}
 
@@ -423,7 +378,7 @@ def _likely(found: list[Record], keys: set[str], years: Sequence[int]) -> list[R
 
 async def _details(server: _Server, hit: Record) -> Record | None:
     try:
-        answer = await server.get(f"{hit.kind}/{hit.number}", append_to_response=_MORE[hit.kind])
+        answer = await server.get(f"{hit.kind}/{hit.number}", **(_MORE if hit.kind == "movie" else {}))
     except NoAnswer as error:
         if error.status_code != 404:
             raise
@@ -437,18 +392,6 @@ class NoAnswer(Exception):
     def __init__(self, said: str, response: httpx.Response):
         super().__init__(said)
         self.status_code, self.response = response.status_code, response
-
-
-def _kind(error: Exception) -> str:
-    """The note that says what went wrong."""
-    status = getattr(error, "status_code", 0)
-    if status >= 500:
-        return "in trouble"
-    if known := {401: "refused", 403: "refused", 429: "busy"}.get(status):
-        return known
-    return (
-        "no answer" if isinstance(error, NoAnswer) else "failed" if isinstance(error, LimitReached) else "unreachable"
-    )
 
 
 class _Server:

@@ -183,7 +183,7 @@ def _relations(found: Around, one: str, labels: Labels) -> Markup:
 
 
 def knowledge_blocks(found: Mapping[str, Any], labels: Labels) -> list[Block]:
-    """What is there, what covers it, what belongs to nothing, what is there twice, its fields."""
+    """Return the counts, the coverage, what belongs to nothing, what is there twice, and the fields."""
     return [block for part in (_head, _coverage, _faults, _fields) for block in part(found, labels)]
 
 
@@ -192,12 +192,8 @@ def _head(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
     where = labels("kb_behind") if not found["chroma"] else found["chroma_at"] or labels("kb_own_files")
     kept = f"{found['vector_store']}{labels('colon')}{where}"
     facts = f"{found['embedding_model']} · {labels('kb_search')} {found['search']} · {kept}"
-    languages = labels("comma").join(f"{language} {count:,}" for language, count in found["languages"].items())
     size = f"{found['bytes'] / 2**20:,.1f} MB · {labels('kb_generation', n=found['generation'])}"
-    lines = [((found["name"], "strong"), (f" · {counts}", "")), ((f"{facts} · {size}", "dim"),)]
-    if languages:
-        lines.append(((f"{labels('kb_languages')}{labels('colon')}{languages}", "dim"),))
-    yield Lines(tuple(lines))
+    yield Lines((((found["name"], "strong"), (f" · {counts}", "")), ((f"{facts} · {size}", "dim"),)))
 
 
 def _coverage(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
@@ -220,9 +216,7 @@ def _faults(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
         (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(" = ".join(ids) for ids in part["examples"]))
         for name, part in found["duplicates"].items()
     ]
-    unread = found["duplicates"]["nearly_same"]["not_compared"]
-    notes = [labels("kb_not_compared", n=unread)] if unread else []
-    yield clipped(labels("kb_duplicates"), heads, twice, notes=notes)
+    yield clipped(labels("kb_duplicates"), heads, twice)
 
 
 def _fields(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
@@ -271,7 +265,7 @@ class Inspected(Shown):
     """What is in a knowledge base.
 
     Attributes:
-        found: counts, growth, coverage, languages, orphans, duplicates, fields and files.
+        found: counts, coverage, orphans, duplicates, fields and files.
     """
 
     found: Mapping[str, Any]
@@ -286,9 +280,8 @@ class Inspected(Shown):
         import pandas
 
         found = self.found
-        rows = [(part, what, n, None, ()) for part in ("counts", "languages") for what, n in found[part].items()]
+        rows = [("counts", what, n, None, ()) for what, n in found["counts"].items()]
         rows += [("coverage", what, of["documents"], of["percent"], ()) for what, of in found["coverage"].items()]
-        rows += [("growth", day["day"], day["documents"], None, ()) for day in found["growth"]]
         for part in ("orphans", "duplicates"):
             rows += [(part, what, of["count"], None, tuple(of["examples"])) for what, of in found[part].items()]
         return pandas.DataFrame(rows, columns=["part", "what", "count", "percent", "examples"])

@@ -129,21 +129,20 @@ def _plain(entity: Mapping[str, Any]) -> dict[str, Any]:
 def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
     """Return the ids on a shortest way from one entity to another, whichever way its relations point; empty for none.
 
-    It is looked for from both ends at once, the smaller side first; nothing is copied, however large the graph is.
+    It is looked for from both ends at once, the smaller side first.
     """
-    graph = knowledge.graph()
-    if start not in graph or end not in graph:
+    if knowledge.entity(start) is None or knowledge.entity(end) is None:
         return []
     ways: tuple[dict[str, list[str]], dict[str, list[str]]] = ({start: [start]}, {end: [end]})
     fronts, looked = ([start], [end]), 0
     while all(fronts) and looked < MOST_LOOKED_AT:
         if met := sorted(ways[0].keys() & ways[1].keys()):
-            one = min(met, key=lambda i: (len(ways[0][i]) + len(ways[1][i]), graph.degree(i), i))
+            one = min(met, key=lambda i: (len(ways[0][i]) + len(ways[1][i]), len(knowledge.relations_of(i)), i))
             return [*ways[0][one], *ways[1][one][-2::-1]]
         side = int(len(fronts[1]) < len(fronts[0]))
         reached: list[str] = []
         for one in fronts[side]:
-            for other in sorted({*graph.predecessors(one), *graph.successors(one)} - ways[side].keys()):
+            for other in sorted(_ends(knowledge.relations_of(one)) - ways[side].keys()):
                 ways[side][other] = [*ways[side][one], other]
                 reached.append(other)
         looked += len(fronts[side])
@@ -156,11 +155,16 @@ def _neighbours(knowledge: KnowledgeBase, one: str, seeds: Collection[str]) -> l
 
     What several seeds have beside them comes first; then what is well connected; what only groups, as a year, last.
     """
-    graph = knowledge.graph()
-    beside = {*graph.predecessors(one), *graph.successors(one)} - {one}
-    touched = {other: len({*graph.predecessors(other), *graph.successors(other)} & {*seeds}) for other in beside}
+    found = map(knowledge.entity, _ends(knowledge.relations_of(one)) - {one})
+    beside = {entity["entity_id"]: entity for entity in found if entity}
 
     def order(other: str) -> tuple[int, bool, int, str]:
-        return -touched[other], graph.nodes[other]["type"] in GROUPING, -graph.degree(other), other
+        relations = knowledge.relations_of(other)
+        touched = (_ends(relations) - {other}) & {*seeds}
+        return -len(touched), beside[other]["type"] in GROUPING, -len(relations), other
 
     return sorted(beside, key=order)
+
+
+def _ends(relations: Iterable[Relation]) -> set[str]:
+    return {end for relation in relations for end in (relation["source"], relation["target"])}

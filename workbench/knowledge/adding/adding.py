@@ -13,33 +13,26 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
-from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled, Titled
+from workbench.knowledge.adding.extraction import Extractor, Modelled, Titled
 from workbench.knowledge.adding.growing import Growth
-from workbench.knowledge.indexes import keywords, sketches, stores, vectors
+from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place
-from workbench.knowledge.indexes.vectors import Siblings
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
-from workbench.knowledge.reading.corpus import Document, Problem
+from workbench.knowledge.reading.corpus import Document, Problem, Reading
 from workbench.knowledge.reading.files import EMPTY, Note
 from workbench.knowledge.vocabulary import Vocabulary
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
 from workbench.settings import RULES, Settings
-from workbench.text import language_of
-
-_BEGINNING = 400
-"""Characters by which the language of a document is known."""
 
 
 def insert(
@@ -47,13 +40,12 @@ def insert(
     document: Document,
     texts: Sequence[str],
     model: str,
-    day: str,
     vocabulary: Vocabulary,
 ) -> None:
-    """Keep a document that is cut into these texts, of the day on which it came."""
+    """Keep a document that is cut into these texts."""
     content = document.content()
     connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             document.doc_id,
             document.digest(),
@@ -65,8 +57,6 @@ def insert(
             *(canonical_json(content[name]) for name in ("fields", "aliases", "names")),
             document.source,
             entities.year_of(document.fields),
-            day,
-            language_of(document.text[:_BEGINNING]),
         ),
     )
     schema.insert(connection, document.doc_id, document.fields)
@@ -87,7 +77,7 @@ def insert(
             or 0
         )
         connection.execute("INSERT OR IGNORE INTO unfollowed VALUES (?)", (chunk_id,))
-        sketches.insert(connection, number, keywords.insert(connection, number, title, names, text))
+        keywords.insert(connection, number, title, names, text)
         title_links.insert_phrases(connection, number, keys, text)
 
 
@@ -96,7 +86,6 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     title_links.delete(connection, doc_id)
     mine = "SELECT number FROM passages WHERE doc_id = ?"
     connection.execute(f"DELETE FROM terms WHERE rowid IN ({mine})", (doc_id,))
-    connection.execute(f"DELETE FROM sketches WHERE number IN ({mine})", (doc_id,))
     connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
@@ -143,18 +132,6 @@ class AddReport:
     model: dict[str, Any] = field(default_factory=dict)
 
 
-class Said(Protocol):
-    """What reading files said, complete when the last document has come."""
-
-    @property
-    def problems(self) -> list[Problem]:
-        """Lines that were left out."""
-
-    @property
-    def sources(self) -> list[str]:
-        """Files that were read to the end."""
-
-
 class Addition:
     """One ``add``, while the base is held for writing."""
 
@@ -172,7 +149,7 @@ class Addition:
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
-        self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
+        self._lengths = set[int]()
         self._finder = names.finder_name(settings)
         self._vocabulary = vocabulary.kept(folder)
         self._spool = spool.Spool(index, replace)
@@ -199,21 +176,15 @@ class Addition:
         fields = self._vocabulary.joined(document.fields)
         return document if fields == document.fields else replace(document, fields=fields)
 
-    def forecast(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> Forecast | None:
-        """What a model would take that reads what these documents bring; None without one. Nothing is written."""
-        deque(self._spool.take(documents), maxlen=0)
-        self._spool.compare(self._lost(said, paths))
-        return self._modelled.forecast(self._unread())
-
-    def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
+    def run(self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
         self._index.write_much(self._settings.index_memory_mb * _PAGES)
         count = 0
         for count in self._spool.take(documents):
             self._tell("read", count, 0)
         self._tell("read", count, count)
-        self._report.problems = said.problems
-        did = self._spool.compare(self._lost(said, paths))
+        self._report.problems = reading.problems
+        did = self._spool.compare(self._lost(reading, paths))
         unread = self._allow()
         self._report.added, self._report.changed = did.get("new", 0), did.get("changed", 0)
         self._report.deleted = did.get("gone", 0)
@@ -259,14 +230,14 @@ class Addition:
             self._index.set_meta("generation", str(self._index.generation + 1))
             self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
-    def _lost(self, said: Said, paths: Sequence[Path]) -> list[str]:
+    def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
         """Files that were read to their end, or are no longer in a folder that was given: what they lack is gone.
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        unread = (p for p in said.problems if not isinstance(p["reason"], Note) and p["reason"] != EMPTY)
+        unread = (p for p in reading.problems if not isinstance(p["reason"], Note) and p["reason"] != EMPTY)
         broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
-        read = set(said.sources) - broken
+        read = set(reading.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
         known = (row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1"))
         return [s for s in known if s in read or (folders and s.startswith(folders) and not Path(s).exists())]
@@ -281,10 +252,15 @@ class Addition:
             grown = changes + int(self._index.meta("grown", "0"))
             growth = Growth(self._index, self._vocabulary)
             anew = all_anew or self._make_anew(grown, passages)
-            self._delete(connection, None if anew else growth)
+            if not anew:
+                growth.forget()
+            for ids in self._spool.ids("gone", "changed", "again"):
+                for doc_id in ids:
+                    delete(connection, doc_id)
             self._insert(connection, total)
             if not anew:
-                self._grow(growth, chain(self._spool.ids("new", "changed", "again"), growth.read_again()))
+                deque(map(growth.add, self._parts(self._spool.ids("new", "changed", "beside"))), maxlen=0)
+                growth.finish()
             elif self._passages() <= self._part:
                 self._tell("graph", 0, 1)
                 growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
@@ -322,7 +298,7 @@ class Addition:
         cut = [(d, self._cut(d)) for d in documents]
         titled = [vectors.titled(d.title, d.aliases, text) for d, texts in cut for text in texts]
         tell("vectors")(0, 1)
-        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"), self._siblings)
+        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"))
         self._ensure_words(titled, tell("words"))
         read = [passage for document in documents for passage in self._titled(document)]
         names.ensure(self._index, self._finder, [(passage.digest, passage.text) for passage in read], tell("names"))
@@ -338,35 +314,19 @@ class Addition:
             return
         wanted = sorted({word for text in texts for word in rerank.words(text)})
         known = {row[0] for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", wanted)}
-        missing = {word: word for word in wanted if word not in known}
-        taken = self._siblings.found("words", missing, lambda words: word_vectors(self._model, words))
-        self._index.keep("words", taken.items())
-        asked = [word for word in missing if word not in taken]
+        asked = [word for word in wanted if word not in known]
         for start in range(0, len(asked), 512):
             part = asked[start : start + 512]
             rows = word_vectors(self._model, part)
             self._index.keep("words", ((word, row.tobytes()) for word, row in zip(part, rows, strict=True)))
             on_done(min(start + 512, len(asked)), len(asked))
 
-    def _delete(self, connection: Any, growth: Growth | None) -> None:
-        """Forget what is gone and what changed; what is loaded anew is kept with the day on which it came."""
-        connection.execute("CREATE TEMP TABLE IF NOT EXISTS days (doc_id TEXT PRIMARY KEY, added TEXT) WITHOUT ROWID")
-        connection.execute("DELETE FROM days")
-        connection.execute("INSERT INTO days SELECT doc_id, added FROM documents JOIN work USING (doc_id)")
-        for ids in self._spool.ids("gone", "changed", "again"):
-            if growth:
-                growth.forget(ids, {d.doc_id: d for d in self._spool.these(ids)})
-            for doc_id in ids:
-                delete(connection, doc_id)
-
     def _insert(self, connection: Any, total: int) -> None:
-        done, today = 0, datetime.now(UTC).date().isoformat()
+        done = 0
         for batch in self._spool.documents():
             self._tell("write", done, total)
-            days = dict(self._index.rows_in("SELECT doc_id, added FROM days WHERE doc_id IN ({})", _ids(batch)))
             for document in batch:
-                day = days.get(document.doc_id, today)
-                insert(connection, document, self._cut(document), self._model.name, day, self._vocabulary)
+                insert(connection, document, self._cut(document), self._model.name, self._vocabulary)
             done += len(batch)
         self._tell("write", total, total)
 
@@ -376,11 +336,6 @@ class Addition:
         while found := [row[0] for row in self._index.rows(sql, (last,))]:
             yield found
             last = found[-1]
-
-    def _grow(self, growth: Growth, handfuls: Iterable[list[str]]) -> None:
-        """Let the graph grow by these documents."""
-        deque(map(growth.add, self._parts(handfuls)), maxlen=0)  # a loop's variable would hold a part too long
-        growth.finish()
 
     def _parts(self, handfuls: Iterable[list[str]], named: bool = True) -> Iterator[list[entities.Source]]:
         """These documents in parts that memory has room for, with what their texts name or without."""
@@ -443,7 +398,3 @@ class Addition:
         except Damaged:
             return False
         return True
-
-
-def _ids(documents: Iterable[Document]) -> list[str]:
-    return [document.doc_id for document in documents]

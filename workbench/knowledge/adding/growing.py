@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from workbench.errors import WorkspaceFull
 from workbench.knowledge.graph import graph as communities
@@ -285,22 +285,12 @@ _MANY = 500
 """Documents for which it pays to read the beginnings of all names first."""
 
 
-class _Found(NamedTuple):
-    """What a part of the documents says, in the ids of the index."""
-
-    entities: list[Entity]
-    relations: list[Relation]
-    mentions: list[tuple[str, str]]
-
-
 class Growth:
     """The graph of an index, inside the transaction that writes its documents."""
 
     def __init__(self, index: Index, vocabulary: Vocabulary):
         self._index, self._vocabulary = index, vocabulary
         self._beginnings: Beginnings | None = None
-        self._again: set[str] = set()
-        self._loose: set[str] = set()
 
     @property
     def _connection(self) -> sqlite3.Connection:
@@ -330,58 +320,13 @@ class Growth:
             marks = ", ".join("?" * len(ordered[0]))
             self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", ordered)
 
-    def forget(self, doc_ids: Sequence[str], changed: Mapping[str, Document]) -> None:
-        """Take out what these documents state, before their passages go.
+    def forget(self) -> None:
+        """Take out what the documents at work state, before their passages go.
 
-        Who names one that goes, or gets another title, is read again: it may mean somebody else now.
-
-        Args:
-            doc_ids: of the documents.
-            changed: those of them that come back, as they will be.
+        Who names one of them, or is in a community with it, is read again: it may mean somebody else now.
         """
-        going = [d for d in doc_ids if not self._same_title(document_entity(d), changed.get(d))]
-        communities.forget(self._connection, going)
-        for doc_id in going:
-            self._forget_entity(doc_id, document_entity(doc_id))
-        for doc_id in doc_ids:
-            self._forget_statements(doc_id, document_entity(doc_id))
-
-    def _same_title(self, entity_id: str, document: Document | None) -> bool:
-        rows = self._index.rows("SELECT name, aliases FROM entities WHERE entity_id = ?", (entity_id,))
-        wanted = document and (document.title, canonical_json(list(document.aliases)))
-        return bool(rows) and rows[0] == wanted
-
-    def _forget_entity(self, doc_id: str, entity_id: str) -> None:
-        """The entity that a document is about, with what others say of it."""
-        ends = self._index.rows("SELECT source, target FROM relations WHERE source = ? OR target = ?", (entity_id,) * 2)
-        self._loose.update(end for pair in ends for end in pair)
-        naming = sorted({source for source, target in ends if target == entity_id and source.startswith("doc:")})
-        heads = [source.removeprefix("doc:") for source in naming]
-        self._again.update(head for head in heads if head != doc_id)
-        for head in heads:
-            self._forget_statements(head, document_entity(head))
-        self._drop(entity_id)
-
-    def _forget_statements(self, doc_id: str, entity_id: str) -> None:
-        """Every relation and mention that the passages of a document state."""
-        mine = "SELECT chunk_id FROM passages WHERE doc_id = ?"
-        stated = f"(source = ? OR target = ?) AND (source = ? OR chunk_id IN ({mine}))"
-        ends = (entity_id, entity_id, entity_id, doc_id)
-        for source, target in self._index.rows(f"SELECT source, target FROM relations WHERE {stated}", ends):
-            self._loose.update((source, target))
-        self._connection.execute(f"DELETE FROM relations WHERE {stated}", ends)
-        named = f"SELECT DISTINCT entity_id FROM mentions WHERE chunk_id IN ({mine})"
-        self._loose.update(row[0] for row in self._index.rows(named, (doc_id,)))
-        among = f"source IN ({named}) AND chunk_id IN ({mine})"  # what a model read of two others
-        self._connection.execute(f"DELETE FROM relations WHERE {among}", (doc_id, doc_id))
-        self._connection.execute(f"DELETE FROM mentions WHERE chunk_id IN ({mine})", (doc_id,))
-
-    def read_again(self) -> Iterator[list[str]]:
-        """Ids of documents that stay and are to be added anew, since what they name has gone."""
-        rows = self._index.rows_in("SELECT doc_id FROM documents WHERE doc_id IN ({})", sorted(self._again))
-        found = sorted(row[0] for row in rows)
-        for start in range(0, len(found), _AT_ONCE):
-            yield found[start : start + _AT_ONCE]
+        for sql in _FORGET:
+            self._connection.execute(sql)
 
     def add(self, sources: Sequence[Source]) -> None:
         """Join what these documents say, whose passages are written, to the graph."""
@@ -427,52 +372,34 @@ class Growth:
         known = view.surfaces(self._index, list(extracted.surfaces))
         if self._rename_known(extracted, known):
             known = view.surfaces(self._index, list(extracted.surfaces))
-        found = self._joined(extracted, known)
-        self._keep_entities(found.entities)
-        self._insert_missing("relations", (tuple(relation.values()) for relation in found.relations))
-        self._insert_missing("mentions", found.mentions)
+        names = _known_ids(extracted, known)
+        found = [entity for entity in extracted.entities if entity["entity_id"] not in names]
+        self._keep_entities(found)
+        relations = {row[0]: row for row in _relation_rows(extracted.relations, names)}
+        self._insert_missing("relations", relations.values())
+        mentions = ((names.get(i, i), chunk_id) for i, chunk_id in extracted.mentions)
+        self._insert_missing("mentions", (mention for mention in mentions if mention[0]))
         self._join_surfaces(extracted, found, known)
         return known
 
     def _house(self, sources: Sequence[Source]) -> None:
         """Give these documents, and whom they are related to, their communities."""
         mine = [document_entity(source.doc_id) for source in sources]
-        stated: dict[str, Relation] = {}
-        for start in range(0, len(mine), _AT_ONCE):
-            part = mine[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(part))
-            for end in ("source", "target"):
-                rows = view.relations(self._index, f"WHERE {end} IN ({marks})", part)
-                stated |= {relation["relation_id"]: relation for relation in rows}
-        ends = {end for relation in stated.values() for end in (relation["source"], relation["target"])}
-        inner = sorted({*mine, *(end for end in ends if not end.startswith("doc:"))})
-        parts = (inner[start : start + _AT_ONCE] for start in range(0, len(inner), _AT_ONCE))
-        found = [entity for part in parts for entity in self._entities(part)]
+        stated = view.relations(
+            self._index, f"WHERE source IN {_LISTED} OR target IN {_LISTED}", [json.dumps(mine)] * 2
+        )
+        ends = {end for relation in stated for end in (relation["source"], relation["target"])}
+        found = self._entities([*mine, *(end for end in ends if not end.startswith("doc:"))])
         categories = {entity["entity_id"] for entity in found if entity["type"] in GROUPING}
-        communities.grow(self._connection, found, [stated[i] for i in sorted(stated)], categories, sources)
+        communities.grow(self._connection, found, stated, categories, sources)
 
     def finish(self) -> None:
         """Drop whoever nobody names any more."""
-        for entity_id in sorted(self._loose):
-            if not entity_id.startswith("doc:") and not self._index.rows(_NAMED, (entity_id,) * 3):
-                self._drop(entity_id)
-        self._loose.clear()
-
-    def _drop(self, entity_id: str) -> None:
-        """Every row of an entity."""
-        for entity in self._entities([entity_id]):
-            keys = list(compiled([entity], {}))
-            self._connection.executemany(
-                "DELETE FROM surfaces WHERE key = ? AND entity_id = ?", ((key, entity_id) for key in keys)
-            )
-        self._connection.execute("DELETE FROM relations WHERE source = ? OR target = ?", (entity_id, entity_id))
-        self._connection.execute("DELETE FROM mentions WHERE entity_id = ?", (entity_id,))
-        self._connection.execute("DELETE FROM homes WHERE entity_id = ?", (entity_id,))
-        self._connection.execute("DELETE FROM entities WHERE entity_id = ?", (entity_id,))
+        for sql in _UNNAMED:
+            self._connection.execute(sql)
 
     def _entities(self, ids: Sequence[str]) -> list[Entity]:
-        marks = ", ".join("?" * len(ids))
-        return view.entities(self._index, f"WHERE entity_id IN ({marks})", ids)
+        return view.entities(self._index, f"WHERE entity_id IN {_LISTED}", [json.dumps(ids)])
 
     def _rename_known(self, extracted: Extracted, known: Mapping[str, Surface]) -> bool:
         """What was only a name in texts is now what a title or a field of the new documents says it is."""
@@ -490,33 +417,20 @@ class Growth:
         stated = view.relations(self._index, "WHERE source = ? OR target = ?", (old, old))
         mentions = self._index.rows("SELECT ?, chunk_id FROM mentions WHERE entity_id = ?", (new, old))
         home = self._index.rows("SELECT ?, community_id FROM homes WHERE entity_id = ?", (new, old))
-        self._drop(old)
+        for entity in self._entities([old]):
+            keys = ((key, old) for key in compiled([entity], {}))
+            self._connection.executemany("DELETE FROM surfaces WHERE key = ? AND entity_id = ?", keys)
+        self._connection.execute("DELETE FROM relations WHERE source = ? OR target = ?", (old, old))
+        for table in ("mentions", "homes", "entities"):
+            self._connection.execute(f"DELETE FROM {table} WHERE entity_id = ?", (old,))
         self._insert_missing("relations", _relation_rows(stated, {old: new}))
         self._insert_missing("mentions", mentions)
         self._insert_missing("homes", home)
 
-    def _joined(self, extracted: Extracted, known: Mapping[str, Surface]) -> _Found:
-        """What was extracted, in the ids by which the index knows it."""
-        names: dict[str, str] = {}
-        for entity in extracted.entities:
-            own = entity["entity_id"]
-            surface = known.get(own.partition(":")[2]) if _unsure(own) else None
-            if surface and own not in (b.entity_id for b in surface.bearers):
-                names[own] = "" if surface.kind == "surname" else surface.bearers[0].entity_id
-        relations = {row[0]: row for row in _relation_rows(extracted.relations, names)}
-        mentions = {(names.get(i, i), chunk_id) for i, chunk_id in extracted.mentions} - {("", "")}
-        return _Found(
-            [e for e in extracted.entities if e["entity_id"] not in names],
-            [Relation(**dict(zip(_RELATION, row, strict=True))) for row in relations.values()],  # type: ignore[typeddict-item]
-            sorted(pair for pair in mentions if pair[0]),
-        )
-
     def _keep_entities(self, found: Sequence[Entity]) -> None:
         """New entities as they are; of a known one only other names are added, and a document's is as it is now."""
-        known: dict[str, Entity] = {}
-        for start in range(0, len(found), _AT_ONCE):
-            part = [e["entity_id"] for e in found[start : start + _AT_ONCE] if not e["doc_id"]]
-            known |= {e["entity_id"]: e for e in self._entities(part)}
+        ids = [entity["entity_id"] for entity in found if not entity["doc_id"]]
+        known = {entity["entity_id"]: entity for entity in self._entities(ids)}
         rows = []
         for entity in found:
             if before := known.get(entity["entity_id"]):
@@ -527,9 +441,9 @@ class Growth:
             rows.append(_entity_row(entity))
         self._connection.executemany("INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?, ?)", rows)
 
-    def _join_surfaces(self, extracted: Extracted, found: _Found, known: Mapping[str, Surface]) -> None:
+    def _join_surfaces(self, extracted: Extracted, found: Sequence[Entity], known: Mapping[str, Surface]) -> None:
         """The writings of the new documents' names, with all who bear them."""
-        mine = {e["entity_id"] for e in found.entities}
+        mine = {e["entity_id"] for e in found}
         leads = {i: -self._degree(i) for i in mine}
         rows = list[tuple[Any, ...]]()
         for key, surface in extracted.surfaces.items():
@@ -606,11 +520,40 @@ def _uncollected(step: Callable[[Sequence[Source]], None]) -> Callable[[Sequence
     return run
 
 
-_NAMED = (
-    "SELECT 1 FROM relations WHERE source = ? UNION ALL SELECT 1 FROM relations WHERE target = ? "
-    "UNION ALL SELECT 1 FROM mentions WHERE entity_id = ? LIMIT 1"
+_CHANGED = "SELECT 'doc:' || doc_id FROM work WHERE kind IN ('gone', 'changed')"
+_THEIRS = "SELECT chunk_id FROM work JOIN passages USING (doc_id)"
+_TOUCHED = f"SELECT community_id FROM communities, json_each(doc_ids) WHERE 'doc:' || value IN ({_CHANGED})"
+_FORGET = (
+    f"INSERT OR IGNORE INTO work SELECT value, 'beside' FROM communities, json_each(doc_ids) "
+    f"WHERE community_id IN ({_TOUCHED})",
+    f"DELETE FROM communities WHERE community_id IN ({_TOUCHED})",
+    "DELETE FROM homes WHERE community_id NOT IN (SELECT community_id FROM communities)",
+    "INSERT OR IGNORE INTO work SELECT DISTINCT substr(source, 5), 'beside' FROM relations "
+    f"WHERE target IN ({_CHANGED}) AND source >= 'doc:' AND source < 'doc;'",
+    f"DELETE FROM relations WHERE source IN ({_CHANGED}) OR target IN ({_CHANGED}) OR chunk_id IN ({_THEIRS})",
+    f"DELETE FROM mentions WHERE entity_id IN ({_CHANGED}) OR chunk_id IN ({_THEIRS})",
+    f"DELETE FROM surfaces WHERE entity_id IN ({_CHANGED})",
+    f"DELETE FROM entities WHERE entity_id IN ({_CHANGED})",
 )
-_RELATION = ("relation_id", "source", "type", "target", "sentence", "chunk_id")
+_UNNAMED = (
+    "DELETE FROM entities WHERE doc_id IS NULL AND NOT EXISTS (SELECT 1 FROM relations WHERE source = entity_id) "
+    "AND NOT EXISTS (SELECT 1 FROM relations WHERE target = entity_id) "
+    "AND NOT EXISTS (SELECT 1 FROM mentions WHERE mentions.entity_id = entities.entity_id)",
+    "DELETE FROM surfaces WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
+    "DELETE FROM homes WHERE entity_id NOT IN (SELECT entity_id FROM entities)",
+)
+_LISTED = "(SELECT value FROM json_each(?))"
+
+
+def _known_ids(extracted: Extracted, known: Mapping[str, Surface]) -> dict[str, str]:
+    """Return the ids by which the index knows mere names; "" is nobody, for a surname that several may bear."""
+    names: dict[str, str] = {}
+    for entity in extracted.entities:
+        own = entity["entity_id"]
+        surface = known.get(own.partition(":")[2]) if _unsure(own) else None
+        if surface and own not in (b.entity_id for b in surface.bearers):
+            names[own] = "" if surface.kind == "surname" else surface.bearers[0].entity_id
+    return names
 
 
 def _of_texts(extracted: Extracted) -> Extracted:

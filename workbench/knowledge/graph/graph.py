@@ -232,23 +232,6 @@ def _move_in(connection: sqlite3.Connection, home: str, group: Community, leads:
     return True
 
 
-def forget(connection: sqlite3.Connection, doc_ids: Sequence[str]) -> None:
-    """Take documents that are gone out of their communities; one with a single document left is none."""
-    entities = [f"doc:{doc_id}" for doc_id in doc_ids]
-    gone = set(doc_ids)
-    for community in read(connection, sorted(set(_homes(connection, entities).values()))):
-        left = [d for d in community["doc_ids"] if d not in gone]
-        if len(left) > 1:
-            members = [i for i in community["members"] if i not in set(entities)]
-            leads = dict(_leads(connection, left[:SENTENCES]))
-            told = summary(leads.get(d, "") for d in left[:SENTENCES])
-            _keep(connection, [{**community, "members": members, "doc_ids": left, "summary": told}])
-        else:
-            connection.execute("DELETE FROM communities WHERE community_id = ?", (community["community_id"],))
-            connection.execute("DELETE FROM homes WHERE community_id = ?", (community["community_id"],))
-    connection.executemany("DELETE FROM homes WHERE entity_id = ?", ((i,) for i in entities))
-
-
 def read(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Community]:
     """The communities of these ids, in their order."""
     columns = "community_id, title, members, summary, doc_ids"
@@ -273,12 +256,6 @@ def _homes(connection: sqlite3.Connection, entity_ids: Sequence[str]) -> dict[st
     sql = "SELECT community_id FROM homes WHERE entity_id = ?"
     found = ((i, connection.execute(sql, (i,)).fetchone()) for i in dict.fromkeys(entity_ids))
     return {i: row[0] for i, row in found if row}
-
-
-def _leads(connection: sqlite3.Connection, doc_ids: Sequence[str]) -> Iterable[tuple[str, str]]:
-    for doc_id in doc_ids:
-        row = connection.execute("SELECT text FROM passages WHERE doc_id = ? AND position = 0", (doc_id,)).fetchone()
-        yield doc_id, next(iter(sentences(row[0])), "") if row else ""
 
 
 def _keep(connection: sqlite3.Connection, found: Sequence[Community]) -> None:

@@ -1,1 +1,1 @@
-"""The SQLite file of a base, and its indexes: keywords, vectors (Chroma), walks over the graph, sketches."""
+"""The SQLite file of a base, and its indexes: keywords, vectors (Chroma), walks over the graph."""

