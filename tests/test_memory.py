@@ -43,7 +43,7 @@ def test_what_is_read_goes_to_disk(tmp_path):
     """10 MB of text cost under 2: a list of all documents, as it was before, would cost more than the text."""
     path = write(tmp_path / "corpus.jsonl", 2_000, 5_000)
     index = Index(tmp_path / "index.db", create=True)
-    spool, reading = Spool(index), Reading([path])
+    spool, reading = Spool(index, replace=False), Reading([path])
     reading.places = spool.places
     tracemalloc.start()
     for _ in spool.take(reading):

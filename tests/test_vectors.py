@@ -259,6 +259,7 @@ def test_lancedb_without_its_library_says_how_to_install_it(tmp_path, monkeypatc
 
 KILLED = """
 import os, sys, threading
+from contextlib import suppress
 from pathlib import Path
 from workbench.knowledge.indexes import store
 from workbench.session import Workbench
@@ -269,7 +270,11 @@ going, whole = threading.Event(), store.Store._write
 store.WRITE = 20
 
 def files():
-    return {(str(file), file.stat().st_mtime_ns) for file in Path(place).glob(sign)}
+    seen = set()
+    for file in Path(place).glob(sign):
+        with suppress(FileNotFoundError):  # the store renames its temporary files while they are listed
+            seen.add((str(file), file.stat().st_mtime_ns))
+    return seen
 
 def watch(before):
     going.wait()

@@ -79,7 +79,7 @@ def test_what_is_incognito_is_not_judged(notebook: Callable[..., Any], workspace
     bench.ask(QUESTION)
     expect(nb.page.locator(".wb-answer")).to_be_visible()
     expect(bench.root.locator(".wb-head")).to_contain_text("done")
-    expect(nb.page.locator(".wb-thought")).to_have_count(0)
+    expect(nb.page.locator(".wb-thought")).to_be_hidden()
 
 
 def shot(bench: BenchPage, tmp_path: Path, name: str) -> None:

@@ -119,6 +119,8 @@ def survive_question(
     """Ask under kills, then finish undisturbed and compare with ``calm``."""
     outcome, done = Outcome(scenario.name, list(moments)), None
     before, finished = ledger.read(folder), set()
+    # Steps are named by their question, so an earlier run may have one of the same name.
+    earlier = {key[1] for key in before if key[0] == "runs"}
     for moment in [*moments, None]:
         told = stretch(process.ask, folder, scenario, moment, **options)
         _place(outcome, told)
@@ -126,11 +128,11 @@ def survive_question(
         after = ledger.read(folder)
         outcome.lost += ledger.lost(before, after)
         outcome.lost += [
-            f"step {step} was told as done" for step in told.told("step") if tuple(step) not in _steps(after)
+            f"step {step} was told as done" for step in told.told("step") if tuple(step) not in _steps(after, earlier)
         ]
         if told.told("run") and ("runs", told.told("run")[0]) not in after:
             outcome.lost.append(f"run {told.told('run')[0]} was begun")
-        before, finished = after, finished | _steps(after)
+        before, finished = after, finished | _steps(after, earlier)
         _failures(outcome, told)
         if told.killed and not told.hung:
             outcome.kills.append((*_drawn(told, moment), "generate, streaming" if _streaming(told) else ""))
@@ -261,8 +263,8 @@ def listed(folder: Path) -> list[str]:
     return sorted(drawn.sub("*", path.relative_to(folder).as_posix()) for path in folder.rglob("*"))
 
 
-def _steps(kept: dict[Any, Any]) -> set[tuple[str, int]]:
-    return ledger.finished_steps(kept)
+def _steps(kept: dict[Any, Any], earlier: set[str]) -> set[tuple[str, int]]:
+    return ledger.finished_steps({key: row for key, row in kept.items() if key[1] not in earlier})
 
 
 def _repeated(outcome: Outcome, told: Stretch, finished: set[tuple[str, int]]) -> None:

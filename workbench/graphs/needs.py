@@ -129,10 +129,10 @@ def thresholds(
 ) -> dict[str, float]:
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.
 
-    >>> thresholds("list", {"min_top_score": 0.5}, Supply("list", passages=1065, relevant=8))
-    {'min_evidence': 8, 'min_top_score': 0.5, 'min_probability': 0.151}
-    >>> thresholds("recommend", {"min_evidence": 30}, Supply("recommend", passages=12))
-    {'min_evidence': 12, 'min_top_score': 0.6, 'min_probability': 0.151, 'min_candidates': 5}
+    >>> thresholds("list", {"min_top_score": 0.5, "min_probability": 0.2}, Supply("list", passages=1065, relevant=8))
+    {'min_evidence': 8, 'min_top_score': 0.5, 'min_probability': 0.2}
+    >>> thresholds("recommend", {"min_evidence": 30, "min_probability": 0.2}, Supply("recommend", passages=12))
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_probability': 0.2, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
     supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}

@@ -306,7 +306,7 @@ class _Reader(Marks):
         return None, False
 
     def _is_linked(self, end: int, start: int) -> bool:
-        """Return True for "which film is the longest": nothing but a verb stands between."""
+        """Return True for "which mill is the oldest": nothing but a verb stands between."""
         return end <= start and bool(pattern("order.linked").fullmatch(self.plain[end:start]))
 
     # --- What is asked for ---

@@ -6,7 +6,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import Divergence
-from workbench.events import nested
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan
 from workbench.records.document import run_document
@@ -262,6 +261,8 @@ class Recording:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
+
         still = self.recording()
         return {**run_document(still), "execution_log": nested(still.log)}
 

@@ -244,7 +244,7 @@ async def test_the_real_server_by_its_own_client(server) -> None:
     for assistant in await client.assistants.search():
         graph = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
         drawn[assistant["graph_id"]] = {node["id"] for node in graph["nodes"]}
-    assert set(drawn) == {"conversation", "retrieval", "fusion"}
+    assert set(drawn) == {"conversation", "retrieval", "fusion", "router"}
     assert "retrieval:reflector" in drawn["conversation"] and "check_quality" in drawn["fusion"]
 
     thread, asked = (await client.threads.create())["thread_id"], {"kb_prefix": "notes"}
