@@ -40,7 +40,7 @@ def library(tmp_path):
 
 
 def test_what_is_read_goes_to_disk(tmp_path):
-    """10 MB of text cost under 2: a list of all documents, as it was before, would cost more than the text."""
+    """10 MB of text cost under 3: a list of all documents, as it was before, would cost more than the text."""
     path = write(tmp_path / "corpus.jsonl", 2_000, 5_000)
     index = Index(tmp_path / "index.db", create=True)
     spool, reading = Spool(index, replace=False), Reading([path])
@@ -54,7 +54,7 @@ def test_what_is_read_goes_to_disk(tmp_path):
     tracemalloc.stop()
     index.close()
     assert held == 2_000
-    assert peak < 2 * 2**20, f"{peak / 2**20:.1f} MB"
+    assert peak < 3 * 2**20, f"{peak / 2**20:.1f} MB"
 
 
 def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):

@@ -505,8 +505,8 @@ class Work:
             rows = {None: await driver.past(run_id)}
             whole = {one.config["configurable"]["checkpoint_id"]: [one] for one in rows[None]}
             read: Any = lambda checkpoint_id: rows[None] if checkpoint_id is None else whole[checkpoint_id]  # noqa: E731
-            told = await asyncio.to_thread(lambda: folded(checkpoints(run_id, True, read)))
-            await asyncio.to_thread(driver.runs.save_past, run_id, told)
+            save = driver.runs.save_past  # read and written in one trip to a thread: each trip wakes the loop
+            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(run_id, True, read))))
             await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
