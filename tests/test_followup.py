@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,9 +58,11 @@ LEANING = [
     (XIYAN, "推手呢", "推手哪一年上映？"),
     (NOLAN, "那李安呢", "列出李安2005年以后的电影"),
     (NOLAN, "那2010年以后呢？", "列出诺兰2010年以后的电影"),
+    ([*BANQUET, *said("When was he born?", "1954 [1].")], "And Pushing Hands?", "Who directed Pushing Hands?"),
     # more of the same, or less
     (LIKE, "再推荐几部", "推荐几部类似《喜宴》的电影"),
     (LIKE, "还有吗？", "推荐几部类似《喜宴》的电影"),
+    (LIKE, "还有其他推荐吗", "推荐几部类似《喜宴》的电影"),
     (LIST, "Any others?", "Which films did Ang Lee direct after 2000?"),
     (LIST, "Only the comedies", "Which films did Ang Lee direct after 2000? Only the comedies"),
 ]
@@ -111,3 +115,13 @@ def test_a_conversation_without_names_gives_its_rarest_words(shelf: Any) -> None
 
 def test_only_the_window_counts(shelf: Any) -> None:
     assert standalone("And Pushing Hands?", BANQUET[2:], [shelf.get("film")]) == "And Pushing Hands?"
+
+
+def test_more_of_a_list_is_what_was_not_listed(wb: Any, tmp_path: Path) -> None:
+    rows = [{"id": str(n), "title": f"Mill {n}", "text": f"Mill {n} is in Tarn.", "kind": "mill"} for n in range(20)]
+    corpus = tmp_path / "mills.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    wb.add_knowledge("mills", [corpus])
+    answers = [wb.ask(text, kb="mills", session="one").answer for text in ("Recommend a few mills", "Any others?")]
+    first, more = ({line.partition(" [")[0] for line in answer.splitlines()[1:]} for answer in answers)
+    assert len(first) == len(more) == 8 and not first & more

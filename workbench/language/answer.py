@@ -15,6 +15,7 @@ from typing import Any, Literal
 from workbench.language.asking_back import Open, left_open
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
+from workbench.language.followup import asks_for_more
 from workbench.language.names import bare
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
 from workbench.language.quoting import weights as fitted
@@ -80,7 +81,8 @@ def judge(
         history: the messages before it, oldest first, each with ``role`` and ``content``.
     """
     documents = documents_of(results)
-    fields = FieldsWriter(question, documents, bases)
+    listed = [entry["content"] for entry in history if entry["role"] == "assistant"]
+    fields = FieldsWriter(question, documents, bases, listed if asks_for_more(message, question) else ())
     missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
     none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
     if left := left_open(message, results, bases, history) if message else None:

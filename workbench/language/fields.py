@@ -53,6 +53,7 @@ class FieldsWriter:
     """Write answers from fields in the language of the question, each statement with its ``[n]``.
 
     Attributes:
+        earlier: answers whose lists are continued: what they list is not listed again.
         missing: ``(title, field)`` pairs that the answer lacks.
         not_applied: words of the question that the listed documents were not filtered by.
     """
@@ -60,6 +61,7 @@ class FieldsWriter:
     question: Question
     documents: Mapping[str, Document]
     bases: Sequence[KnowledgeBase]
+    earlier: Sequence[str] = ()
     missing: list[tuple[str, str]] = field(default_factory=list)
     not_applied: list[str] = field(default_factory=list)
 
@@ -77,9 +79,15 @@ class FieldsWriter:
     @cached_property
     def holding(self) -> list[Document]:
         """The documents of the evidence that hold for the conditions, in the order that is asked for."""
-        if not (self.question["conditions"] or self.question["sort"]):
-            return list(self.documents.values())
-        return [self.documents[doc_id] for doc_id in self.selected if doc_id in self.documents]
+        ordered = self.selected if self.question["conditions"] or self.question["sort"] else self.documents
+        documents = [self.documents[doc_id] for doc_id in ordered if doc_id in self.documents]
+        return [document for document in documents if not self._is_listed(document)]
+
+    def _is_listed(self, document: Document) -> bool:
+        line = re.compile(
+            rf"^- (?:{re.escape(document.title)}|{re.escape(self.title(document))})(?= [(\[]|[（；;])", re.M
+        )
+        return any(line.search(answer) for answer in self.earlier)
 
     def say(self, english: str, chinese: str) -> str:
         """Return the text in the language of the question."""

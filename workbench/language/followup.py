@@ -22,10 +22,10 @@ CARRIED = 3
 """Names or words that are carried over: more would drown the message (``experiments/followups.py``)."""
 OWN_WORDS = 3
 """With this many words or fewer and no name a message leans."""
-_PERSON = re.compile(r"\b(?:he|him|his|she|hers?)\b|[他她](?!们)", re.I)
+_PERSON = re.compile(r"\b(?:he|him|his|she|hers?)\b|(?<!其)[他她](?!们)", re.I)
 _PRONOUN = re.compile(
     r"\b(?:he|him|his|she|hers?|its?|they|them|theirs?|this|that|these|those|there|similar)\b"
-    r"|[他她它]|[这那][一两几]?[个部份篇项条款本种位些]|该|[前后两]者|类似",
+    r"|(?<!其)[他她它]|[这那][一两几]?[个部份篇项条款本种位些]|该|[前后两]者|类似",
     re.I,
 )
 _OPENER = re.compile(
@@ -78,12 +78,17 @@ def _joined(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase])
         return f"{last.question['text']} {message}"
     opened = _OPENER.match(message) or message.rstrip("？?").endswith("呢")
     if opened and bare:
-        return _in_place(message, names, last)
+        return _in_place(message, names, turns)
     if not _leans(message, question, names, bool(opened)):
         return message
     carried = _carried(message, turns, bases)
     brackets = "{}（{}）" if language_of(message) == "zh" else "{} ({})"
     return brackets.format(message, ", ".join(carried)) if carried else message
+
+
+def asks_for_more(message: str, question: Question) -> bool:
+    """Return True for a message that was joined to more of the question before: what was listed stays out then."""
+    return message not in question["text"] and bool(_MORE.search(message))
 
 
 def _leans(message: str, question: Question, names: Sequence[NameRead], opened: bool) -> bool:
@@ -96,15 +101,21 @@ def _leans(message: str, question: Question, names: Sequence[NameRead], opened: 
     return bool(pronoun or opened or (short and not wish))
 
 
-def _in_place(message: str, names: Sequence[NameRead], last: Turn) -> str:
-    """Put a name, or a year, into the question before; behind it where it has none of that kind."""
-    text = last.question["text"]
+def _in_place(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
+    """Put a year into the question before, a name into the last question with one of its kind; else behind it.
+
+    Where all names before are of other kinds, the message is asked as it stands.
+    """
+    text = turns[-1].question["text"]
     years = [match.span() for match in _YEAR.finditer(text)]
     if names:
         name = names[-1]
         part = name["surface"]
-        kind = [n for n in last.names if n["type"] == name["type"] or not name["bases"]]
-        places = [(n["start"], n["end"]) for n in kind]
+        alike = [(turn, [n for n in turn.names if n["type"] == name["type"] or not name["bases"]]) for turn in turns]
+        turn, kind = next((pair for pair in reversed(alike) if pair[1]), (turns[-1], []))
+        if turns[-1].names and not kind:
+            return message
+        text, places = turn.question["text"], [(n["start"], n["end"]) for n in kind]
     elif year := _YEAR.search(message):
         part, places = year[0], years
     else:
