@@ -23,7 +23,6 @@ from tests.shelf import VOCABULARY
 from workbench.cli import main
 from workbench.cli.ask import changes
 from workbench.records.document import SCHEMA_FILE
-from workbench.records.prompts import Prompts
 
 FILMS = [
     {
@@ -478,14 +477,3 @@ def test_an_edit_holds_only_what_changed():
         changes(before, "{")
     with pytest.raises(ValueError, match="'plam' cannot be changed here"):
         changes(before, '{"plam": 1}')
-
-
-def test_prompts_are_listed_and_shown(tmp_path: Path) -> None:
-    (tmp_path / "w" / "prompts").mkdir(parents=True)
-    place = ["--workspace", str(tmp_path / "w")]
-    shown = CliRunner().invoke(main, ["prompts", "show", "grader", *place])
-    (tmp_path / "w" / "prompts" / "grader.en.toml").write_text(shown.stdout + "# mine\n", encoding="utf-8")
-    found = json.loads(CliRunner().invoke(main, ["prompts", "list", *place, "--json"]).stdout)["prompts"]
-    own = [row for row in found if row["source"] != "shipped"]
-    assert len(found) == len(Prompts()) and [row["name"] for row in own] == ["grader.en"]
-    assert "Known: router" in CliRunner().invoke(main, ["prompts", "show", "poet", *place]).output

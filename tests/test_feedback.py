@@ -66,6 +66,17 @@ def test_it_is_a_table_with_a_column_for_each_label(wb, run) -> None:
     assert list(wb.feedback(user="eve").to_frame().columns)[:3] == ["run_id", "good", "note"]
 
 
+def test_ratings_are_counted_by_kind_of_answer_and_agent(wb, run, tmp_path) -> None:
+    run.feedback(True).feedback(False, who="bob")
+    wb.ask(QUESTION, kb="notes", worker="notes:naive_rag_agent").feedback(True)
+    first, second = wb.feedback().ratings()
+    kind = run.answer_kind
+    assert first == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
+    assert (second["agent_type"], second["good"], second["bad"]) == ("naive_rag_agent", 1, 0)
+    told = CliRunner().invoke(main, ["eval", "feedback", "--workspace", str(tmp_path / "w"), "--json"])
+    assert json.loads(told.output)["ratings"] == [first, second]
+
+
 def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(wb, run) -> None:
     run.feedback(True)
     fork, replay = run.fork(), wb.replay(run.run_id)

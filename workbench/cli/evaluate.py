@@ -108,6 +108,19 @@ def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
 
 
 @evaluate.command()
+@paged
+def feedback(page: Page) -> None:
+    """Count what people thought of answers, by the kind of answer and the agent that searched."""
+    with page.open() as wb:
+        rows = wb.feedback().ratings()
+    told = [
+        f"{row['answer_kind'] or '-':<12} {row['agent_type'] or '-':<20} {row['good']:>5} {row['bad']:>5}"
+        for row in rows
+    ]
+    page.give({"ratings": rows}, f"{'answer':<12} {'agent':<20} {'good':>5} {'bad':>5}", *told)
+
+
+@evaluate.command()
 @click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
 @click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, gold, and perhaps conv.")
 @click.option("--k", "cuts", type=Cuts(), default="5,10,25", show_default=True, help="Where rankings are cut.")

@@ -5,6 +5,7 @@ Each person has one verdict on a run; the newest holds. It goes with the message
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -61,6 +62,19 @@ class Feedbacks(list[Feedback]):
         names = dict.fromkeys(name for one in self for name in one["labels"])
         rows: list[dict[str, Any]] = [{**one, **one["labels"]} for one in self]
         return pandas.DataFrame(rows, columns=[*_TOLD, *names])
+
+    def ratings(self) -> list[dict[str, Any]]:
+        """Return how many verdicts are good and bad for each kind of answer and agent."""
+        counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
+        return [
+            {
+                "answer_kind": kind,
+                "agent_type": agent,
+                "good": counted[kind, agent, True],
+                "bad": counted[kind, agent, False],
+            }
+            for kind, agent in sorted({key[:2] for key in counted})
+        ]
 
     def _repr_html_(self) -> str:
         return str(self.to_frame().to_html(index=False))

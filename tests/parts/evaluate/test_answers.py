@@ -9,12 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests import handmade
 from tests.servers import Reply, ScriptedServer, only, scripted_server
 from tests.servers.roles import responder
-from workbench.cli import main
 from workbench.errors import SettingsError, WorkbenchError
 from workbench.parts.evaluate.answers import USER, ask_all, eval_answers, f1, faults, normal
 from workbench.parts.evaluate.questions import read_rows
@@ -119,14 +117,6 @@ def test_one_model_judges_by_several_prompts(wb, questions, server, tmp_path) ->
     with pytest.raises(SettingsError, match="no prompt"):
         eval_answers(wb, "notes", questions, judges=["openai:a@gone.toml"])
     assert len(server.requests) == before, "said before the first question"
-    refused = CliRunner().invoke(
-        main,
-        [
-            *("prompts", "test", "judge", "--workspace", str(wb.path), "--kb", "notes"),
-            *("--questions", str(questions), "--with", str(strict)),
-        ],
-    )
-    assert refused.exit_code == 1 and "--judge MODEL@strict.toml" in refused.output
 
 
 def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -> None:
@@ -145,24 +135,15 @@ def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -
         assert "Obey" in fence(text, "answer") and text.count("\n</answer>") == 1
 
 
-def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(
-    wb, questions, server, tmp_path, monkeypatch
-) -> None:
+def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(wb, questions, server, tmp_path) -> None:
     other = tmp_path / "brief.toml"
     other.write_text('version = 2\nsystem = "Be exact. $evidence"\nuser = "$question"\n', encoding="utf-8")
     server.respond = lambda request: Reply(
         ["Mei Lan built it in 1993 [1]." if "Be exact" in str(request["messages"][0]) else "No idea."]
     )
-    wb.close()
-    monkeypatch.setenv("WORKBENCH_WRITER_MODEL", "openai:m")
-    monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", server.url)
-    asked = ["--workspace", str(tmp_path / "w"), "--kb", "notes", "--questions", str(questions), "--with", str(other)]
-    done = CliRunner().invoke(main, ["prompts", "test", "writer", *asked, "--json"])
-    assert done.exit_code == 0, done.output
-    [paired] = json.loads(done.stdout)["paired"]
-    assert paired["way"] == "brief.toml" and paired["holds"]["difference"] == 50.0
-    refused = CliRunner().invoke(main, ["prompts", "test", "planner", *asked])
-    assert refused.exit_code == 1 and "WORKBENCH_PLANNER_MODEL" in refused.output
+    ways = {"as it is": {}, "brief": {"prompts": {"writer": other}}}
+    [paired] = eval_answers(wb, "notes", questions, ways=ways)["paired"]
+    assert paired["way"] == "brief" and paired["holds"]["difference"] == 50.0
 
 
 # --- an answer against its row ---

@@ -88,8 +88,8 @@ def judged(bench: Judging, panel: Mapping[str, Context], answers: Sequence[Mappi
     votes = list(zip(*grades, strict=True))
     figures: dict[str, Any] = {"judges": ", ".join(panel), "refused": sum(one is None for of in votes for one in of)}
     for name in GRADES:
-        verdicts = [{None if one is None else getattr(one, name) for one in of} for of in votes]
-        agreed = [verdict.pop() for verdict in verdicts if len(verdict) == 1 and None not in verdict]
+        verdicts = [{None if one is None else bool(getattr(one, name)) for one in of} for of in votes]
+        agreed = [True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict]
         figures |= {name: percent(sum(agreed) / len(agreed)) if agreed else None, f"{name} agreed": len(agreed)}
     return figures
 

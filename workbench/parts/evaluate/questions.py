@@ -81,7 +81,7 @@ def gold_of(row: Row, field: str = "gold") -> list[str]:
         CorpusError: the field is missing, empty, or something else.
     """
     value = row.get(field)
-    ids = value if isinstance(value, list) else [value]
+    ids: list[Any] = value if isinstance(value, list) else [value]
     if not ids or not all(isinstance(name, str) and name for name in ids):
         raise CorpusError(
             f"Question {shown(row['id'])} has {field} {shown(value)}: a list of strings is needed. "
