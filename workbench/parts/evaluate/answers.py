@@ -124,7 +124,7 @@ def eval_answers(
     first, *others = asked
     table = compare("way", rows, {name: _scores(rows, of) for name, of in runs.items()}, others=others)
     most = ports.settings.merge_max_characters
-    for name in runs if judges else ():
+    for name in [name for name in runs if name != PASSAGE] if judges else ():
         texts = [texts_of(row, gold_answers(row), run, most) for row, run in zip(rows, runs[name], strict=True)]
         table["ways"][name]["judged"] = judged(bench, panel, texts)
     answers = [

@@ -50,7 +50,7 @@ class Forgotten(Shown):
         kind: ``memory``, ``exchange``, ``conversation`` or ``user``.
         done: whether it is gone.
         counts: how many went: ``memories``, ``messages``, ``episodes``, ``summaries``, ``conversations``, ``feedback``,
-            ``labels``, ``runs``, ``capsules``.
+            ``runs``, ``capsules``.
         runs: ids of every run that goes, newest first.
         dependents: those of them that only had it from memory, by their tapes.
         waiting: those of them that waited for a person.
