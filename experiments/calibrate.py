@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.evaluating.retrieval import reliability
 from workbench.knowledge.library import Library
+from workbench.parts.evaluate.retrieval import reliability
 from workbench.settings import Settings
 from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.scoring import MODELS, Logistic

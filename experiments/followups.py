@@ -25,9 +25,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.evaluating.rankings import Asked, order, results_of
 from workbench.language import asking_back
 from workbench.language.followup import standalone
+from workbench.parts.evaluate.questions import distinct
+from workbench.parts.evaluate.rankers import results_of
 from workbench.session import Workbench
 
 BOTHERED = 0.025
@@ -96,8 +97,8 @@ def observe(row: dict[str, Any], wb: Workbench, base: Any) -> Task:
         "standalone": standalone(message, history[:-1], [base]),
     }
     search = context.tools["hybrid_search"]
-    found = {name: asyncio.run(results_of(search, Asked("", text), base, context)) for name, text in ways.items()}
-    ranked = {name: order(r["metadata"]["doc_id"] for r in results)[:FIRST] for name, results in found.items()}
+    found = {name: asyncio.run(results_of(search, text, base, context)) for name, text in ways.items()}
+    ranked = {name: distinct(r["metadata"]["doc_id"] for r in results)[:FIRST] for name, results in found.items()}
     gold = set(row["gold"])
     recall = {name: len(gold & set(first)) / len(gold) for name, first in ranked.items()} if gold else {}
     return Task(row, message, history[:-1], [dict(result) for result in found["standalone"]], recall)

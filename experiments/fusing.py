@@ -20,7 +20,6 @@ import hashlib
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +29,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from merging import given, ranking, sets_there
 
-from workbench.evaluating.rankings import OneBase, asked_of, chosen, listed, order, read_rows
-from workbench.evaluating.statistics import Bootstrap
+from workbench.parts.evaluate.measures import difference
+from workbench.parts.evaluate.questions import choose, distinct, gold_of, read_rows
 from workbench.parts.fusion.graph import build_fusion
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
@@ -93,18 +92,17 @@ def all_there(wb: Workbench, workspace: Path, data: Path, limit: int) -> Iterato
     """The sets that are there, and the one that fits nothing."""
     yield from sets_there(wb, workspace, data, limit)
     if REPORTED in wb.knowledge.names() and (data / REPORTED).exists():
-        yield REPORTED, chosen(read_rows(data / REPORTED / "questions.jsonl", "id", "question"), {}, limit), "gold"
+        yield REPORTED, choose(read_rows(data / REPORTED / "questions.jsonl", "id", "question"), limit=limit), "gold"
 
 
 def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]], gold: str) -> Iterator[Asked]:
     """Every question with its sources, and one pass over it."""
     base.warm()
-    graph, alone_there = build_fusion().compile(), replace(context, knowledge=OneBase(base))
+    graph = build_fusion().compile()
     config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0}}
     for row in rows:
-        asked = asked_of(dict(row))
         with base.reading():
-            question = Question.of(asked.question, base)
+            question = Question.of(row["question"], base)
             log = StepLog()
             of_texts, of_graph = hybrid.from_texts(question, LEAD, log), hybrid.from_graph(question, LEAD, log)
             alone = {
@@ -113,11 +111,11 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
                 )
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
             }
-        asking = {**ASKS, "query": asked.question}
-        found = asyncio.run(graph.ainvoke(asking, config, context=alone_there))
+        asking = {**ASKS, "query": row["question"]}
+        found = asyncio.run(graph.ainvoke(asking, config, context=context))
         yield Asked(
-            asked.id,
-            frozenset(listed(dict(row), gold)),
+            row["id"],
+            frozenset(gold_of(dict(row), gold)),
             hybrid.kind(question, of_texts["dense"]),
             of_texts | of_graph,
             alone,
@@ -128,11 +126,10 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
 def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
     """Median milliseconds of ``hybrid_search``, of one pass, and of a cascade; how often that spared a source."""
     graph, tool = build_fusion().compile(), context.tools["hybrid_search"]
-    alone = replace(context, knowledge=OneBase(base))
 
     async def once(query: str, **options: Any) -> Any:
         config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0, **options}}
-        return await graph.ainvoke({**ASKS, "query": query}, config, context=alone)
+        return await graph.ainvoke({**ASKS, "query": query}, config, context=context)
 
     async def each() -> list[tuple[float, ...]]:
         found = []
@@ -183,7 +180,7 @@ def percent(values: Iterable[float]) -> str:
 
 def apart(one: dict[str, float], other: dict[str, float], family: int = 1) -> str:
     """How much more one has by question, with the interval."""
-    found = Bootstrap(list(one), family).compare({"R": one}, {"R": other})["R"]
+    found = difference(one, other, family)
     return f"{found['difference']:+.1f} [{found['low']:+.1f}, {found['high']:+.1f}]"
 
 
@@ -249,7 +246,7 @@ def documents(
     hits: Iterable[tuple[str, Ranking]], how: str = "rrf", weights: Mapping[str, float] | None = None
 ) -> list[str]:
     """The documents in the order of the fused passages."""
-    return order(i.rpartition("#")[0] for i, _ in STRATEGIES[how](dict(hits), weights))
+    return distinct(i.rpartition("#")[0] for i, _ in STRATEGIES[how](dict(hits), weights))
 
 
 def recall(found: Sequence[str], gold: frozenset[str], first: int = FIRST) -> float:

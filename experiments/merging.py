@@ -17,7 +17,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,9 +26,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece, fit
 
-from workbench.evaluating.rankings import Asked, OneBase, asked_of, chosen, listed, order, read_rows, results_of
 from workbench.graphs.merge import CHAIN, MODEL, SEARCH, signals_of
 from workbench.graphs.route import make_worker_name, read_question
+from workbench.parts.evaluate.questions import choose, distinct, gold_of, read_rows
+from workbench.parts.evaluate.rankers import results_of
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.state import RouteDecision
@@ -101,7 +101,7 @@ def sets_there(
     for name, (folder, where, gold) in {**SETS, TEXTS: (TEXTS, {}, "gold")}.items():
         path = (workspace if name == TEXTS else data) / folder / "questions.jsonl"
         if name in wb.knowledge.names() and path.exists():
-            yield name, list(chosen(read_rows(path, "id", "question"), where, limit)), gold
+            yield name, list(choose(read_rows(path, "id", "question"), where, limit)), gold
         else:
             sys.stderr.write(f"skipped: {name}\n")
 
@@ -109,22 +109,22 @@ def sets_there(
 def observe(wb: Workbench, kb: str, rows: Sequence[dict[str, Any]], gold: str) -> Iterator[Question]:
     """The first pass over every question whose plan has a search and a chain, and the tools alone."""
     base = wb.knowledge.get(kb)
-    context = replace(wb.ports(), knowledge=OneBase(base))
+    context = wb.ports()
     base.warm()
     for row in rows:
-        asked = asked_of(row)
-        found = asyncio.run(first_pass(asked, base, context))
-        alone = {name: ranking(asyncio.run(results_of(context.tools[name], asked, base, context))) for name in ALONE}
+        question = row["question"]
+        found = asyncio.run(first_pass(question, base, context))
+        alone = {name: ranking(asyncio.run(results_of(context.tools[name], question, base, context))) for name in ALONE}
         documents = {result["source_id"]: result["metadata"]["doc_id"] for results in found for result in results}
         signals = {one[0]: seen for one, seen in signals_of(dict(zip("abcdefgh", found, strict=False))).items()}
         if not signals:
             continue
         ids = sorted(signals)
         seen = np.array([[signals[i][name] for name in NAMES] for i in ids])
-        yield Question(asked.id, seen, [documents[i] for i in ids], frozenset(listed(row, gold)), alone)
+        yield Question(row["id"], seen, [documents[i] for i in ids], frozenset(gold_of(row, gold)), alone)
 
 
-async def first_pass(asked: Asked, base: KnowledgeBase, context: Context) -> list[Sequence[dict[str, Any]]]:
+async def first_pass(question: str, base: KnowledgeBase, context: Context) -> list[Sequence[dict[str, Any]]]:
     """What the searches and chains of the plan find that run whatever the others find."""
     decision = RouteDecision(
         requested_kb_prefix=base.name,
@@ -134,9 +134,9 @@ async def first_pass(asked: Asked, base: KnowledgeBase, context: Context) -> lis
         method="override",
         reason="measured",
         worker_name=make_worker_name(base.name, "fusion_agent"),
-        **read_question(asked.question, [base]),
+        **read_question(question, [base]),
     )
-    plan = await context.planner(asked.question, decision, [base], context.tools)
+    plan = await context.planner(question, decision, [base], context.tools)
     found = []
     for step in plan.steps:
         if step.tool in (SEARCH, CHAIN) and step.condition == "always":
@@ -148,7 +148,7 @@ async def first_pass(asked: Asked, base: KnowledgeBase, context: Context) -> lis
 
 def ranking(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """The documents, best first."""
-    return order(str(result["metadata"].get("doc_id") or "") for result in results)
+    return distinct(str(result["metadata"].get("doc_id") or "") for result in results)
 
 
 def worth(documents: Sequence[str], gold: frozenset[str]) -> tuple[float, float, float]:
@@ -164,7 +164,7 @@ def worth(documents: Sequence[str], gold: frozenset[str]) -> tuple[float, float,
 def ranked(question: Question, weights: np.ndarray) -> list[str]:
     """The documents as the merge ranks them with these weights."""
     best = np.argsort(-np.round(question.seen @ weights, 6), kind="stable")
-    return order(question.documents[place] for place in best[:40])
+    return distinct(question.documents[place] for place in best[:40])
 
 
 def judged(questions: Sequence[Question], weights: np.ndarray) -> np.ndarray:

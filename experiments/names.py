@@ -27,9 +27,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.evaluating.retrieval import eval_retrieval
 from workbench.knowledge.names.linking import Matcher
 from workbench.knowledge.names.surfaces import LONGEST, units
+from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.session import Workbench
 
 TOOLS = ("keyword_search", "naive_search", "hybrid_search")

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.evaluating.rankings import Asked, changed, ranker
 from workbench.graphs import needs, reflect
+from workbench.parts.evaluate.rankers import change, ranker
 from workbench.session import Workbench
 
 SETS = ("hotpot", "musique", "2wiki")
@@ -63,11 +63,10 @@ async def cases(wb: Workbench, data: Path, name: str, limit: int) -> list[Case]:
     rows = [json.loads(line) for line in lines]
     rows = [rows[place * len(rows) // limit] for place in range(min(limit, len(rows)))] if limit < len(rows) else rows
     context, base = wb.ports(), wb.knowledge.get(name)
-    once, always = ranker(AGENT, changed(context, {"max_iterations": 1})), ranker(AGENT, context)
+    once, always = ranker(AGENT, change(context, {"max_iterations": 1})), ranker(AGENT, context)
     rows_found = []
     for row in rows:
-        asked = Asked(row["id"], row["question"])
-        one, every = await once(asked, base), await always(asked, base)
+        one, every = await once(row["question"], base), await always(row["question"], base)
         scores = found(one.documents, row["gold"]), found(every.documents, row["gold"])
         quality = every.quality if every.quality is not None else 1.0  # what was enough was not looked at
         rows_found.append(Case(name, is_of_fit(row["id"]), quality, *scores, every.passes))

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.evaluating.memory import index, read_conversations
-from workbench.evaluating.rankings import read_rows
 from workbench.models.embeddings import text_model
+from workbench.parts.evaluate.memory import index, read_conversations
+from workbench.parts.evaluate.questions import read_rows
 from workbench.settings import Settings
 
 SETS = {"words": ("cosine", "near", "word", "word_before"), "vectors": ("word", "word_before"), "nearest": ()}

@@ -23,7 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from merging import given, in_percent, ranking, sets_there
 
-from workbench.evaluating.rankings import asked_of, listed, order, results_of
+from workbench.parts.evaluate.questions import distinct, gold_of
+from workbench.parts.evaluate.rankers import results_of
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools.scoring import ORDER
@@ -66,14 +67,14 @@ def main() -> None:
 def observe(context: Context, base: KnowledgeBase, rows: Sequence[dict[str, object]], gold: str) -> Iterator[Question]:
     """What the search sees of the passages that it finds for each question."""
     for row in rows:
-        asked = asked_of(row)
         found, beside = (
-            asyncio.run(results_of(context.tools[name], asked, base, context))[:WIDE] for name in (TOOL, BESIDE)
+            asyncio.run(results_of(context.tools[name], str(row["question"]), base, context))[:WIDE]
+            for name in (TOOL, BESIDE)
         )
         seen = np.array([[result["metadata"]["signals"].get(name, 0.0) for name in NAMES] for result in found])
         documents = [str(result["metadata"]["doc_id"]) for result in found]
         if found:
-            yield Question(seen, documents, frozenset(listed(row, gold)), ranking(beside))
+            yield Question(seen, documents, frozenset(gold_of(row, gold)), ranking(beside))
 
 
 def worth(documents: Sequence[str], gold: frozenset[str]) -> list[float]:
@@ -88,7 +89,7 @@ def worth(documents: Sequence[str], gold: frozenset[str]) -> list[float]:
 def ranked(question: Question, weights: np.ndarray) -> list[str]:
     """The documents as the search ranks them with these weights."""
     best = np.argsort(-np.round(question.seen @ weights, 9), kind="stable")
-    return order(question.documents[place] for place in best)
+    return distinct(question.documents[place] for place in best)
 
 
 def judged(questions: Sequence[Question], weights: np.ndarray) -> np.ndarray:

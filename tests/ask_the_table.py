@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from workbench import Workbench
-from workbench.evaluating.answers import ask_all
-from workbench.evaluating.rankings import read_rows
+from workbench.parts.evaluate.answers import ask_all
+from workbench.parts.evaluate.questions import read_rows
 from workbench.records.tape import canonical
 
 PROJECT = Path(__file__).resolve().parent.parent

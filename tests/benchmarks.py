@@ -29,8 +29,8 @@ from typing import Any
 
 from tests import bench, bench_tape
 from tests import scale as growth
-from workbench.evaluating.rankings import WITHOUT
-from workbench.evaluating.retrieval import eval_retrieval
+from workbench.parts.evaluate.rankers import WITHOUT
+from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.session import Workbench
 
 OUT = bench.ROOT / "experiments" / "benchmarks.md"

@@ -26,9 +26,10 @@ from typing import Any
 
 from tests.servers import Reply, scripted_server
 from tests.servers.roles import role_of
-from workbench.evaluating.rankings import chosen, ranker, read_rows
-from workbench.evaluating.retrieval import Measure
-from workbench.evaluating.statistics import Bootstrap, Scores, means
+from workbench.parts.evaluate.measures import Scores, difference, means
+from workbench.parts.evaluate.questions import choose, read_rows
+from workbench.parts.evaluate.rankers import ranker
+from workbench.parts.evaluate.retrieval import QuestionSet
 from workbench.session import Workbench
 from workbench.settings import RULES
 from workbench.text import fold
@@ -45,7 +46,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=600, help="of the corpus, beside the gold ones")
     args = parser.parse_args()
     folder = args.data / "2wiki"
-    rows = chosen(read_rows(folder / "questions.jsonl", "id", "question"), {}, args.limit)
+    rows = choose(read_rows(folder / "questions.jsonl", "id", "question"), limit=args.limit)
     with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
         corpus = {d["id"]: d for d in map(json.loads, file)}
     gold = {i for row in rows for i in row["gold"]}
@@ -58,13 +59,12 @@ def main() -> None:
         sys.stdout.write(f"2wiki, {len(rows)} questions, {len(kept):,} passages, {len(triples)} triples\n")
         ways = {RULES: {"extractor_model": RULES}, name: {**given, "index_token_budget": BUDGET}}
         told = {way: measured(Path(temporary) / f"w{n}", path, rows, triples, ways[way]) for n, way in enumerate(ways)}
-    bootstrap = Bootstrap([row["id"] for row in rows], len(TOOLS))
     for tool in TOOLS:
         before, after = told[RULES][tool], told[name][tool]
-        apart = bootstrap.compare(after, before)
         for m in (f"R@{CUT}", f"all@{CUT}"):
             values = [means(one, [row["id"] for row in rows])[m] for one in (before, after)]
-            differs = f"{apart[m]['difference']:+.1f} [{apart[m]['low']:+.1f}, {apart[m]['high']:+.1f}]"
+            apart = difference(after[m], before[m], len(TOOLS))
+            differs = f"{apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]"
             sys.stdout.write(f"{tool:<20}{m:<8}{values[0]:6.1f} -> {values[1]:5.1f}   {differs}\n")
 
 
@@ -79,7 +79,7 @@ def measured(folder: Path, path: Path, rows: Any, triples: Any, settings: dict[s
         sys.stdout.write(
             f"{who}: related {100 * related / len(triples):.1f} %, stated {100 * stated / len(triples):.1f} %\n"
         )
-        of, scores = Measure.of(rows, base), {}
+        of, scores = QuestionSet(rows, base), {}
         for tool in TOOLS:
             scores[tool] = of.scores(wb.call(of.ask(tool, ranker(tool, context))), (CUT,))
         return scores

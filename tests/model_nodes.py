@@ -27,9 +27,10 @@ from typing import Any
 
 from tests.servers import Reply, scripted_server
 from tests.servers.roles import needs, passages, responder
-from workbench.evaluating.rankings import chosen, ranker, read_rows
-from workbench.evaluating.retrieval import Measure
-from workbench.evaluating.statistics import Bootstrap, Scores, means
+from workbench.parts.evaluate.measures import Scores, difference, means
+from workbench.parts.evaluate.questions import choose, read_rows
+from workbench.parts.evaluate.rankers import ranker
+from workbench.parts.evaluate.retrieval import QuestionSet
 from workbench.session import Workbench
 from workbench.settings import ROLES, RULES
 
@@ -51,7 +52,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=1_500, help="of the corpus, beside the gold ones")
     args = parser.parse_args()
     folder = args.data / "musique"
-    rows = chosen(read_rows(folder / "questions.jsonl", "id", "question"), {}, args.limit)
+    rows = choose(read_rows(folder / "questions.jsonl", "id", "question"), limit=args.limit)
     with gzip.open(folder / "corpus.jsonl.gz", "rt", encoding="utf-8") as file:
         corpus = {d["id"]: d for d in map(json.loads, file)}
     gold = {i for row in rows for i in row["gold"]}
@@ -63,16 +64,15 @@ def main() -> None:
             wb.add_knowledge("musique", [path], progress=lambda *_: None)
             told = {way: measured(wb, rows, name, url, roles) for way, roles in WAYS.items()}
     ids = [row["id"] for row in rows]
-    bootstrap = Bootstrap(ids, len(WAYS) - 1)
     sys.stdout.write(f"musique, {len(rows)} questions, {len(kept):,} passages, {name}\n")
     for way, scores in told.items():
         line = f"{way:<22}" + "".join(
             f"{m} {v:5.1f}   " for m, v in means(scores, ids).items() if m in ("R@5", "all@5")
         )
         if way != "rules":
-            apart = bootstrap.compare(scores, told["rules"])
             for m in ("R@5", "all@5"):
-                line += f"{m} {apart[m]['difference']:+.1f} [{apart[m]['low']:+.1f}, {apart[m]['high']:+.1f}]   "
+                apart = difference(scores[m], told["rules"][m], len(WAYS) - 1)
+                line += f"{m} {apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]   "
         sys.stdout.write(f"{line.rstrip()}\n")
 
 
@@ -83,7 +83,7 @@ def measured(wb: Workbench, rows: Any, name: str, url: str, roles: tuple[str, ..
     context = wb.ports()
     held = wb._models_for(settings)
 
-    of = Measure.of(rows, wb.knowledge.get("musique"))
+    of = QuestionSet(rows, wb.knowledge.get("musique"))
     at = replace(context, settings=settings, models=held, today="2026-01-01")
     found = wb.call(of.ask(AGENT, ranker(AGENT, at)))
     assert not found.failures, found.failures

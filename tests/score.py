@@ -9,7 +9,7 @@ import tempfile
 import uuid
 
 from workbench import Workbench
-from workbench.evaluating.answers import eval_answers, table_text
+from workbench.parts.evaluate.answers import eval_answers
 
 from .blind import BLIND, SETS, rows
 
@@ -35,7 +35,7 @@ def main() -> None:
                 [BLIND.parents[1] / "data" / "films.jsonl" if name == "films" else BLIND / name / "corpus"],
                 vocabulary=None if name == "films" else BLIND / name / "vocabulary.toml",
             )
-            print(table_text(eval_answers(wb, name, BLIND / name / "questions.jsonl")), end="\n\n", flush=True)
+            print(eval_answers(wb, name, BLIND / name / "questions.jsonl"), end="\n\n", flush=True)
         denied = negations(wb)
     n = {what: sum(entry[what] for entry in denied) for what in ("inverted", "whole")}
     print(f"negation: {n['inverted']} of {len(denied)} inverted, {n['whole']} whole: they have all of the rest")

@@ -33,10 +33,10 @@ from typing import Any
 
 from workbench import Workbench
 from workbench.errors import WorkbenchError
-from workbench.evaluating.statistics import Bootstrap, wilson
 from workbench.graphs.check import meant, source_of, table_of
 from workbench.language.citing import marked_sentences
 from workbench.language.support import Shares, checked, denies, held, lost, statements
+from workbench.parts.evaluate.measures import mean_interval, share_interval
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, simplified, stem, terms
@@ -354,7 +354,7 @@ def told(values: Mapping[str, float | None], share: bool) -> str:
     known = {name: value for name, value in values.items() if value is not None}
     if not known:
         return "-"
-    [(low, high)] = Bootstrap(list(known)).interval({"x": known}).values() if share or any(known.values()) else [(0, 0)]
+    low, high = mean_interval(known) if share or any(known.values()) else (0.0, 0.0)
     mean = sum(known.values()) / len(known)
     if share:
         return f"{mean:.1%} [{low:.0f}, {high:.0f}]"
@@ -415,8 +415,10 @@ def labelled(base_of: Callable[[str], KnowledgeBase | None]) -> str:
 
 
 def _counted(right: Sequence[bool]) -> str:
-    low, high = wilson(sum(right), len(right))
-    return f"{sum(right)}/{len(right)} ({low:.0%} to {high:.0%})" if right else "-"
+    if not right:
+        return "-"
+    low, high = share_interval(sum(right), len(right))
+    return f"{sum(right)}/{len(right)} ({low:.0f} % to {high:.0f} %)"
 
 
 def seen(found: Sequence[Scored]) -> str:

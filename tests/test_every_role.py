@@ -18,9 +18,9 @@ from pydantic import SecretStr
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import needs, responder, role_of
 from workbench.errors import RunError
-from workbench.evaluating.answers import eval_answers
 from workbench.futures import spans
 from workbench.futures.replay import whole
+from workbench.parts.evaluate.answers import eval_answers
 from workbench.records.tape import canonical
 from workbench.session import Workbench
 from workbench.settings import ROLES
@@ -231,9 +231,10 @@ def test_a_judge_whose_server_fails_gives_no_verdict(way, bench, server, tmp_pat
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"id": "1", "question": FIRST, "answer": "Jingdezhen", "gold": []}), encoding="utf-8")
     table = eval_answers(bench(chat_model="", **limits), "notes", rows, judges=["openai:j"])
-    for of in table["judged"].values():
-        assert of["refused"] == 1 and of["correct"] is None
-    assert len(server.requests) == tries * len(table["judged"])
+    judged = [line["judged"] for line in table["ways"].values() if "judged" in line]
+    for figures in judged:
+        assert figures["refused"] == 1 and figures["correct"] is None
+    assert len(server.requests) == tries * len(judged)
 
 
 # --- models that are wrong ---

@@ -158,8 +158,6 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     other[0].feedback(False, "a verdict")
     wb.make_test(said[0].run_id, wb.path / "carried" / "test_said.py")
     wb.export(other[0].run_id, wb.path / "carried" / "bob.zip")
-    for question in (first, "Who directed Film 2?"):
-        wb.ask_label({"question": question, "gold": "g", "answer": "a", "evidence": "e"})
     [memory] = [
         m
         for m in wb._work.durable.conversations.memories("default")
@@ -210,7 +208,6 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     answer = there["other"][1].answer
     assert holders(wb.path, word) == set(), "not even while it is open, in the logs"
     assert [path.name for path in (wb.path / "carried").iterdir()] == ["bob.zip"]
-    assert [one["asked"]["question"] for one in wb.labels()] == ["Who directed Film 2?"]
     wb.close()
     assert holders(wb.path, word) == set()
     wb = bench()

@@ -22,7 +22,7 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.inbox import Settled, Waits, inbox, inbox_blocks, questions, to_judge
+from workbench.views.inbox import Settled, Waits, inbox, inbox_blocks, questions
 from workbench.views.labels import Labels
 from workbench.views.render import page_html
 from workbench.views.terminal import plain
@@ -262,68 +262,6 @@ def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) ->
 def test_importing_the_session_loads_no_widgets() -> None:
     script = "import sys, workbench.session; sys.exit('ipywidgets' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0
-
-
-# --- answers that an evaluation wants judged ---
-
-ASKED = {"question": "Who made the kiln?", "gold": "Mei Lan", "answer": "Mei Lan did [1].", "evidence": "[1] Kiln"}
-
-
-def test_an_answer_is_judged_where_it_stands(wb: Workbench) -> None:
-    first, second = (wb.ask_label({**ASKED, "answer": answer}) for answer in ("Mei Lan did [1].", "Nobody."))
-    box = wb.inbox(lang="en", user="ann")
-    assert "2 left" in box.answers.html and "Mei Lan did [1]." in box.answers.html
-    assert "Nothing is waiting" not in box.list.html and "Answers to judge: 2 left" in str(box)
-    box.answers.press("keep", first)
-    box.answers.press("correct yes", first)
-    assert 'aria-pressed="true"' in box.answers.html and not any(row["label"] for row in wb.labels())
-    box.answers.press("correct yes", second)  # another one than is shown
-    box.answers.press("faithful yes", first)
-    box.answers.press("faithful no", first)  # a change of mind, before it is kept
-    box.answers.press("keep", first)
-    kept = wb.labels()[0]
-    assert (kept["digest"], kept["label"], kept["labelled_by"]) == (first, {"correct": True, "faithful": False}, "ann")
-    assert kept["labelled_at"] > kept["asked_at"]
-    assert "1 left" in box.answers.html and 'aria-pressed="true"' not in box.answers.html
-    box.answers.press("keep", first)
-    box.answers.press("skip", second)
-    assert wb.labels()[1]["label"] == {"correct": None, "faithful": None}
-    assert box.answers.html == "" and "Nothing is waiting" in box.list.html
-
-
-def test_without_evidence_one_thing_is_asked_and_what_others_judged_goes(wb: Workbench) -> None:
-    digests = [wb.ask_label({**ASKED, "answer": str(n), "evidence": ""}) for n in range(3)]
-    box = wb.inbox(lang="zh", user="bo")
-    assert "3" in str(box) and "待评判的回答" in str(box) and "有证据支持" not in box.answers.html
-    wb.label(digests[0], False, True, by="ann")
-    box.answers.press("correct yes", digests[0])
-    box.refresh()
-    assert "剩余 2 个" in box.answers.html
-    box.answers.press("keep", digests[1])
-    assert [row["labelled_by"] for row in wb.labels()] == ["ann", None, None], "nothing was said of this one"
-    box.answers.press("correct no", digests[1])
-    box.answers.press("keep", digests[1])
-    assert wb.labels()[1]["label"] == {"correct": False, "faithful": True}
-
-
-def test_labels_are_kept_with_the_workspace(workspace: Path) -> None:
-    with Workbench.open(workspace) as wb:
-        digest = wb.ask_label(ASKED)
-        wb.label(digest, True, True, by="ann")
-        assert wb.ask_label(ASKED) == digest, "an answer is put before people once"
-    with Workbench.open(workspace) as wb:
-        wb.gc(yes=True)
-        [row] = wb.labels()
-        assert (row["asked"], row["label"], wb.labels(waiting=True)) == (ASKED, {"correct": True, "faithful": True}, [])
-
-
-@pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
-def test_whatever_an_answer_says_is_text(hostile: str) -> None:
-    asked = dict.fromkeys(ASKED, hostile)
-    for language in ("en", "zh"):
-        html = to_judge(1, {"digest": "d", "asked": asked}, {"correct": True}, Labels(language)).html
-        assert_text(html)
-        assert len(html) < 600_000
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))

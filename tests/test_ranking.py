@@ -1,23 +1,15 @@
-"""Turns of a conversation ranked for a question, and the instrument that says how well; both languages."""
+"""Turns of a conversation ranked for a question; both languages."""
 
 from __future__ import annotations
 
-import json
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from workbench.cli import main
-from workbench.errors import CorpusError
-from workbench.evaluating.memory import eval_memory, read_errata, table_text
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
-from workbench.settings import Settings
 
-HASHING = Settings.load(embedding_model="hashing")
 TURNS = [
     ("a", "1", "2024-03-04", "Mei", "I adopted a grey cat last week, she is called Biscuit."),
     ("a", "1", "2024-03-04", "Tom", "Lovely! What will you do about your allergy?"),
@@ -44,15 +36,6 @@ def numbered() -> list[dict[str, Any]]:
         row = {"id": f"{conv}{number}", "conv": conv, "session": f"{conv}-{session}", "date": day}
         rows.append({**row, "speaker": speaker, "text": text})
     return rows
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    asked = [{"id": f"q{n}", "conv": c, "question": q, "gold": g, "type": t} for n, (c, q, g, t) in enumerate(ASKED)]
-    for name, rows in (("turns", numbered()), ("questions", asked)):
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    return tmp_path / "turns.jsonl", tmp_path / "questions.jsonl"
 
 
 def talk(vectors: bool, most: int = 99) -> Conversation:
@@ -154,38 +137,3 @@ def test_days_are_read_in_both_languages():
     assert yesterday in [tuple(span) for span in spans_in("昨天我去了大理", today)]
     assert yesterday in [tuple(span) for span in spans_in("I went there yesterday", today)]
     assert [tuple(s) for s in spans_in("3月5日", today, [2024])] == [tuple(s) for s in spans_in("5 March 2024", today)]
-
-
-def test_the_instrument_counts_turns_and_sessions_by_type_and_without_wrong_keys(files, tmp_path):
-    (tmp_path / "errata.txt").write_text('q1\n{"id": "nobody", "reason": "x"}\n', encoding="utf-8")
-    table = eval_memory(HASHING, *files, cuts=(1, 5), errata=tmp_path / "errata.txt")
-    turns, sessions = table["turn"]["methods"], table["session"]["methods"]
-    assert set(turns) == {"window", "summary", "bm25", "vectors", "fused", "ours"}
-    assert table["clustered"] == "conversation" and table["questions"] == 4
-    # the window has the last six turns: all of both conversations, the newest first
-    assert turns["window"]["R@5"] == 75.0 and turns["window"]["by"]["type"]["zh"]["R@5"] == 100.0
-    assert sessions["ours"]["R@1"] >= turns["ours"]["R@1"] >= 50.0
-    assert table["without_errata"]["left_out"] == 1 and table["without_errata"]["unknown"] == 1
-    assert table["without_errata"]["turn"]["questions"] == 3
-    assert "ours" in table_text(table, (1, 5)) and read_errata(tmp_path / "errata.txt") == {"q1", "nobody"}
-
-
-def test_the_instrument_names_what_is_wrong_with_its_files(files, tmp_path):
-    turns, _ = files
-    (bad := tmp_path / "bad.jsonl").write_text('{"id": "q", "conv": "zzz", "question": "?", "gold": ["a0"]}')
-    with pytest.raises(CorpusError, match="zzz"):
-        eval_memory(HASHING, turns, bad)
-    bad.write_text('{"id": "q", "conv": "a", "question": "?", "gold": ["b0"]}')
-    with pytest.raises(CorpusError, match="b0"):
-        eval_memory(HASHING, turns, bad)
-    (sessions := tmp_path / "sessions.jsonl").write_text('{"id": "d1", "text": "Mei: The kiln is hot.\\nTom: Yes."}')
-    bad.write_text('{"id": "q", "question": "What is hot?", "gold": ["d1"]}')
-    assert "turn" not in eval_memory(HASHING, sessions, bad), "sessions only"
-
-
-def test_the_terminal_prints_it(files, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_EMBEDDING_MODEL", "hashing")
-    given = ["eval", "memory", "--conversations", str(files[0]), "--questions", str(files[1]), "--k", "1,5"]
-    done = CliRunner().invoke(main, [*given, "--json"])
-    assert done.exit_code == 0 and json.loads(done.stdout)["turn"]["methods"]["ours"]
-    assert "fused" in CliRunner().invoke(main, given).output

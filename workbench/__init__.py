@@ -7,12 +7,11 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
-    parts/           capabilities that hang on the spine: memory, the fusion graph with canvases, and servers
+    parts/           capabilities that hang on the spine: memory, the fusion graph with canvases, servers, measuring
     cli/             the command line, and tools for other agents: thin skins over the session
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
-    evaluating/      answers, rankings and recall measured on sets of questions
     maintenance/     what is wrong with a workspace's files, and the mend; what it no longer needs
     futures/         what is made of a finished run: replay, compare, graft, what if, capsule, spans and counters
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked

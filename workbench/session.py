@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
 
 from workbench import ports
-from workbench.errors import WorkbenchError, WorkspaceError, shown
+from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
@@ -34,7 +34,7 @@ from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
-from workbench.records.store import digest_of, new_run_id, require_version, runs_are_gone
+from workbench.records.store import new_run_id, require_version, runs_are_gone
 from workbench.records.tape import Mode
 from workbench.runs.asking import (
     Options,
@@ -877,19 +877,17 @@ class Workbench:
         asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 
-    def inbox(self, *, lang: str | None = None, user: str = "default") -> Inbox:
+    def inbox(self, *, lang: str | None = None) -> Inbox:
         """Everything that waits for a person, over all runs, newest first: open, approve or stop it there.
 
-        Answers that an evaluation wants judged stand below, one by one. It looks for news once a second while it is
-        displayed.
+        It looks for news once a second while it is displayed.
 
         Args:
             lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
-            user: who judges answers here.
         """
         from workbench.widgets.inbox import Inbox
 
-        return Inbox(self, lang, user)
+        return Inbox(self, lang)
 
     # inside
 
@@ -963,31 +961,6 @@ class Workbench:
         own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         models = {"judge": self._models_for(settings)["judge"]}
         return replace(self.ports(), settings=settings, models=models, prompts=own)
-
-    # answers that people judge
-
-    def ask_label(self, asked: Mapping[str, Any]) -> str:
-        """Put an answer before a person, in the inbox: question, gold, answer, evidence. Gives the digest of these."""
-        digest = digest_of(asked)
-        self._work.durable.runs.ask_label(digest, asked)
-        return digest
-
-    def label(self, digest: str, correct: bool | None, faithful: bool | None, by: str = "default") -> None:
-        """What a person says of an answer, in place of what was said of it before; None for both skips it.
-
-        Raises:
-            WorkbenchError: nobody asked about such an answer.
-        """
-        if not self._work.durable.runs.save_label(digest, {"correct": correct, "faithful": faithful}, by):
-            raise WorkbenchError(f"No answer {shown(digest)} is to be labelled. `workbench eval labels` lists them.")
-
-    def labels(self, waiting: bool = False) -> list[dict[str, Any]]:
-        """The answers that were put before a person, with what was said, by whom and when; or only what waits."""
-        return self._work.durable.runs.labels(waiting)
-
-    def labels_waiting(self) -> tuple[int, dict[str, Any]]:
-        """How many answers wait for a label, and the first of them, or {}."""
-        return self._work.durable.runs.labels_waiting()
 
     def _must_be_open(self) -> None:
         self._work.loop.require_own()

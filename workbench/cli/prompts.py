@@ -60,17 +60,16 @@ def show(page: Page, name: str, compare: bool) -> None:
 def test(page: Page, name: str, file: Path, kb: str, other: Path, where: Any, limit: int | None) -> None:
     """Ask the same questions with the prompt NAME as it is and with another version, and compare, pair by pair."""
     from workbench.errors import WorkbenchError
-    from workbench.evaluating.answers import eval_answers, table_text
+    from workbench.parts.evaluate.answers import eval_answers
 
     with page.open() as wb:
         role = name.partition(".")[0]
         wb.prompts[name]  # an unknown one is an error before the first question
-        if role.startswith("judge"):
-            option = "--judge" if role == "judge" else "--pair-judge"
-            command = f"workbench eval answers {option} MODEL {option} MODEL@{other.name}"
+        if role == "judge":
+            command = f"workbench eval answers --judge MODEL --judge MODEL@{other.name}"
             raise WorkbenchError(f"A judge's prompt changes no answer. See how two of them agree: {command}.")
         if role not in wb.ports().models:
             raise WorkbenchError(f"No model is the {role} here. Set WORKBENCH_{role.upper()}_MODEL.")
         ways = {"as it is": {}, other.name: {"prompts": {name: other}}}
         table = eval_answers(wb, kb, file, ways=ways, where=dict(where), limit=limit)
-    printed(page, table, table_text(table))
+    printed(page, table)

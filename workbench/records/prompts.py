@@ -45,13 +45,12 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "abstract": ("question", "sections"),
     "checker": ("sentences", "evidence"),
     "judge": ("question", "gold", "answer", "evidence"),
-    "judge_pairs": ("question", "gold", "first", "second"),
     "extractor": ("passages",),
     "communities": ("title", "members", "relations", "documents"),
     "memory": ("known", "history", "message"),
     "summarizer": ("summary", "messages"),
 }
-"""What each prompt may name, all filled in: a prompt a role, and more of the planner, writer, judge and extractor."""
+"""What each prompt may name, all filled in: a prompt a role, and more of the planner, writer and extractor."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""

@@ -6,7 +6,6 @@ nothing. Checkpoints know where a run stands; this store knows what it did.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 import sqlite3
@@ -57,7 +56,6 @@ _SCHEMA = """
         PRIMARY KEY (run_id, point)
     );
     CREATE INDEX costs_by_point ON costs (point, who);
-    CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);
     CREATE INDEX runs_by_report ON runs (report);
     CREATE TABLE past (run_id TEXT PRIMARY KEY, checkpoints BLOB NOT NULL);
 """
@@ -77,9 +75,6 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.c
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
-_NOT_LABELLED = dict.fromkeys(("label", "labelled_by", "labelled_at"))
-JUDGED = ("question", "gold", "answer", "evidence")
-"""The texts by which an answer is judged, by people and by models."""
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "past", "runs")
 
 
@@ -98,16 +93,6 @@ _LINE = (*("run_id", "message", "status", "owner", "user_id", "session_id", "cre
 def new_run_id() -> str:
     """Twelve random hex digits."""
     return uuid.uuid4().hex[:12]
-
-
-def digest_of(asked: Mapping[str, Any]) -> str:
-    """What tells an answer from every other one: its question, the gold answer, its own text and its evidence.
-
-    >>> a, b = ({"question": "q", "gold": "g", "answer": x, "evidence": ""} for x in "ab")
-    >>> digest_of(a) == digest_of({**a, "ways": ["rules"]}), digest_of(a) == digest_of(b)
-    (True, False)
-    """
-    return hashlib.sha256(_json([asked[name] for name in JUDGED]).encode()).hexdigest()[:24]
 
 
 class RunRow(TypedDict):
@@ -319,12 +304,11 @@ class RunStore:
             for row in rows
         ]
 
-    def remove(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
-        """Forget runs with all that they did, and that answers were put before a person, in one transaction."""
+    def remove(self, run_ids: Sequence[str]) -> None:
+        """Forget runs with all that they did, in one transaction."""
         with self._lock, named(self._path), self._db.conn as connection:
             for table in TABLES:
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
-            connection.executemany("DELETE FROM labels WHERE digest = ?", [(digest,) for digest in labels])
 
     # what it did
 
@@ -455,34 +439,6 @@ class RunStore:
     def pages(self, run_id: str) -> list[bytes]:
         """Every page of the run's tape, in the order in which they were kept."""
         return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
-
-    # answers that people judge; they are of no run, so that evaluated runs need not be kept
-
-    def ask_label(self, digest: str, asked: Mapping[str, Any]) -> None:
-        """Put an answer before a person, once: its texts, under the digest of them."""
-        self._keep("labels (digest, asked)", digest, _json({"asked": asked, "asked_at": _now()}))
-
-    def save_label(self, digest: str, label: Mapping[str, Any], by: str) -> bool:
-        """Keep what a person said of it; the newest holds. False when nobody asked about such an answer."""
-        said = {"label": label, "labelled_by": by, "labelled_at": _now()}
-        return self._write("UPDATE labels SET said = ? WHERE digest = ?", (_json(said), digest)) == 1
-
-    def labels(self, waiting: bool = False, most: int = -1) -> list[dict[str, Any]]:
-        """What was put before a person, in that order: all of it, or only that of which nobody said anything."""
-        where = "WHERE said IS NULL" if waiting else ""
-        return [
-            {
-                "digest": row["digest"],
-                **self._loaded(row["asked"]),
-                **(self._loaded(row["said"]) if row["said"] else _NOT_LABELLED),
-            }
-            for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
-        ]
-
-    def labels_waiting(self) -> tuple[int, dict[str, Any]]:
-        """Of how many of these nobody said anything, and the first of them, or {}."""
-        [counted] = self._rows("SELECT count(*) AS n FROM labels WHERE said IS NULL")
-        return int(counted["n"]), next(iter(self.labels(True, 1) if counted["n"] else []), {})
 
     # carried from one workspace to another
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -135,10 +135,10 @@ class Driver:
         self.conversations.close()
         self.runs.close()
 
-    async def forget(self, run_ids: Sequence[str], labels: Iterable[str] = ()) -> None:
-        """Delete runs from the checkpoints and from the store, and labels: one transaction per file."""
+    async def forget(self, run_ids: Sequence[str]) -> None:
+        """Delete runs from the checkpoints and from the store: one transaction per file."""
         await self.forget_checkpoints(run_ids)
-        self.runs.remove(run_ids, labels)
+        self.runs.remove(run_ids)
 
     async def forget_checkpoints(self, run_ids: Sequence[str]) -> None:
         """Delete where runs stood."""

@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -453,7 +453,7 @@ class Work:
         if run_id in self._live:
             _stop(self._live[run_id])
 
-    def remove(self, *run_ids: str, labels: Iterable[str] = ()) -> None:
+    def remove(self, *run_ids: str) -> None:
         """Forget runs with everything that they did, in one transaction per file; one that is gone already is skipped.
 
         Raises:
@@ -470,7 +470,7 @@ class Work:
                     self._take(driver, row)  # nobody answers it or goes on with it now
         if private and self._private is not None:
             self.loop.call(self._private.forget(private))
-        self.loop.call(self.durable.forget([run_id for run_id in known if run_id not in private], labels))
+        self.loop.call(self.durable.forget([run_id for run_id in known if run_id not in private]))
         for run_id in known:
             self._live.pop(run_id, None)
 

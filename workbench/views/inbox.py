@@ -14,7 +14,7 @@ from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, button, closed, code, el, glyph, joined, opened, safe
+from workbench.views.page import Markup, Picture, closed, code, el, glyph, joined, opened, safe
 
 MOST_NAMED = 3
 
@@ -151,7 +151,6 @@ def inbox(
     picked: str = "",
     point: str = "",
     more: int = 0,
-    answers: int = 0,
     refused: str = "",
 ) -> Picture:
     """The list, newest first, and below it what was answered since it was shown first.
@@ -164,14 +163,13 @@ def inbox(
         picked: the key of the row on which the buttons act.
         point: where is looked, when not everywhere.
         more: how many are listed, when there are more than these.
-        answers: how many answers wait to be judged.
         refused: why the last answer was not taken.
     """
     rows = {question.key: _waiting(question, labels, now, question.key == picked) for question in asked}
     for number, one in enumerate(settled):
         rows[f"settled {number}"] = _settled(f"settled {number}", one, labels)
     empty = None
-    if not asked and (point or not answers):
+    if not asked:
         told = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
         empty = el("p.wb-dim.wb-empty", told)
     head = joined([empty, opened("div.wb-list.wb-scroll", role="listbox", aria_label=labels("inbox"))])
@@ -227,76 +225,13 @@ def _row(
     return el("div", sign, main, el("div.wb-side", side), cls=classes, data_key=key, **aria)
 
 
-# an answer that an evaluation wants judged by a person
-
-_WHOLE = 30_000
-
-
-def asks(asked: Mapping[str, str]) -> tuple[str, ...]:
-    """What is asked of an answer; without evidence nothing is unfaithful."""
-    return ("correct", "faithful") if asked["evidence"] else ("correct",)
-
-
-def to_judge(count: int, first: Mapping[str, Any], said: Mapping[str, bool], labels: Labels) -> Picture:
-    """The first of the answers that wait, without who gave it or what judges say; nothing where none waits.
-
-    Args:
-        count: how many wait.
-        first: its ``digest``, and ``asked``: its texts.
-        said: what was said of it so far.
-        labels: the words.
-    """
-    if not first:
-        return Picture()
-    asked, digest = first["asked"], first["digest"]
-    texts = [
-        el("div", el("div.wb-dim.wb-small", labels(f"judge_{name}")), el("div.wb-kept", safe(asked[name], _WHOLE)))
-        for name in ("gold", "answer")
-    ]
-    evidence = el("div.wb-kept.wb-scroll", safe(asked["evidence"], _WHOLE), data_scroll=digest, tabindex=0)
-    if asked["evidence"]:
-        texts.append(el("div", el("div.wb-dim.wb-small", labels("evidence_title")), evidence))
-    lacking = not set(asks(asked)) <= set(said)  # so that a second click on it judges nothing that nobody has read
-    keeps = button(labels("judge_keep"), "keep", key=digest, cls="wb-primary", disabled=lacking)
-    wanted = [_yes_or_no(name, digest, said.get(name), labels) for name in asks(asked)]
-    return Picture(
-        el(
-            "div",
-            el("h3.wb-title", labels("judge_title"), " ", el("span.wb-dim", labels("judge_count", n=count))),
-            el("div.wb-strong.wb-kept", safe(asked["question"])),
-            *texts,
-            *wanted,
-            el("div.wb-buttons", keeps, button(labels("judge_skip"), "skip", key=digest, cls="wb-quiet")),
-            cls="wb-judge",
-            data_key=digest,
-        )
-    )
-
-
-def _yes_or_no(name: str, digest: str, said: bool | None, labels: Labels) -> Markup:
-    told = labels(f"judge_{name}")
-    buttons = [
-        button(
-            labels(f"form_{word}"),
-            f"{name} {word}",
-            key=digest,
-            name=f"{told} {labels(f'form_{word}')}",
-            aria_pressed=said is not None and said == (word == "yes"),
-        )
-        for word in ("yes", "no")
-    ]
-    return el("div.wb-buttons", el("span", told), buttons, role="group", aria_label=told)
-
-
 # the list as text, for a page without a front-end and for a terminal
 
 
-def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime, answers: int = 0) -> list[Block]:
-    """A row a question, newest first, and how many answers wait to be judged."""
-    told = f"{labels('judge_title')}{labels('colon')}{labels('judge_count', n=answers)}"
-    judging: list[Block] = [Lines((((told, "strong"),),))] if answers else []
+def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime) -> list[Block]:
+    """List the questions, newest first."""
     if not asked:
-        return judging or [Lines((((labels("inbox_empty"), "strong"),),))]
+        return [Lines((((labels("inbox_empty"), "strong"),),))]
     heads = columns(labels, "question_asked", "point", "proposed_in_short", "waits_for:number", "run:code")
     rows = [
         (
@@ -308,7 +243,7 @@ def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime, answe
         )
         for question in asked
     ]
-    return [clipped(f"{labels('inbox')}{labels('colon')}{_counted(asked, labels)}", heads, rows), *judging]
+    return [clipped(f"{labels('inbox')}{labels('colon')}{_counted(asked, labels)}", heads, rows)]
 
 
 def _counted(asked: Sequence[Question], labels: Labels) -> str:

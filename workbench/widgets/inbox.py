@@ -18,17 +18,15 @@ from workbench.views.inbox import (
     Question,
     Settled,
     Waits,
-    asks,
     inbox,
     inbox_blocks,
     questions,
     short,
     since,
     title,
-    to_judge,
 )
 from workbench.views.render import display_data
-from workbench.widgets.panel import CellRoot, Event, Json, Pick, labels_in, on_change, press_button
+from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, on_change, press_button
 
 if TYPE_CHECKING:
     import pandas
@@ -45,23 +43,19 @@ class Inbox(CellRoot):
     Attributes:
         chosen: the run that was opened, on a bench below the list.
         picked: the key of the row on which the buttons act.
-        answers: the first of the answers that an evaluation wants judged.
     """
 
     chosen = traitlets.Unicode("")
     picked = traitlets.Unicode("")
 
-    def __init__(self, wb: Any, lang: str | None = None, user: str = "default"):
-        self._wb, self._user, self._waiting = wb, user, dict[tuple[str, int], Waits]()
-        self._labels: tuple[int, Json] = (0, {})
-        self._said: dict[str, bool] = {}
+    def __init__(self, wb: Any, lang: str | None = None):
+        self._wb, self._waiting = wb, dict[tuple[str, int], Waits]()
         self._gone: list[Waits] = []
         self._answered_here: dict[tuple[str, str], tuple[str, str]] = {}
         self._refused, self._has_more, self._ticks = "", False, False
         self._read()
         newest = next(iter(self._waiting.values()), None)
-        first = self._labels[1].get("asked", {}).get("question", "")
-        self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else first)
+        self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
         self.title, self.list = Pick(), Pick(heard=self._pressed)
         asks = {one.point for one in questions(self._waiting.values())}
         points = ["", *(point for point in REPORT_POINTS if point in REVIEW_POINTS or point in asks)]
@@ -77,8 +71,7 @@ class Inbox(CellRoot):
         head = ipywidgets.HBox([self.title, self.filter]).add_class("wb-inbox-head")
         buttons = ipywidgets.HBox([self.opens, self.approve, self.stop, self.renew]).add_class("wb-buttons")
         self.below = ipywidgets.VBox()
-        self.answers = Pick(heard=self._judged)
-        super().__init__([head, self.list, self.note, buttons, self.answers, self.below], lang=labels.html_lang)
+        super().__init__([head, self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
         on_change(self.filter, self._show)
         self.observe(lambda _: self._watch(), "_view_count")
@@ -129,10 +122,8 @@ class Inbox(CellRoot):
             picked=self.picked,
             point=self.filter.value,
             more=MOST if self._has_more else 0,
-            answers=self._labels[0],
         )
         self.list.show(listed)
-        self.answers.show(to_judge(*self._labels, self._said, labels))
         number = len(picked.runs) if picked else 0
         several = number > 1
         self.approve.description = labels("inbox_approve_n" if several else "inbox_approve", n=number)
@@ -159,10 +150,6 @@ class Inbox(CellRoot):
                 found[key] = waits
         self._has_more = len(paused) > MOST
         self._waiting = found
-        count, first = self._wb.labels_waiting()
-        if first.get("digest") != self._labels[1].get("digest"):
-            self._said = {}
-        self._labels = (count, first)
 
     def _news(self) -> bool:
         """Read, and note what does not wait any more; whether the workspace can be read."""
@@ -250,26 +237,10 @@ class Inbox(CellRoot):
         self._news()
         self._show()
 
-    def _judged(self, event: Event) -> None:
-        """Note what is said of the answer that is shown, and keep it when that is pressed."""
-        asked, what = self._labels[1], event.kind.partition(" ")
-        if event.key != asked.get("digest"):  # it was judged meanwhile, and another one is shown
-            return
-        if what[0] in asks(asked["asked"]):
-            self._said = {**self._said, what[0]: what[2] == "yes"}
-        if event.kind == "skip" or (event.kind == "keep" and set(self._said) >= {*asks(asked["asked"])}):
-            said = (None, None) if event.kind == "skip" else (self._said["correct"], self._said.get("faithful", True))
-            try:
-                self._wb.label(event.key, *said, by=self._user)
-            except WorkbenchError as error:
-                self._refused = str(error)
-            self._news()
-        self._show()
-
     # how it stands in a cell
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        blocks = inbox_blocks(questions(self._waiting.values()), self.labels, datetime.now(UTC), self._labels[0])
+        blocks = inbox_blocks(questions(self._waiting.values()), self.labels, datetime.now(UTC))
         return display_data(blocks, self.labels)
 
     def __str__(self) -> str:

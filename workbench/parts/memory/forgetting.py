@@ -50,7 +50,7 @@ class Forgotten(Shown):
         kind: ``memory``, ``exchange``, ``conversation`` or ``user``.
         done: whether it is gone.
         counts: how many went: ``memories``, ``messages``, ``episodes``, ``summaries``, ``conversations``, ``feedback``,
-            ``labels``, ``runs``, ``capsules``.
+            ``runs``, ``capsules``.
         runs: ids of every run that goes, newest first.
         dependents: those of them that only had it from memory, by their tapes.
         waiting: those of them that waited for a person.
@@ -190,11 +190,10 @@ class _Forgetting:
         texts = [*(m["content"] for m in erased), *(m["content"] for m in messages)]
         self._words |= {*texts, *(str(c.row["message"]) for c in going if c.run_id in found.saying)}
         self._language = self._language or "".join(texts[:1])
-        feedback, labels = self._feedback_of(trace), self._labels_of(trace, going)
+        feedback = self._feedback_of(trace)
         whole = [one for one in said if one in found.conversations and {m["id"] for m in said[one]} <= found.messages]
         summaries = self._summaries_of(said, trace)
         found.feedback |= set(feedback)
-        found.labels |= set(labels)
         found.summaries |= set(summaries)
         counts = {
             "memories": len(erased),
@@ -203,7 +202,6 @@ class _Forgetting:
             "summaries": len(summaries),
             "conversations": len(whole),
             "feedback": len(feedback),
-            "labels": len(labels),
             "runs": len(self._going),
             "capsules": len({c.file for c in self._capsules}),
         }
@@ -243,14 +241,6 @@ class _Forgetting:
         rows = self._store.list_feedback(user_id=self._who)
         gone = self._found.messages | self._found.feedback
         return [f["id"] for f in rows if {f["message_id"], f["id"]} & gone or trace.words.within(strings(dict(f)))]
-
-    def _labels_of(self, trace: Trace, going: list[Candidate]) -> list[str]:
-        """Answers that people judge, to what only this person asked there, or in which it stands."""
-        judged = [(str(one["digest"]), one["asked"]) for one in self._runs.labels()]
-        asked = {c.row["message"] for c in going if c.run_id in self._found.saying} if judged else set()
-        asked -= {row["message"] for row in self._runs.newest(-1) if row["user_id"] != self._who} if asked else set()
-        asked |= self._found.labels
-        return [d for d, one in judged if {d, one["question"]} & asked or trace.words.within(strings(dict(one)))]
 
     # doing
 
@@ -304,7 +294,7 @@ class _Forgetting:
             summaries=found.summaries,
             feedback=found.feedback,
         )
-        self._work.remove(*(candidate.run_id for candidate in self._going), labels=found.labels)
+        self._work.remove(*(candidate.run_id for candidate in self._going))
         for recalling in self._wb._recalling.values():
             recalling.forget()
         let_go()

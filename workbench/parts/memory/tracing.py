@@ -23,7 +23,7 @@ from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
 _SHORTEST, _QUOTED = 10, 250
 """Characters of a sentence that tells where it came from, a Chinese one counts double; how much a quotation keeps."""
 _TOGETHER = ("id", "user_message_id", "assistant_message_id")
-_SETS = ("memories", "messages", "summaries", "conversations", "runs", "saying", "feedback", "labels")
+_SETS = ("memories", "messages", "summaries", "conversations", "runs", "saying", "feedback")
 
 
 @dataclass
@@ -38,7 +38,6 @@ class Found:
         runs: those that said it, were made from such a run, or had it.
         saying: those of the runs of which the question and the answer go too.
         feedback: ids of verdicts.
-        labels: digests of answers that people judge.
         places: by conversation the place of the first of the messages: what is summed up behind it has it.
     """
 
@@ -49,7 +48,6 @@ class Found:
     runs: set[str] = field(default_factory=set)
     saying: set[str] = field(default_factory=set)
     feedback: set[str] = field(default_factory=set)
-    labels: set[str] = field(default_factory=set)
     places: dict[str, int] = field(default_factory=dict)
 
     def dumps(self) -> str:

@@ -23,7 +23,7 @@ def reliability(rows: Sequence[Mapping[str, Any]], title: str = "", language: st
     findings.
 
     Args:
-        rows: ``{"tool", "low", "said", "right", "findings"}`` of each bin (``evaluating.retrieval.bins_of``).
+        rows: ``{"tool", "low", "said", "right", "findings"}`` of each bin (``parts.evaluate.retrieval.bins_of``).
         title: above it.
         language: of the words.
     """

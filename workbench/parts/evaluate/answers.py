@@ -21,64 +21,58 @@ A row without gold is asked and not scored: those that follow may build on it. A
     R@5           gold documents among the first five of the evidence
     precision     citations that support their statement (``figures``); ``recall``: statements that are supported
     refused       answers that say that the corpus does not say; ``wrongly``: over a question that has an answer
-    correct, faithful   by the judges, where all of them agree; ``agreed`` on so many, ``alpha`` is Krippendorff's;
-                        beside them what people would say of all answers, as far as they have labelled some (``labels``)
-    pairs               which of two ways' answers to a question is better, asked in both orders (``panel``)
+    judged        ``correct`` and ``faithful`` by the judges, of the answers on which all of them agree
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
-from workbench.errors import CorpusError, WorkbenchError
-from workbench.evaluating.labels import FEWEST, Labelling, corrected, put
-from workbench.evaluating.panel import GRADES, MARKS, Asked, Judging, asked_of, compared, graded, panel_of, told_grades
-from workbench.evaluating.rankings import Row, chosen, read_rows
-from workbench.evaluating.statistics import Bootstrap, Progress, Scores, compare
-from workbench.evaluating.statistics import table_text as measures_text
+from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
 from workbench.graphs.route import decide
 from workbench.language.citing import marked_sentences
+from workbench.parts.evaluate.judges import Judging, judged, panel_of, texts_of
+from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare
+from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
-from workbench.records.store import digest_of
 from workbench.text import CJK, fold, sentences
 from workbench.tools.evidence import chunk
 
 AS_SET, RULES, PASSAGE, CLOSED, GOLD = "as set", "rules", "best passage", "closed book", "gold evidence"
-MEASURES = ("right", "EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrongly refused")
 USER = "evaluation"
 _GOLD = ("answer", "answers", "must", "some", "list", "number", "must_not", "refuse")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_MARKS = re.compile(r"\s?\[\d+\]")
 _REFUSAL = re.compile(r"corpus does not|no .{1,60} in the corpus|资料库(?:里|中)?没有|没有提到", re.IGNORECASE)
 """How the writer without a model refuses, and how the prompts ask a model to."""
 _UNCLEAR = re.compile(r"nothing here clearly answers|没有找到明确的答案", re.IGNORECASE)
 """How the writer without a model says that what follows is only close."""
 
 
-class Bench(Judging, Labelling, Protocol):
+class Bench(Judging, Protocol):
     """Whoever answers questions: a ``Workbench``."""
 
     knowledge: Any
 
     def ports(self) -> Context:
-        """The ports that nodes see."""
+        """Return the ports that nodes see."""
 
     @property
     def ask(self) -> Callable[..., Any]:
-        """Asks a question."""
+        """Ask a question."""
 
     @property
     def map(self) -> Callable[..., Any]:
-        """Asks many questions."""
+        """Ask many questions."""
 
 
 def eval_answers(
@@ -90,10 +84,8 @@ def eval_answers(
     where: Mapping[str, str] | None = None,
     limit: int | None = None,
     judges: Sequence[str] = (),
-    pair_judges: Sequence[str] = (),
-    label: int = 0,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Rows:
     """Return the table of these ways, with the baselines beside them, and the rows of the first way.
 
     Args:
@@ -104,24 +96,20 @@ def eval_answers(
         where: only questions that hold these values.
         limit: only so many of them.
         judges: one to five that grade each answer, as ``MODEL`` or ``MODEL@FILE.toml``; none for no grading.
-        pair_judges: one to five that compare the answers of each way with those of the first; none for no comparing.
-        label: to how many questions the answers are put before a person, in the inbox.
         progress: called after each question.
 
     Raises:
         CorpusError: no question has gold.
-        WorkbenchError: more than five judges, or only one way to compare.
+        WorkbenchError: more than five judges.
     """
-    panel, comparing = panel_of(bench, judges), panel_of(bench, pair_judges, pairs=True)
-    every = chosen(read_rows(questions, "id", "question"), where or {}, limit)
+    panel = panel_of(bench, judges)
+    every = choose(read_rows(questions, "id", "question"), where, limit)
     rows = [row for row in every if any(name in row for name in _GOLD)]
     if not rows:
         raise CorpusError(f"No question of {questions} says what is right. Fields for that: {', '.join(_GOLD)}.")
     bench.knowledge.get(kb)
-    ids, ports = [row["id"] for row in rows], bench.ports()
+    ids, ports = {row["id"] for row in rows}, bench.ports()
     asked = dict(ways or ({AS_SET: {}, RULES: {"models": {"all": "rules"}}} if ports.models else {RULES: {}}))
-    if pair_judges and len(asked) < 2:
-        raise WorkbenchError("There is only one way to answer, so nothing to compare. Set WORKBENCH_CHAT_MODEL.")
 
     def answers_of(name: str, **options: Any) -> list[Any]:
         runs = zip(every, ask_all(bench, every, progress, name, **options), strict=True)
@@ -133,69 +121,18 @@ def eval_answers(
     if "writer" in ports.models:
         runs[CLOSED] = answers_of(CLOSED, kb="general")
     runs[GOLD] = [bench.call(_written(ports, row, kb)) for row in rows]
-    scores = {name: _scores(rows, of) for name, of in runs.items()}
     first, *others = asked
-    table = {"set": kb, "questions": len(rows), **compare("way", rows, scores, others=others)}
-    table["rows"] = [
+    table = compare("way", rows, {name: _scores(rows, of) for name, of in runs.items()}, others=others)
+    most = ports.settings.merge_max_characters
+    for name in [name for name in runs if name != PASSAGE] if judges else ():
+        texts = [texts_of(row, gold_answers(row), run, most) for row, run in zip(rows, runs[name], strict=True)]
+        table["ways"][name]["judged"] = judged(bench, panel, texts)
+    answers = [
         {"id": row["id"], "question": row["question"], "answer": run.answer or "", "wrong": list(faults(row, run))}
         for row, run in zip(rows, runs[first], strict=True)
         if row.get("split") != "test"  # which nobody may look at while building
     ]
-    most = ports.settings.merge_max_characters
-    answers = {
-        name: {row["id"]: asked_of(row, run, most) for row, run in zip(rows, of, strict=True)}
-        for name, of in runs.items()
-        if name != PASSAGE
-    }
-    if judges:
-        table["judged"] = {name: _judged(bench, judges, panel, of) for name, of in answers.items()}
-    if pair_judges:
-        bootstrap = Bootstrap(ids, len(others))
-        table["pairs"] = [
-            {
-                "way": n,
-                "against": first,
-                **compared(bench, pair_judges, comparing, answers[n], answers[first], bootstrap),
-            }
-            for n in others
-        ]
-    if label:
-        put(bench, answers, label)
-    return relabelled(table, bench.labels())
-
-
-def _judged(
-    bench: Bench, judges: Sequence[str], panel: Sequence[Context], answers: Mapping[str, Asked]
-) -> dict[str, Any]:
-    votes = graded(bench, panel, list(answers.values()))
-    verdicts = [{"id": i, "digest": digest_of(answers[i]), **of} for i, of in zip(answers, votes, strict=True)]
-    return {**told_grades(judges, votes), "verdicts": verdicts}
-
-
-def relabelled(table: Mapping[str, Any], given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the table with the judges' figures corrected by the labels that there are now; no model is asked."""
-    judged = {
-        name: {**of, "corrected": corrected(of["verdicts"], given)} for name, of in table.get("judged", {}).items()
-    }
-    return {**table, **({"judged": judged} if judged else {})}
-
-
-def read_table(file: Path) -> dict[str, Any]:
-    """Read a table that ``workbench eval answers --json`` has printed.
-
-    Raises:
-        WorkbenchError: it is none, or nobody has judged.
-    """
-    try:
-        table = json.loads(file.read_text(encoding="utf-8"))
-        verdicts = [one for of in table["judged"].values() for one in of["verdicts"]]
-        good = all(isinstance(one["digest"], str) and all(set(one[n]) <= {True, False, None} for n in GRADES)
-                   for one in verdicts)  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        good = False
-    if not good:
-        raise WorkbenchError(f"{file} is no table with judges. Write one: workbench eval answers --judge MODEL --json.")
-    return dict(table)
+    return Rows(set=kb, questions=len(rows), **table, rows=answers)
 
 
 def ask_all(
@@ -203,20 +140,20 @@ def ask_all(
 ) -> list[Any]:
     """Ask every question, each conversation in a session of its own; at once where there is none."""
 
-    def tell(_: str, done: int, total: int) -> None:
+    def report(_: str, done: int, total: int) -> None:
         if progress:
             progress(name, done, total)
 
     options["user"] = USER
     if not any("session" in row or "earlier" in row for row in rows):
-        return list(bench.map([row["question"] for row in rows], progress=tell, **options))
+        return list(bench.map([row["question"] for row in rows], progress=report, **options))
     runs, fresh = [], uuid.uuid4().hex[:8]  # a conversation of the last evaluation is no part of this one
     for number, row in enumerate(rows, start=1):
         session = f"{USER}-{fresh}-{row.get('session') or row['id']}"
         for message in row.get("earlier", ()):
             bench.ask(message, session=session, **options)
         runs.append(bench.ask(row["question"], session=session, **options))
-        tell(name, number, len(rows))
+        report(name, number, len(rows))
     return runs
 
 
@@ -264,7 +201,7 @@ def _points(row: Row) -> list[Mapping[str, Any]]:
     return [*points, {"say": answers, "cite": row.get("gold") or []}] if answers else points
 
 
-def faults(row: Row, run: Any) -> Iterable[str]:
+def faults(row: Row, run: Any) -> Iterator[str]:
     """Yield what is wrong with the answer of a run, the kind before a colon."""
     answer = _answer_of(run)
     if not answer.strip():
@@ -327,9 +264,9 @@ def _names(result: Mapping[str, Any]) -> set[str]:
 
 def _scores(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     """Score each answer; what no row or run can be scored by is left out."""
-    scores: Scores = {name: {} for name in MEASURES}
+    scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):
-        answer = MARKS.sub("", _answer_of(run))
+        answer = _MARKS.sub("", _answer_of(run))
         gold, documents = gold_answers(row), gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
@@ -347,7 +284,7 @@ def _scores(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
             "wrongly refused": refused and not row.get("refuse"),
         }
         for name, value in values.items():
-            scores[name][row["id"]] = float(value)
+            scores.setdefault(name, {})[row["id"]] = float(value)
     empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
     empty += [] if any(map(gold_documents, rows)) else ["R@5"]
     empty += [] if any(run.support is not None for run in runs) else ["precision", "recall"]
@@ -377,41 +314,3 @@ def f1(answer: str, gold: str) -> float:
 
 def _tokens(text: str) -> list[str]:
     return re.findall(rf"{CJK.pattern}|[^\W_]+", re.sub(rf"({CJK.pattern})", r" \1 ", normal(text)))
-
-
-def table_text(table: Mapping[str, Any]) -> str:
-    """Return the table for people, and what is wrong with the first way's answers."""
-    lines = [f"{table['set']}: {table['questions']} questions", measures_text(table, "way", MEASURES)]
-    for name, of in table.get("judged", {}).items():
-        grades = [f"{n} {of[n]} % of {of[f'{n} agreed']} agreed on (alpha {of[f'{n} alpha']})" for n in GRADES]
-        judges = ", ".join(of["judges"])
-        lines.append(f"{name}, judged by {judges}: {'; '.join(grades)}; {of['refused']} unusable replies")
-        lines += [f"  {n}: {_corrected_text(of['corrected'][n])}" for n in GRADES if of["corrected"][n]["labelled"]]
-    lines += [_pair_text(one) for one in table.get("pairs", [])]
-    wrong = [row for row in table["rows"] if row["wrong"]]
-    return "\n".join([*lines, *(f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}" for row in wrong)])
-
-
-def _corrected_text(of: Mapping[str, Any]) -> str:
-    if of["estimate"] is None:
-        return f"{of['labelled']} labels of people; with fewer than {FEWEST} the judges' figure is not corrected"
-    judged = f"{of['raw']:.1f} % by all votes" if of["raw"] is not None else "no usable vote"
-    agree = f"judges and people agree on {of['agree']} % (alpha {of['alpha']})" if of["agree"] is not None else "—"
-    return (
-        f"{judged}, corrected {of['estimate']:.1f} [{of['low']:.1f}, {of['high']:.1f}] by {of['labelled']} labels "
-        f"of people ({of['skipped']} skipped); {agree}"
-    )
-
-
-def _pair_text(of: Mapping[str, Any]) -> str:
-    orders = [
-        f"{one['judge']} contradicts itself in {one['contradict']} % "
-        f"(for the first place {one['first']}, for the second {one['second']})"
-        for one in of["orders"]
-        if one["usable"]
-    ]
-    head = f"{of['way']} against {of['against']}, in both orders: {of['wins']} wins, {of['ties']} ties"
-    return (
-        f"{head} ({of['alike']} alike), {of['losses']} losses, {of['undecided']} undecided; wins less losses "
-        f"{of['difference']:+.1f} [{of['low']:+.1f}, {of['high']:+.1f}] % (alpha {of['alpha']}); {'; '.join(orders)}"
-    )

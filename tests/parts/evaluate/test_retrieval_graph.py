@@ -14,8 +14,8 @@ from tests.test_benchmarks import QUESTIONS, TEXTS
 from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import ToolError
-from workbench.evaluating.rankings import WITHOUT, Asked, Found, ranker, without
-from workbench.evaluating.retrieval import bins_of, eval_retrieval, reliability, table_text
+from workbench.parts.evaluate.rankers import WITHOUT, Found, ranker, without
+from workbench.parts.evaluate.retrieval import bins_of, eval_retrieval, reliability
 from workbench.views.figures import reliability as drawn
 
 
@@ -60,15 +60,15 @@ def test_the_parts_are_left_out_in_the_table(wb, folder) -> None:
 
 
 def test_without_a_plan_there_is_one_search_whatever_is_asked(wb) -> None:
-    context, asked = wb.ports(), Asked("q", QUESTIONS[0][0])
+    context = wb.ports()
 
     def found(name: str, ports: Any) -> Found:
-        return asyncio.run(ranker(name, ports)(asked, wb.knowledge.get("small")))
+        return asyncio.run(ranker(name, ports)(QUESTIONS[0][0], wb.knowledge.get("small")))
 
     one = found("fusion_agent", without("plan", without("reflect", context)))
     assert (one.steps, one.passes) == (1, 1)
     assert one.documents == found("hybrid_search", context).documents
-    assert [said for _, said in one.said] == sorted((said for _, said in one.said), reverse=True)
+    assert [score for _, score in one.scores] == sorted((score for _, score in one.scores), reverse=True)
 
 
 def test_how_well_the_reflection_tells_incomplete_evidence(wb, folder) -> None:
@@ -76,7 +76,7 @@ def test_how_well_the_reflection_tells_incomplete_evidence(wb, folder) -> None:
     judged = table["tools"]["fusion_agent"]["judged"]
     assert judged["questions"] == len(QUESTIONS) and 0 <= judged["incomplete"] <= 4
     assert (judged["auc"] is None) == (judged["incomplete"] in (0, 4)) and "judged" not in table["tools"]["bm25"]
-    assert "AUC of the quality" in table_text(table, (1, 2))
+    assert "judged auc" in str(table)
 
 
 def test_an_honest_score_has_no_error_and_a_boast_has_all_of_it() -> None:
@@ -108,10 +108,10 @@ def test_the_diagram_carries_its_rows_and_speaks_both_languages(wb, folder) -> N
     assert figure.data[0].marker.symbol != figure.data[1].marker.symbol
     hostile = drawn([{**rows[0], "tool": "<b>$x$</b>"}])
     assert "<b>$" not in hostile.to_json() and drawn([]).data == ()
-    assert "best: ECE" in table_text(table, (1, 2, 5, 10))
+    assert "calibration first ECE" in str(table)
 
 
-def test_the_commands(folder, tmp_path) -> None:
+def test_the_commands(folder) -> None:
     place = ["--workspace", str(folder / "ws"), "--kb", "small", "--questions", str(folder / "questions.jsonl")]
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"})
 
@@ -122,8 +122,4 @@ def test_the_commands(folder, tmp_path) -> None:
 
     shown = said("retrieval", "--tool", "fusion_agent", "--without", "plan")
     assert "fusion_agent without plan" in shown and "without merge" not in shown
-    plot = tmp_path / "plot.html"
-    assert "hybrid_search" in said("retrieval", "--tool", "hybrid_search", "--plot", str(plot), "--lang", "zh")
-    page = plot.read_text(encoding="utf-8")
-    assert "hybrid_search" in page and 'src="http' not in page
     assert runner.invoke(main, ["eval", "retrieval", *place, "--tool", "fusion_agent", "--without", "x"]).exit_code == 1

@@ -1,0 +1,1 @@
+"""Measuring: answers to a table of questions, rankings of documents, recall of earlier turns."""

@@ -1,0 +1,151 @@
+"""Rankings of documents for a question: by the baselines, by a tool, or by the whole retrieval graph.
+
+A ranking is the order in which the ids of documents first appear among what was found. The context that an answer is
+written from may be cut; a ranking never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+from workbench.errors import ToolError
+from workbench.graphs.agents import RetrieveAgent
+from workbench.graphs.plan import RulePlanner
+from workbench.graphs.route import AGENT_TYPES, make_worker_name
+from workbench.parts.evaluate.questions import distinct
+from workbench.ports import Context, KnowledgeBase
+from workbench.tools.fusing import rrf
+from workbench.tools.tool import StepLog, read_input
+
+
+class Found(NamedTuple):
+    """What was found for a question.
+
+    Attributes:
+        documents: their ids, best first, each once.
+        scores: document and probability of every passage that was found; empty without probabilities.
+        steps: how many steps ran.
+        passes: how often what was found was judged.
+        quality: how well the first pass covers the question; None where it was not judged.
+    """
+
+    documents: list[str]
+    scores: Sequence[tuple[str, float]] = ()
+    steps: int = 1
+    passes: int = 1
+    quality: float | None = None
+
+
+Ranker = Callable[[str, KnowledgeBase], Awaitable[Found]]
+"""It gets the words of a question, and nothing else of its row."""
+
+WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    "plan": {"planner": "one_step"},
+    "reflect": {"max_iterations": 1},
+    "merge": {"merge": "as_found"},
+}
+"""A part of the retrieval graph -> the setting that leaves it out: one search whatever is asked; one pass; the findings
+as the steps gave them, one step behind the other."""
+
+DEPTH = 100
+"""Passages that a baseline ranks."""
+
+
+async def by_words(question: str, knowledge: KnowledgeBase) -> Found:
+    """Rank by BM25 as the index gives it: no names linked, nothing calibrated."""
+    return _documents(knowledge, knowledge.keyword_search(question, DEPTH))
+
+
+async def by_meaning(question: str, knowledge: KnowledgeBase) -> Found:
+    """Rank by cosine as the index gives it."""
+    return _documents(knowledge, knowledge.vector_search(question, DEPTH))
+
+
+async def by_both(question: str, knowledge: KnowledgeBase) -> Found:
+    """Rank by reciprocal-rank fusion of the two, constant 60."""
+    searches = {"bm25": knowledge.keyword_search, "dense": knowledge.vector_search}
+    return _documents(knowledge, rrf({name: search(question, DEPTH) for name, search in searches.items()}))
+
+
+BASELINES: Mapping[str, Ranker] = {"bm25": by_words, "dense": by_meaning, "rrf": by_both}
+"""In every table."""
+
+
+def _documents(knowledge: KnowledgeBase, ranking: Sequence[tuple[str, float]]) -> Found:
+    passages = knowledge.passages([chunk_id for chunk_id, _ in ranking])
+    return Found(distinct(passage["doc_id"] for passage in passages))
+
+
+def ranker(name: str, context: Context) -> Ranker:
+    """Return what ranks by this name: a baseline, an agent (the whole graph, no answer written), or a tool.
+
+    Raises:
+        UnknownTool: lists the known ones.
+    """
+    if name in BASELINES:
+        return BASELINES[name]
+    if name in AGENT_TYPES:
+        return _agent(name, context)
+    tool = context.tools[name]
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> Found:
+        return _found(await results_of(tool, question, knowledge, context))
+
+    return rank
+
+
+def change(context: Context, settings: Mapping[str, Any]) -> Context:
+    """Return the ports with other settings; the rules plan by them."""
+    new = context.settings.model_copy(update=settings)
+    rules = isinstance(context.planner, RulePlanner) or "planner" in settings
+    return replace(context, settings=new, planner=RulePlanner(new) if rules else context.planner)
+
+
+def without(part: str, context: Context) -> Context:
+    """Return the ports of a retrieval graph without one of its parts.
+
+    Raises:
+        ToolError: there is no such part.
+    """
+    if part not in WITHOUT:
+        raise ToolError(f"The retrieval graph has no part {part!r} to leave out. Parts: {', '.join(WITHOUT)}.")
+    return change(context, WITHOUT[part])
+
+
+async def results_of(tool: Any, question: str, knowledge: KnowledgeBase, context: Context) -> Sequence[dict[str, Any]]:
+    """Return what a tool finds for the words of a question, with the budget of a step."""
+    values: dict[str, Any] = {"query": question}
+    if "top_k" in tool.input_schema.model_fields:
+        values["top_k"] = context.settings.step_top_k
+    return (await tool(read_input(tool, values), knowledge, StepLog())).results
+
+
+def _agent(agent_type: str, context: Context) -> Ranker:
+    @cache
+    def agent_of(kb: str) -> RetrieveAgent:
+        return RetrieveAgent(make_worker_name(kb, agent_type), context, _no_other_loop)
+
+    async def rank(question: str, knowledge: KnowledgeBase) -> Found:
+        state, log = await agent_of(knowledge.name).walk(question, "evaluation")
+        nodes = [entry["node"] for entry in log]
+        found = _found(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
+        return found._replace(quality=state["reflections"][0]["signals"].get("quality"))
+
+    return rank
+
+
+def _no_other_loop(work: Any) -> Any:
+    raise RuntimeError("a measure is already in a loop")
+
+
+def _found(results: Sequence[Mapping[str, Any]], steps: int = 1, passes: int = 1) -> Found:
+    names = [str(result["metadata"].get("doc_id") or "") for result in results]
+    scores = [
+        (name, float(result["score"]))
+        for name, result in zip(names, results, strict=True)
+        if name and result["source_type"] == "chunk"
+    ]
+    return Found(distinct(names), scores, steps, passes)
