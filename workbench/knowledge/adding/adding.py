@@ -74,7 +74,6 @@ def insert(
             ).lastrowid
             or 0
         )
-        connection.execute("INSERT OR IGNORE INTO unfollowed VALUES (?)", (chunk_id,))
         keywords.insert(connection, number, title, names, text)
         title_links.insert_phrases(connection, number, keys, text)
 
@@ -84,7 +83,6 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     title_links.delete(connection, doc_id)
     mine = "SELECT number FROM passages WHERE doc_id = ?"
     connection.execute(f"DELETE FROM terms WHERE rowid IN ({mine})", (doc_id,))
-    connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM facts WHERE doc_id = ?", (doc_id,))
