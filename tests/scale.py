@@ -397,7 +397,7 @@ def main() -> None:
             more = of_more(folder / "more", None)
             print(
                 f"\nadding {MORE} documents to {BASE:,}: {more['percent']} % of indexing all ({more['more_s']} of "
-                f"{more['all_s']} s; aim: under 3 %)"
+                f"{more['all_s']} s)"
             )
 
 

@@ -17,7 +17,7 @@ from tests.servers.tmdb import BANQUET, PARASITE, TmdbServer, tmdb_server
 from tests.shelf import VOCABULARY
 from workbench.futures.replay import whole
 from workbench.knowledge import tmdb as records
-from workbench.knowledge.tmdb import told
+from workbench.parts.sources.tmdb import told
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
 from workbench.session import Workbench

@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from tests.shelf import VOCABULARY
+from tests.shelf import VOCABULARY, extracted
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.names import names
-from workbench.knowledge.names.entities import Name, Source, extract, names_in_fields, values, year_of
+from workbench.knowledge.names.entities import Name, Source, names_in_fields, values, year_of
 from workbench.settings import Settings
 
 FILMS = vocabulary.load(VOCABULARY)
@@ -53,7 +53,7 @@ STORM = film(
 
 
 def test_fields_become_typed_relations_with_their_sentence():
-    found = {(r["source"], r["type"], r["target"]): r for r in extract([BANQUET, STORM], FILMS).relations}
+    found = {(r["source"], r["type"], r["target"]): r for r in extracted([BANQUET, STORM], FILMS).relations}
     directed = found["doc:f1", "directed_by", "person:ang lee"]
     assert directed["sentence"] == "The Wedding Banquet is a 1993 comedy film directed by Ang Lee."
     assert directed["chunk_id"] == "f1#0"
@@ -69,7 +69,7 @@ def test_fields_become_typed_relations_with_their_sentence():
 
 
 def test_entities_have_types_and_the_names_of_every_language():
-    found = {e["entity_id"]: e for e in extract([BANQUET, STORM], FILMS).entities}
+    found = {e["entity_id"]: e for e in extracted([BANQUET, STORM], FILMS).entities}
     assert found["doc:f1"] | {"aliases": 0} == {
         "entity_id": "doc:f1",
         "name": "The Wedding Banquet",
@@ -87,21 +87,21 @@ def test_entities_have_types_and_the_names_of_every_language():
 
 
 def test_texts_relate_documents_to_what_they_name():
-    extracted = extract([BANQUET, STORM], FILMS)
-    found = {(r["source"], r["type"], r["target"]) for r in extracted.relations}
+    graph = extracted([BANQUET, STORM], FILMS)
+    found = {(r["source"], r["type"], r["target"]) for r in graph.relations}
     assert ("doc:f2", "mentions", "doc:f1") in found
     assert ("doc:f2", "mentions", "name:golden bear") in found
     assert ("doc:f2", "mentions", "person:ang lee") not in found  # directed_by says more
-    assert {("doc:f1", "f1#0"), ("doc:f1", "f2#0"), ("person:ang lee", "f2#0")} <= set(extracted.mentions)
+    assert {("doc:f1", "f1#0"), ("doc:f1", "f2#0"), ("person:ang lee", "f2#0")} <= set(graph.mentions)
 
 
 def test_the_order_of_the_documents_changes_nothing():
     sources = [
         film(f"f{n}", f"Film {n}", f"Film {n} follows Film {n - 1}.", directors=[f"D {n % 3}"]) for n in range(9)
     ]
-    first = extract(sources, FILMS)
+    first = extracted(sources, FILMS)
     random.Random(1).shuffle(sources)
-    assert extract(sources, FILMS) == first
+    assert extracted(sources, FILMS) == first
 
 
 @pytest.mark.parametrize(

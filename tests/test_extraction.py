@@ -166,20 +166,6 @@ def test_a_document_that_goes_takes_what_it_states_with_it(bench, notes):
     assert "Wu Ke came_from Dehua" not in left and "The east kiln built_by Mei Lan" in left
 
 
-def test_a_large_base_grows_by_the_same_relations(bench, notes, monkeypatch):
-    from workbench.knowledge.adding import adding
-
-    whole = bench("whole")
-    whole.add_knowledge("notes", [notes])
-    monkeypatch.setattr(adding, "SMALL", 0)
-    parts = bench("parts")
-    for n, path in enumerate(sorted(notes.iterdir())):
-        for m in range(30 if not n else 0):  # so that one more is less than a tenth
-            (notes / f"filler{m}.md").write_text(f"# Filler {m}\n\nNothing {m}.\n")
-        parts.add_knowledge("notes", [path, *sorted(notes.glob("filler*"))])
-    assert set(stated(parts)) == set(stated(whole))
-
-
 def test_a_server_that_is_away_leaves_rules_and_the_next_add_goes_on(bench, notes, server):
     server.respond = lambda request: Reply(status=500, message="out of order")
     wb = bench(model_retries=0)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.shelves import opened, workbench
 from workbench.errors import WorkbenchError
-from workbench.knowledge.adding import growing as scratch
+from workbench.knowledge.adding import spool
 from workbench.parts.fusion import canvases
 from workbench.records import writing
 from workbench.records.writing import write_file
@@ -71,9 +71,9 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
 def test_the_folder_of_temporary_files_is_the_one_that_sqlite_takes(tmp_path, monkeypatch):
     monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path / "not there"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    scratch.temporary_folder.cache_clear()
-    assert scratch.temporary_folder() == str(tmp_path)
-    scratch.temporary_folder.cache_clear()
+    spool.temporary_folder.cache_clear()
+    assert spool.temporary_folder() == str(tmp_path)
+    spool.temporary_folder.cache_clear()
 
 
 # --- files that a person names ---

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 
-from tests.shelf import VOCABULARY
+from tests.shelf import VOCABULARY, extracted
 from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
-from workbench.knowledge.names.entities import Source, extract
+from workbench.knowledge.names.entities import Source
 
 CIRCLES = {"Lee": ["A1", "A2", "A3"], "Nolan": ["B1", "B2", "B3", "B4"], "Burton": ["C1", "C2"]}
 
@@ -33,9 +33,10 @@ def circles():
 
 
 def groups(sources):
-    found = extract(sources, vocabulary.load(VOCABULARY))
+    found = extracted(sources, vocabulary.load(VOCABULARY))
     leads = {s.doc_id: s.passages[0][1].split(". ")[0] + "." for s in sources}
-    return graph.communities(found.entities, found.relations, found.categories, leads)
+    links = [(r["source"], r["type"], r["target"]) for r in found.relations]
+    return graph.communities({e["entity_id"]: e for e in found.entities}, links, found.categories, leads)
 
 
 def test_communities_are_the_circles_largest_first():
@@ -52,7 +53,7 @@ def test_nothing_makes_no_community():
 
 
 def test_the_graph_for_networkx():
-    found = extract(circles(), vocabulary.load(VOCABULARY))
+    found = extracted(circles(), vocabulary.load(VOCABULARY))
     made = graph.build(found.entities, found.relations)
     assert made.number_of_nodes() == len(found.entities)
     assert made.number_of_edges() == len(found.relations)

@@ -235,7 +235,6 @@ class Settings(BaseSettings):
     chroma_url: str = Field("", description="a Chroma server for the vectors of large bases; empty: files of the base")
     chroma_timeout_s: float = Field(60, gt=0, description="for one answer of that server")
     chunk_characters: int = Field(1_200, ge=100)
-    index_memory_mb: float = Field(512, gt=0, description="what an `add` holds of a corpus and its graph at a time")
 
     @field_validator(*MODELS, mode="before")
     @classmethod

@@ -116,11 +116,8 @@ def _count_calls(tell: Tell) -> None:
 def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Add the scenario's documents, or make the base anew, and tell ``done``."""
     tell, points = _prepared(pipe, moment)
-    from workbench.knowledge.adding import adding
     from workbench.session import Workbench
 
-    if scenario.part:
-        adding.SMALL, adding._FEWEST = 0, scenario.part
     films = Path(folder) / "films.jsonl"
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})

@@ -89,13 +89,11 @@ class Adding:
     Attributes:
         first: how many films are there already, added undisturbed.
         then: how many are added, of which some were there before, some differ, and some are gone; 0 for made anew.
-        part: passages in a part of the graph, which grows then also where there are few; 0 for what the settings say.
     """
 
     name: str
     first: int
     then: int
-    part: int = 0
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """The two corpora as files: before, and as it is to become (in the same place: ``films.jsonl``)."""
@@ -113,10 +111,7 @@ class Adding:
 ADDINGS = (
     Adding("kb add, from nothing", 0, 30),
     Adding("kb add, a change", 24, 12),
-    Adding("kb add, from nothing, in parts", 0, 30, 8),
-    Adding("kb add, more, in parts", 24, 12, 8),
     Adding("kb rebuild", 24, 0),
-    Adding("kb rebuild, in parts", 24, 0, 8),
 )
 
 

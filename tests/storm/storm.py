@@ -148,8 +148,7 @@ class Storm:
         if isinstance(scenario, Talk):
             return {**CORE, "memory_core": True}
         if isinstance(scenario, Adding):
-            few = {"index_memory_mb": 0.001} if scenario.part else {}
-            return {"names": "rules", **few}  # the models for names would take longer to load than the rest to run
+            return {"names": "rules"}  # the models for names would take longer to load than the rest to run
         if scenario.streamed:
             return {"chat_model": "openai:scripted", "chat_base_url": self._server.url, "planner": "rules"}
         return {}

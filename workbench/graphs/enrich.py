@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from workbench.knowledge.tmdb import FIELDS
 from workbench.language.answer import judge
+from workbench.parts.sources.tmdb import FIELDS
 from workbench.ports import Context, KnowledgeBase
 from workbench.records.tape import FROM_TAPE, Tape
 from workbench.state import Enrichment, ExecutionRecord, RetrievalResult, RetrievalState

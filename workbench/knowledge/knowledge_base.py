@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -66,85 +66,79 @@ _ASKING = FUNCTION_WORDS | frozenset(_ASKED.split())
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a base says of one bearer of a name: ``beside`` are the entities related to it, ``words`` all its terms."""
+class Candidate:
+    """One bearer of a name: ``beside`` are the entities related to it, ``words`` all its terms."""
 
     entity: Entity
     year: int | None
     beside: frozenset[str]
     words: frozenset[str]
 
-
-def rivals(known: Sequence[Known]) -> list[Known]:
-    """Those that are different things: documents of one title without a type or year are the parts of one."""
-    first, *rest = known
-    return [first, *(other for other in rest if _different(first, other))]
-
-
-def _different(one: Known, other: Known) -> bool:
-    if one.year is not None and other.year is not None:
-        return one.year != other.year
-    return one.entity["type"] != _UNTYPED or other.entity["type"] != _UNTYPED
+    def may_equal(self, other: Candidate) -> bool:
+        """Check whether both may be one thing: documents of one title without a type or year are parts of one."""
+        if self.year is not None and other.year is not None:
+            return self.year == other.year
+        return self.entity["type"] == other.entity["type"] == _UNTYPED
 
 
-def told_apart(
-    text: str,
-    mention: Mention,
-    mentions: Iterable[Mention],
-    known: Sequence[Known],
-    weight: Callable[[str], float],
-    rarest: float,
-) -> Mention:
-    """The mention with who is meant; ``others`` are those whom nothing in the text tells from it.
+def disambiguate(
+    text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
+) -> list[Mention]:
+    """Return the mentions of a text, each name that several bear with who is meant.
+
+    ``others`` of a mention are those whom nothing in the text tells from it.
 
     Args:
-        text: in which the name stands.
-        mention: of the name.
-        mentions: of every name in the text.
-        known: the bearers, the best connected first.
+        text: in which the names stand.
+        mentions: of every name in the text, the best connected bearer first.
+        index: says what there is of each bearer.
         weight: how rare a term is.
         rarest: the weight of a term that one passage has.
     """
-    around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
+    found = []
+    for mention in mentions:
+        ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
+        bearers = [one for i in ids if (one := _candidate(index, i))] if len(ids) > 1 else []
+        if bearers:
+            rivals = [one for n, one in enumerate(bearers) if not n or not bearers[0].may_equal(one)]
+            around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
+            names = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
+            mention = _choose(mention, rivals, around, names, weight, rarest)
+        found.append(mention)
+    return found
+
+
+def _choose(
+    mention: Mention,
+    rivals: Sequence[Candidate],
+    around: str,
+    names: set[str],
+    weight: Callable[[str], float],
+    rarest: float,
+) -> Mention:
+    """Return the mention with the rival of whom the words and names around it speak."""
     words = [w for w in dict.fromkeys(terms(around)) if w not in _ASKING and (len(w) > 1 or CJK.match(w))]
-    beside = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
     scores = {
-        bearer.entity["entity_id"]: rarest * (len(beside & bearer.beside) + (str(bearer.year) in words))
-        + sum(weight(word) for word in words if word in bearer.words)
-        for bearer in rivals(known)
+        rival.entity["entity_id"]: rarest * (len(names & rival.beside) + (str(rival.year) in words))
+        + sum(weight(word) for word in words if word in rival.words)
+        for rival in rivals
     }
-    return _said(mention, scores, LEAD * rarest)
-
-
-def _said(mention: Mention, scores: Mapping[str, float], lead: float) -> Mention:
     best = max(scores, key=lambda entity_id: scores[entity_id])  # the first of equal ones
-    close = [i for i in scores if scores[i] > scores[best] - lead or scores[i] > _MOST * scores[best]]
-    others = [entity_id for entity_id in close if entity_id != best]
+    least = min(scores[best] - LEAD * rarest, _MOST * scores[best])
+    others = [entity_id for entity_id in scores if entity_id != best and scores[entity_id] > least]
     plain = Mention(start=mention["start"], end=mention["end"], surface=mention["surface"], entity_id=best)
     return Mention(**plain, others=others) if others else plain
 
 
-def in_question(
-    text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
-) -> list[Mention]:
-    """The mentions of a text, each name that several bear told apart as far as the text allows."""
-    found = []
-    for mention in mentions:
-        bearers = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
-        known = [one for entity_id in bearers if (one := _known(index, entity_id))] if len(bearers) > 1 else []
-        found.append(told_apart(text, mention, mentions, known, weight, rarest) if known else mention)
-    return found
-
-
-def _known(index: Index, entity_id: str) -> Known | None:
+def _candidate(index: Index, entity_id: str) -> Candidate | None:
     entity = next(iter(view.entities(index, "WHERE entity_id = ?", (entity_id,))), None)
     if entity is None:
         return None
     beside = {i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_BESIDE, (entity_id,) * 2)}
     passages = index.rows(_SAID, (entity["doc_id"],))
-    said = [*(name for names in beside.values() for name in names), *(text for _, text in passages)]
+    texts = [*(name for names in beside.values() for name in names), *(text for _, text in passages)]
     year = passages[0][0] if passages else None
-    return Known(entity, year, frozenset(beside), frozenset(term for text in said for term in terms(text)))
+    return Candidate(entity, year, frozenset(beside), frozenset(term for text in texts for term in terms(text)))
 
 
 _BESIDE = (
@@ -331,7 +325,7 @@ class CorpusKnowledge:
         """The source outside that the vocabulary of the base asks for."""
         if self._view.vocabulary.enrichment != "tmdb":
             return None
-        from workbench.knowledge.tmdb import Tmdb
+        from workbench.parts.sources.tmdb import Tmdb
 
         return Tmdb(self._settings)
 
@@ -560,7 +554,7 @@ class CorpusKnowledge:
         found = surfaces(self._index, candidates(text), "AND NOT category")
         view = self._view
         linked = Linker(found, view.vocabulary.cues).link(text)
-        return in_question(text, linked, self._index, view.weight, math.log(1 + view.passages))
+        return disambiguate(text, linked, self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:

@@ -6,17 +6,13 @@ leaves the base as it was, and the next one goes on with what is already compute
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +25,7 @@ from workbench.knowledge.indexes import stores
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
 from workbench.knowledge.reading import corpus
+from workbench.records.lease import holder_in, locked, note_holder
 from workbench.records.sqlite import named
 from workbench.settings import Settings
 
@@ -36,6 +33,8 @@ __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _DEVICES = ("con", "nul", "prn", "aux", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)))
+_PATIENCE_S = 0.2
+"""Whoever asks whether the lock is held has it for a moment too."""
 _RESERVED = ("general", *_DEVICES)  # folders that Windows cannot have: a workspace may be copied there
 
 
@@ -90,23 +89,23 @@ class Library:
                     return base
                 base.close()
         except KnowledgeError:
-            if name in self.names() and not self._being_made(name):
+            if name in self.names() and not self._is_held(name):
                 raise
         if name not in self.names():  # never there, or removed while it was opened
             raise UnknownKnowledge(name, self.names())
-        if self._being_made(name):
+        if self._is_held(name):
             raise WorkspaceBusy(
-                f"Knowledge base {name!r} is being made by {_holder(self._holder_file(name))}. Ask when that is done."
+                f"Knowledge base {name!r} is being made by {self._holder(name)}. Ask when that is done."
             )
         raise KnowledgeError(
             f"Knowledge base {name!r} was never finished: its first `workbench kb add` was stopped. Run it again."
         )
 
-    def _being_made(self, name: str) -> bool:
-        return _alive(self._holder_file(name))
+    def _is_held(self, name: str) -> bool:
+        return locked(self.root / f".{name}.lock")
 
-    def _holder_file(self, name: str) -> Path:
-        return self.root / f".{name}.holder.json"
+    def _holder(self, name: str) -> str:
+        return holder_in(self.root / f".{name}.holder.json") or "another process"
 
     def add(
         self,
@@ -228,20 +227,19 @@ class Library:
         """
         from filelock import FileLock, Timeout
 
-        lock, holder = FileLock(self.root / f".{name}.lock"), self._holder_file(name)
+        lock, holder = FileLock(self.root / f".{name}.lock"), self.root / f".{name}.holder.json"
         with named(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             try:
-                lock.acquire(timeout=0)
+                lock.acquire(timeout=_PATIENCE_S)
             except Timeout:
                 raise WorkspaceBusy(
-                    f"Knowledge base {name!r} is being written by {_holder(holder)}. Wait for it to end, or end it."
+                    f"Knowledge base {name!r} is being written by {self._holder(name)}. Wait for it to end, or end it."
                 ) from None
         folder = self.root / name
         try:
-            since = datetime.now(UTC).isoformat("T", "seconds")
             with named(self.root):
-                holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+                note_holder(holder)
                 settle(folder)
                 if make:
                     folder.mkdir(exist_ok=True)
@@ -272,33 +270,3 @@ def check_name(name: str) -> str:
 
 def _silent(stage: str, done: int, total: int) -> None:
     """Nobody asked to be told of progress."""
-
-
-def _holder(path: Path) -> str:
-    """Who writes, in words. The file is written right after the lock is taken, so it may be missing, or be older."""
-    known = _noted(path)
-    if known is None or not _alive(path):
-        return "another process"
-    return f"process {known['pid']} on {known['host']} (since {known['since']})"
-
-
-def _alive(path: Path) -> bool:
-    """Whether the process that is noted as the holder lives; on another machine it is taken to."""
-    known = _noted(path)
-    if known is None or known["host"] != socket.gethostname():
-        return known is not None
-    try:
-        os.kill(int(known["pid"]), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it lives, and is somebody else's
-        return True
-    return True
-
-
-def _noted(path: Path) -> dict[str, Any] | None:
-    try:
-        known = json.loads(path.read_text())
-        return {name: known[name] for name in ("pid", "host", "since")}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

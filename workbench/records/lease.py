@@ -92,13 +92,8 @@ class Lease:
     def _take(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock.acquire(timeout=_PATIENCE_S)
-        holder = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.now(UTC).isoformat("T", "seconds"),
-        }
         try:
-            (self.folder / f"{self.owner}.json").write_text(json.dumps(holder), encoding="utf-8")
+            note_holder(self.folder / f"{self.owner}.json")
         except OSError:  # a full disk; leave no lock that nobody explains
             self.release()
             raise
@@ -113,14 +108,8 @@ class Lease:
         return locked(self.folder / f"{owner}.lock")
 
     def holder(self, owner: str) -> str:
-        """The holder in words, for a message.
-
-        The file is written right after the lock is taken, so it may be missing for a moment.
-        """
-        with suppress(FileNotFoundError, ValueError):
-            known = json.loads((self.folder / f"{owner}.json").read_text(encoding="utf-8"))
-            return f"process {known['pid']} on {known['host']} (since {known['since']})"
-        return f"another process (lease {owner})"
+        """Describe the holder, for a message."""
+        return holder_in(self.folder / f"{owner}.json") or f"another process (lease {owner})"
 
     def release(self) -> None:
         """Let go; safe to call twice."""
@@ -130,6 +119,24 @@ class Lease:
     def _remove(self, owner: str) -> None:
         for suffix in (".json", ".lock"):
             (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)
+
+
+def note_holder(path: Path) -> None:
+    """Write beside a lock which process holds it."""
+    since = datetime.now(UTC).isoformat("T", "seconds")
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    path.write_text(json.dumps(holder), encoding="utf-8")
+
+
+def holder_in(path: Path) -> str:
+    """Describe the process that a file names, or return "".
+
+    The file is written right after the lock is taken, so it may be missing for a moment.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {known['pid']} on {known['host']} (since {known['since']})"
+    return ""
 
 
 def stale(folder: Path, *, remove: bool = False) -> list[Path]:

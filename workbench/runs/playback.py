@@ -41,12 +41,10 @@ from workbench.text import language_of
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
-READS = (
-    *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight"),
-    *("passages", "passages_of", "select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
-    *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
-    *("relation_kinds", "ways.links_from", "ways.shared", "ways.titles_in"),
-)
+UNTAPED = {"warm", "reading", "fingerprint", "graph", "ways", "enricher"}
+READS = {name for name in vars(KnowledgeBase) if not name.startswith("_")} - UNTAPED
+READS |= {f"ways.{name}" for name in vars(Ways) if not name.startswith("_")} - {"ways.stems"}
+"""What a tape keeps of a knowledge base: every read of its port."""
 
 
 def taped(context: Context, tape: Tape) -> Context:

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.knowledge.tmdb import note
 from workbench.language.names import names_in
+from workbench.parts.sources.tmdb import note
 from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, Relation, ToolLog, Wanted
 from workbench.text import CJK, language_of
 from workbench.tools import evidence

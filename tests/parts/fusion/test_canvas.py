@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.cli import main
-from workbench.knowledge.adding import adding
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
@@ -116,28 +115,6 @@ def test_an_id_may_be_any_text(folder, tmp_path):
         found = wb.knowledge.get("odd").relations_of("doc:notes.canvas#a#b")
         assert {r["target"] for r in found} == {f"doc:notes.canvas#{one}" for one in [*odd[1:3], "?x", odd[4]]}
         assert all(wb.knowledge.get("odd").entity(r["target"]) for r in found)
-
-
-def test_a_graph_that_grows_has_the_edges_of_one_made_anew(folder, tmp_path, monkeypatch):
-    def stated(wb, name):
-        base = wb.knowledge.get(name)
-        every = (r for entity in base.graph().nodes for r in base.relations_of(entity))
-        return {(r["source"], r["type"], r["target"], r["sentence"]) for r in every if r["type"] != "mentions"}
-
-    nodes = [node("g", "Alphabet", -50, -50, 20_000, 500, type="group")]
-    nodes += [node(f"n{n}", f"Letter {chr(97 + n % 26)}{n}\nIt is number {n}.", 220 * n) for n in range(80)]
-    edges = [edge(f"n{n}", f"n{n + 1}", "comes before") for n in range(79)]
-    path = write(folder, nodes, edges)
-    with Workbench.open(tmp_path / "ws") as wb:
-        wb.add_knowledge("grown", [path], lambda *_: None)
-        monkeypatch.setattr(adding, "SMALL", 0)
-        nodes[5]["text"] = "Letter changed\nIt is another."
-        write(folder, [*nodes, node("new", "Letter new", 9000, 300)], [*edges[1:], edge("new", "n3", "comes before")])
-        report = wb.add_knowledge("grown", [path], lambda *_: None)
-        assert (report.added, report.changed) == (1, 4)  # n0, n4, n5 and the group
-        monkeypatch.setattr(adding, "SMALL", 2_000)
-        wb.add_knowledge("anew", [path], lambda *_: None)
-        assert stated(wb, "grown") == stated(wb, "anew")
 
 
 def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
@@ -324,24 +301,16 @@ def test_hostile_text_is_only_text(folder):
     assert all(document.digest() for document in loaded.documents)  # it can be kept
 
 
-def counted(monkeypatch, size):
-    """How many groups are looked at, for a canvas of that many nodes."""
-    calls = []
-    monkeypatch.setattr(reading, "_holds", lambda *ends, real=reading._holds: calls.append(1) or real(*ends))
+def test_the_smallest_group_around_each_of_5_000_nodes_is_its_parent():
+    size = 5_000
     nested = [node(f"g{n}", f"G{n}", n, n, 10**6 - 2 * n, 10**6 - 2 * n, type="group") for n in range(size // 4)]
-    row = [node(f"n{n}", "x", 210 * n, -500) for n in range(size // 2)]
     inner = [node(f"i{n}", "x", size // 4 + 5 * n, 400_000, 4, 4) for n in range(size // 4)]
     # at one place, of one size, and none around what stands below them
-    row += [node(f"s{n}", "S", -900, -900, 100 + n / 1000, 50, type="group") for n in range(size // 4)]
+    row = [node(f"s{n}", "S", -900, -900, 100 + n / 1000, 50, type="group") for n in range(size // 4)]
     row += [node(f"t{n}", "x", -895, -849, 9, 9) for n in range(size // 4)]
-    canvas = reading.Canvas(json.dumps({"nodes": [*row, *nested, *inner], "edges": [edge("n0", n["id"]) for n in row]}))
+    canvas = reading.Canvas(json.dumps({"nodes": [*row, *nested, *inner], "edges": []}))
     assert canvas.parents["i3"] == f"g{size // 4 - 1}" and canvas.problems == []
-    return len(calls)
-
-
-def test_the_work_for_50_000_nodes_grows_with_their_number(monkeypatch):
-    small = counted(monkeypatch, 2_000)
-    assert counted(monkeypatch, 50_000) <= 25 * small * 1.6
+    assert canvas.parents["g7"] == "g6" and canvas.parents["s1"] == "s2" and "t3" not in canvas.parents
 
 
 def calls_of_adding(folder, size):

@@ -1,25 +1,23 @@
 """One ``add``: what the files gave becomes the next generation of an index, in one transaction.
 
 Documents are compared by content, and are at hand a few at a time. What is new is embedded and looked through for
-names, which is kept by content at once; only then everything is written together. The graph of a small base is made
-anew of all documents, so that it never depends on the order in which they came; that of a large one grows by what is
-new, in parts that memory has room for, until a tenth has changed. Chroma follows.
+names, which is kept by content at once; only then everything is written together. The graph is made of all documents
+again, so that it never depends on the order in which they came. Chroma follows.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from workbench.knowledge import vocabulary
-from workbench.knowledge.adding import growing as spool
+from workbench.knowledge.adding import spool
 from workbench.knowledge.adding.extraction import Extractor, Modelled, Titled
-from workbench.knowledge.adding.growing import Growth
+from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place
@@ -76,7 +74,6 @@ def insert(
             ).lastrowid
             or 0
         )
-        connection.execute("INSERT OR IGNORE INTO unfollowed VALUES (?)", (chunk_id,))
         keywords.insert(connection, number, title, names, text)
         title_links.insert_phrases(connection, number, keys, text)
 
@@ -86,7 +83,6 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     title_links.delete(connection, doc_id)
     mine = "SELECT number FROM passages WHERE doc_id = ?"
     connection.execute(f"DELETE FROM terms WHERE rowid IN ({mine})", (doc_id,))
-    connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM facts WHERE doc_id = ?", (doc_id,))
@@ -104,14 +100,11 @@ there for the next one.
 
 _VERSION = 13
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
-SMALL = 2_000
-"""Documents up to which a graph is always made anew."""
-_PER_PASSAGE = 40 * 1024
-"""Bytes that the graph takes for a passage while it is made."""
-_PAGES = 0.25
-"""The part of that memory in which SQLite keeps pages: names come in no order, and each goes to a page of its own."""
-_FEWEST = 200
-"""Passages of which a part of a graph is made, however little memory is allowed."""
+_CACHE_MB = 128
+"""Pages that SQLite keeps in memory: names come in no order, and each goes to a page of its own."""
+_GRAPH = ("entities", "relations", "mentions", "surfaces", "communities", "homes")
+_READINGS = 5
+"""How often the graph reads every document."""
 
 
 @dataclass
@@ -153,7 +146,6 @@ class Addition:
         self._finder = names.finder_name(settings)
         self._vocabulary = vocabulary.kept(folder)
         self._spool = spool.Spool(index, replace)
-        self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
         self._modelled = Modelled(index, extractor, forget=settings.extractor_model == RULES)
 
     @property
@@ -178,7 +170,7 @@ class Addition:
 
     def run(self, documents: Iterable[Document], reading: Reading, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
-        self._index.write_much(self._settings.index_memory_mb * _PAGES)
+        self._index.write_much(_CACHE_MB)
         count = 0
         for count in self._spool.take(documents):
             self._tell("read", count, 0)
@@ -192,7 +184,7 @@ class Addition:
         if other := self._index.meta("recipe", self._recipe) != self._recipe or unread:
             self._spool.everything()
         if other or did or not self._index.generation:
-            self._write(sum(did.values()), other)
+            self._write()
         self._describe()
         self._follow()
         self._report.model = self._modelled.report()
@@ -242,55 +234,50 @@ class Addition:
         known = (row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1"))
         return [s for s in known if s in read or (folders and s.startswith(folders) and not Path(s).exists())]
 
-    def _write(self, changes: int, all_anew: bool) -> None:
-        total, passages = sum(map(len, self._spool.ids("new", "changed", "again"))), 0
-        done = 0
+    def _write(self) -> None:
+        total, done = sum(map(len, self._spool.ids("new", "changed", "again"))), 0
         for batch in self._spool.documents():
-            passages += self._compute(batch, done, total)
+            self._compute(batch, done, total)
             done += len(batch)
         with self._index.transaction() as connection:
-            grown = changes + int(self._index.meta("grown", "0"))
-            growth = Growth(self._index, self._vocabulary)
-            anew = all_anew or self._make_anew(grown, passages)
-            if not anew:
-                growth.forget()
             for ids in self._spool.ids("gone", "changed", "again"):
                 for doc_id in ids:
                     delete(connection, doc_id)
             self._insert(connection, total)
-            if not anew:
-                deque(map(growth.add, self._parts(self._spool.ids("new", "changed", "beside"))), maxlen=0)
-                growth.finish()
-            elif self._passages() <= self._part:
-                self._tell("graph", 0, 1)
-                growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
-                self._tell("graph", 1, 1)
-            else:
-                memory_mb = self._settings.index_memory_mb * _PAGES
-                growth.make_anew_in_parts(lambda named: self._parts(self._all_ids(), named), memory_mb)
+            self._write_graph(connection)
             self._clean(connection)
             for key, value in {
                 "embedding_model": self._model.name,
                 "recipe": self._recipe,
-                "grown": str(0 if anew else grown),
                 "generation": str(self._index.generation + 1),
             }.items():
                 self._index.set_meta(key, value)
             self._modelled.remember()
             self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
-    def _make_anew(self, grown: int, passages: int) -> bool:
-        """Whether the graph is made of all documents: there are few, or a tenth has changed and memory has room."""
-        (documents,) = self._index.rows("SELECT count(*) FROM documents")[0]
-        if not documents:
-            return True
-        return self._passages() + passages <= self._part and (documents <= SMALL or grown * 10 > documents)
+    def _write_graph(self, connection: sqlite3.Connection) -> None:
+        """Make the graph of all documents, which are read a few at a time."""
+        for table in _GRAPH:
+            connection.execute(f"DELETE FROM {table}")
+        (documents,) = connection.execute("SELECT count(*) FROM documents").fetchone()
+        done = 0
 
-    def _passages(self) -> int:
-        return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
+        def read() -> Iterator[entities.Source]:
+            nonlocal done
+            for ids in self._all_ids():
+                self._tell("graph", done, _READINGS * documents)
+                yield from self._sources(ids)
+                done += len(ids)
 
-    def _compute(self, documents: Sequence[Document], done: int, total: int) -> int:
-        """Vectors, words and names of some documents, kept by content at once; how many passages they have."""
+        builder = entities.GraphBuilder(connection, self._vocabulary)
+        builder.build(read)
+        relations = connection.execute("SELECT source, type, target FROM relations")
+        found = communities.communities(builder.entities, relations, builder.categories, builder.leads)
+        communities.keep(connection, found)
+        self._tell("graph", done, done)
+
+    def _compute(self, documents: Sequence[Document], done: int, total: int) -> None:
+        """Keep vectors, words and names of some documents by content at once."""
 
         def tell(stage: str) -> Callable[[int, int], None]:
             return lambda had, of: self._tell(stage, done + len(documents) * had // of, total)
@@ -303,7 +290,6 @@ class Addition:
         read = [passage for document in documents for passage in self._titled(document)]
         names.ensure(self._index, self._finder, [(passage.digest, passage.text) for passage in read], tell("names"))
         self._modelled.ensure(read, tell("model"))
-        return len(titled)
 
     def _cut(self, document: Document) -> list[str]:
         return corpus.chunks(document.text, self._settings.chunk_characters, document.title)
@@ -337,34 +323,18 @@ class Addition:
             yield found
             last = found[-1]
 
-    def _parts(self, handfuls: Iterable[list[str]], named: bool = True) -> Iterator[list[entities.Source]]:
-        """These documents in parts that memory has room for, with what their texts name or without."""
-        part: list[entities.Source] = []
-        done = passages = 0
-        for ids in handfuls:
-            sources = self._sources(ids, named)
-            part += sources
-            passages += sum(len(source.passages) for source in sources)
-            if passages >= self._part:
-                self._tell("graph", done, 0)
-                yield part
-                done, part, passages = done + len(part), [], 0
-        yield part
-        self._tell("graph", done + len(part), done + len(part))
-
-    def _sources(self, doc_ids: Sequence[str], named: bool = True) -> list[entities.Source]:
+    def _sources(self, doc_ids: Sequence[str]) -> list[entities.Source]:
         """What the graph is made of: these documents as they are stored, and the names that were found in them."""
         passages: dict[str, list[tuple[str, str, str]]] = {}
         columns = "doc_id, position, chunk_id, text, digest"
         rows = self._index.rows_in(f"SELECT {columns} FROM passages WHERE doc_id IN ({{}})", doc_ids)
         for doc_id, _, *passage in sorted(rows):
             passages.setdefault(doc_id, []).append(tuple(passage))
-        texts = [p[2] for held in passages.values() for p in held] if named else []
-        found = names.kept(self._index, self._finder, texts)
+        found = names.kept(self._index, self._finder, [p[2] for held in passages.values() for p in held])
         sources = []
         for d in spool.stored(self._index, doc_ids):
             mine = {chunk_id: Titled(d.title, text, digest) for chunk_id, text, digest in passages.get(d.doc_id, [])}
-            read = self._modelled.kept(list(mine.values())) if named else {}
+            read = self._modelled.kept(list(mine.values()))
             told = [(i, p.text, read[p].names if p in read else found.get(p.digest, [])) for i, p in mine.items()]
             stated = {i: read[p].relations for i, p in mine.items() if p in read}
             sources.append(entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, told, stated))

@@ -24,7 +24,7 @@ from workbench.errors import KnowledgeError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
 from workbench.knowledge.adding.extraction import Extractor
-from workbench.knowledge.adding.growing import COLUMNS, of_row
+from workbench.knowledge.adding.spool import COLUMNS, of_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
 from workbench.knowledge.reading.files import Note

@@ -1,8 +1,7 @@
-"""The graph of entities and relations: neighbours, paths, and its communities (Louvain), kept as documents come and go.
+"""The graph of entities and relations for networkx, and its communities (Louvain).
 
-Each is kept with a summary of its documents' own first sentences, and with the home of every member, by which a
-question finds it. What is new is grouped by itself; a group that a community already knows enough of moves in there,
-and is told in its summary while there is room. Nothing else is touched, so that few documents cost little.
+A community is kept with a summary of its documents' own first sentences, and with the home of every member, by which a
+question finds it.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.knowledge.names.entities import Extracted, Source
 from workbench.plans import canonical_json
 from workbench.ports import Community, Entity, Relation
-from workbench.text import CJK, sentences
+from workbench.text import CJK
 
 if TYPE_CHECKING:
     import networkx
@@ -48,19 +46,23 @@ def build(entities: Iterable[Entity], relations: Iterable[Relation]) -> networkx
 
 
 def communities(
-    entities: Sequence[Entity],
-    relations: Sequence[Relation],
+    by_id: Mapping[str, Entity],
+    relations: Iterable[tuple[str, str, str]],
     categories: Collection[str],
     leads: Mapping[str, str],
-    fewest: int = 2,
 ) -> list[Community]:
-    """Groups of entities with the ``fewest`` documents or more, largest first.
+    """Return the groups of entities with two documents or more, largest first.
+
+    Args:
+        by_id: the entities.
+        relations: ``(source, type, target)``.
+        categories: ids of those that only group others.
+        leads: the first sentence of each document, by its id.
 
     A relation counts less the better connected its ends are, so that "American" holds nothing together; what a text
-    mentions counts half of what a field says, and a category a tenth. ``leads`` are the first sentences of documents,
-    by document id: the summary is made of those of the members that are best connected within the group.
+    mentions counts half of what a field says, and a category a tenth. The summary is made of the leads of the members
+    that are best connected within the group.
     """
-    by_id = {entity["entity_id"]: entity for entity in entities}
     weights = _weights(relations, categories)
     groups = _louvain(sorted(by_id), weights, _resolution(len(leads)))
     home = {entity_id: number for number, group in enumerate(groups) for entity_id in group}
@@ -73,7 +75,7 @@ def communities(
     for group in groups:
         ranked = sorted(group, key=lambda i: (-round(inner[i], 6), i))
         doc_ids = [d for i in ranked if (d := by_id[i]["doc_id"])]
-        if len(doc_ids) < fewest:
+        if len(doc_ids) < 2:
             continue
         named = [by_id[i] for i in ranked if i not in categories]
         title = [e["name"] for e in named if not e["doc_id"]][:1] + [e["name"] for e in named if e["doc_id"]][:2]
@@ -92,13 +94,13 @@ def communities(
     return found
 
 
-def _weights(relations: Sequence[Relation], categories: Collection[str]) -> dict[tuple[str, str], float]:
+def _weights(relations: Iterable[tuple[str, str, str]], categories: Collection[str]) -> dict[tuple[str, str], float]:
     """One weight for each pair of related entities, in a fixed order."""
     strength: dict[tuple[str, str], float] = {}
-    for relation in relations:
-        a, b = sorted((relation["source"], relation["target"]))
+    for source, kind, target in relations:
+        a, b = sorted((source, target))
         if a != b:
-            says = 0.1 if a in categories or b in categories else 0.5 if relation["type"] == "mentions" else 1.0
+            says = 0.1 if a in categories or b in categories else 0.5 if kind == "mentions" else 1.0
             strength[a, b] = max(says, strength.get((a, b), 0.0))
     degree: dict[str, int] = defaultdict(int)
     for a, b in strength:
@@ -165,71 +167,18 @@ def summary(leads: Iterable[str]) -> str:
     return told
 
 
-# --- The communities that an index keeps: found by Louvain in a whole graph, and grown by what is new ---
-
-KNOWN = 0.2
-"""The part of a group's members that must live in a community for the group to move in."""
-FULL = 500
-"""Documents of a community into which nobody moves any more."""
+# --- The communities that an index keeps ---
 
 
-def lead(source: Source) -> str:
-    """The first sentence of a document."""
-    return next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
-
-
-def make_anew(connection: sqlite3.Connection, found: Extracted, sources: Sequence[Source]) -> None:
-    """Find the communities of the whole graph and keep them; the caller has emptied the tables."""
-    leads = {source.doc_id: lead(source) for source in sources}
-    _keep(connection, communities(found.entities, found.relations, found.categories, leads))
-
-
-def grow(
-    connection: sqlite3.Connection,
-    entities: Sequence[Entity],
-    relations: Sequence[Relation],
-    categories: Collection[str],
-    sources: Sequence[Source],
-) -> None:
-    """Give what these documents say a home, in a community that is there or in one of their own."""
-    leads = {source.doc_id: lead(source) for source in sources}
-    ends = {end for relation in relations for end in (relation["source"], relation["target"])}
-    here = {entity["entity_id"] for entity in entities}
-    outside: list[Entity] = [
-        {"entity_id": i, "name": "", "type": "", "aliases": [], "doc_id": None} for i in sorted(ends - here)
-    ]
-    groups = communities([*entities, *outside], relations, categories, leads, fewest=1)
-    homes = _homes(connection, [i for group in groups for i in group["members"] if i not in categories])
-    (number,) = connection.execute(
-        "SELECT ifnull(max(CAST(substr(community_id, 11) AS INT)), -1) FROM communities"
-    ).fetchone()
-    new: list[Community] = []
-    for group in groups:
-        lived = Counter(homes[i] for i in group["members"] if i in homes)
-        home = min(lived, key=lambda h: (-lived[h], h), default="")
-        if home and lived[home] >= KNOWN * len(group["members"]) and _move_in(connection, home, group, leads):
-            continue
-        if len(group["doc_ids"]) > 1:
-            number += 1
-            members = [i for i in group["members"] if i not in homes]
-            new.append({**group, "community_id": f"community:{number:04d}", "members": members})
-    _keep(connection, new)
-
-
-def _move_in(connection: sqlite3.Connection, home: str, group: Community, leads: dict[str, str]) -> bool:
-    """Whether there was room for the group's new members."""
-    community = read(connection, [home])[0]
-    if len(community["doc_ids"]) >= FULL:
-        return False
-    told = sentences(community["summary"])
-    new_docs = [d for d in group["doc_ids"] if d not in community["doc_ids"]]
-    if len(told) < SENTENCES:
-        community["summary"] = summary([*told, *(leads[d] for d in new_docs if leads.get(d))])
-    there = set(community["members"])
-    community["members"] += [i for i in group["members"] if i not in there]
-    community["doc_ids"] += new_docs
-    _keep(connection, [community])
-    return True
+def keep(connection: sqlite3.Connection, found: Sequence[Community]) -> None:
+    """Write communities into their empty tables."""
+    rows = (
+        (c["community_id"], c["title"], canonical_json(c["members"]), c["summary"], canonical_json(c["doc_ids"]))
+        for c in found
+    )
+    connection.executemany("INSERT INTO communities VALUES (?, ?, ?, ?, ?)", rows)
+    homes = sorted((i, c["community_id"]) for c in found for i in c["members"])
+    connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 
 def read(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Community]:
@@ -250,21 +199,3 @@ def of_row(row: Sequence[Any]) -> Community:
         "summary": said,
         "doc_ids": json.loads(doc_ids),
     }
-
-
-def _homes(connection: sqlite3.Connection, entity_ids: Sequence[str]) -> dict[str, str]:
-    sql = "SELECT community_id FROM homes WHERE entity_id = ?"
-    found = ((i, connection.execute(sql, (i,)).fetchone()) for i in dict.fromkeys(entity_ids))
-    return {i: row[0] for i, row in found if row}
-
-
-def _keep(connection: sqlite3.Connection, found: Sequence[Community]) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO communities VALUES (?, ?, ?, ?, ?)",
-        (
-            (c["community_id"], c["title"], canonical_json(c["members"]), c["summary"], canonical_json(c["doc_ids"]))
-            for c in found
-        ),
-    )
-    homes = sorted((i, c["community_id"]) for c in found for i in c["members"])
-    connection.executemany("INSERT OR IGNORE INTO homes VALUES (?, ?)", homes)

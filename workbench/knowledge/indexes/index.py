@@ -19,7 +19,7 @@ from typing import Any
 from workbench.errors import KnowledgeError
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 
-VERSION = 9
+VERSION = 10
 """Of the tables: a file of another version is built again."""
 TABLES = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -75,8 +75,6 @@ TABLES = """
         doc_ids TEXT NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
-    -- what the vector store has yet to follow
-    CREATE TABLE unfollowed (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
     -- what a model answered about a passage, or (without a digest) about a community, by what it was asked
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
 """

@@ -1,9 +1,8 @@
 """Where the vectors of a base are searched when they are many: one port, and how whatever is behind it is kept up.
 
-A store is made of the index, and follows it after each change: what came, changed and went since is noted in the index,
-so that following costs what changed, and a kill in the middle nothing. Where it does not hold what it should (a folder
-from elsewhere, a server that lost its files), it is compared with the whole index. A new one is a subclass of ``Store``
-with the methods that are abstract here, and a line in ``stores.py``.
+A store is made of the index, and follows it after each change: the keys that it holds are compared with those of the
+index, and only the difference is written, so that a kill in the middle costs nothing. A new one is a subclass of
+``Store`` with the methods that are abstract here, and a line in ``stores.py``.
 """
 
 from __future__ import annotations
@@ -90,9 +89,8 @@ class Place:
         return there and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
 
     def followed(self, index: Index) -> None:
-        """Note that this place is up to the index, with nothing left to follow."""
-        with index.transaction() as connection:
-            connection.execute("DELETE FROM unfollowed")
+        """Note that this place is up to the index."""
+        with index.transaction():
             index.set_meta("chroma_at", self.mark)
             index.set_meta("chroma_generation", str(index.generation))
 
@@ -157,38 +155,17 @@ class Store(AbstractContextManager["Store"]):
 
     @cleared()
     def follow(self, index: Index, tell: Told | None = None) -> None:
-        """Bring the collection up to the index: what it lacks, what changed, what is gone. Any state before will do."""
+        """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
         with self._answering():
-            known = index.meta("chroma_at", "nowhere") == self.place.mark
-            if known or not self.count():
-                self._catch_up(index, tell or nobody)
-            (passages,) = index.rows("SELECT count(*) FROM passages")[0]
-            if not known or self.count() != passages:
-                self._compare(index)
+            wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
+            held = dict(self.held())
+            rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
+            rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
+            for start in range(0, len(rows), WRITE):
+                (tell or nobody)(start, len(rows))
+                self._write(index, rows[start : start + WRITE])
             self._count = self.count()
             self.settle()
-
-    def _catch_up(self, index: Index, tell: Told) -> None:
-        """Follow what the index has noted since it was followed."""
-        (total,) = index.rows("SELECT count(*) FROM unfollowed")[0]
-        sql = (
-            "SELECT unfollowed.chunk_id, vector FROM unfollowed LEFT JOIN passages USING (chunk_id) "
-            f"WHERE unfollowed.chunk_id > ? ORDER BY 1 LIMIT {WRITE}"
-        )
-        last, done = "", 0
-        while rows := index.rows(sql, (last,)):
-            tell(done, total)
-            self._write(index, rows)
-            last, done = rows[-1][0], done + len(rows)
-
-    def _compare(self, index: Index) -> None:
-        """Look through the whole store and the whole index."""
-        wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
-        held = dict(self.held())
-        rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
-        rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
-        for start in range(0, len(rows), WRITE):
-            self._write(index, rows[start : start + WRITE])
 
     def _write(self, index: Index, rows: Sequence[tuple[str, str | None]]) -> None:
         """Keep under each id the vector of its key, and nothing where it has none."""

@@ -37,7 +37,7 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
     """
     name = index.meta("chroma_collection") if place.url or place.shared else LOCAL
     if place.kind == "lancedb":
-        from workbench.knowledge.indexes.lance import Lance
+        from workbench.parts.sources.lance import Lance
 
         return Lance(place, name, make=make)
     from workbench.knowledge.indexes.chroma import Chroma

@@ -8,24 +8,24 @@ is a function of the documents alone: their order and history change nothing.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.names.linking import Linker, common_keys, nearest
-from workbench.knowledge.names.surfaces import Surface, compiled, key_of, surnames, without_common, writings
+from workbench.knowledge.names.surfaces import compiled, key_of, surnames, without_common, writings
 from workbench.knowledge.reading import canvas, triples
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
-from workbench.ports import Entity, Relation
+from workbench.plans import canonical_json
+from workbench.ports import Entity
 from workbench.text import iso, sentences
 
 LONGEST_NAME = 80
 NO_WORDS = Vocabulary()
-_READ = 2_000
-"""Texts of a part that tell which names are ordinary words, where other parts follow."""
 
 
 class Name(NamedTuple):
@@ -62,21 +62,6 @@ class Source:
     stated: Mapping[str, Sequence[Stated]] = field(default_factory=dict)
 
 
-@dataclass
-class Extracted:
-    """Entities, relations and mentions, each sorted by id; the surfaces of all names; and who only groups others.
-
-    ``stated`` names the relations that a model read in texts.
-    """
-
-    entities: list[Entity] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    mentions: list[tuple[str, str]] = field(default_factory=list)
-    categories: frozenset[str] = frozenset()
-    surfaces: dict[str, Surface] = field(default_factory=dict)
-    stated: frozenset[str] = frozenset()
-
-
 def values(name: str, value: Any) -> list[str]:
     """The names in a field: short strings, and a year; other numbers are amounts, not names.
 
@@ -106,61 +91,67 @@ def document_entity(doc_id: str) -> str:
     return f"doc:{doc_id}"
 
 
-def extract(
-    sources: Sequence[Source], vocabulary: Vocabulary = NO_WORDS, *, named: bool = True, linked: bool = True
-) -> Extracted:
-    """The knowledge graph of these documents.
+Read = Callable[[], Iterable[Source]]
+"""Yields every document, by id, each time it is called."""
 
-    Args:
-        sources: the documents.
-        vocabulary: what the words of their fields mean.
-        named: with what their texts name.
-        linked: with where the texts hold the names; otherwise who calls has more names than these to look for.
+
+class GraphBuilder:
+    """Write the graph of documents into the empty tables of an index; only names are held in memory.
+
+    Documents come first, since what a field says of a name beats what a text does; of two statements of one relation
+    the first is kept.
     """
-    build = _Build(vocabulary)
-    ordered = sorted(sources, key=lambda source: source.doc_id)
-    texts = [source for source in ordered if source.type != triples.NODE]
-    for source in ordered:
-        build.add_document(source)
-    for source in ordered:
-        if source.type == triples.NODE:
-            build.add_triples(source)
-        build.add_links(source, linked)
-    for source in texts if named else ():
-        build.add_names(source)
-    return build.finish(texts, linked)
 
-
-class _Build:
-    """The graph while it grows: documents first, since what a field says of a name beats what a text does."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._entities: dict[str, Entity] = {}
+    def __init__(self, connection: sqlite3.Connection, vocabulary: Vocabulary = NO_WORDS) -> None:
+        self._connection, self._vocabulary = connection, vocabulary
+        self.entities: dict[str, Entity] = {}
+        self.categories: set[str] = set()
+        self.leads: dict[str, str] = {}
         self._by_key: dict[str, str] = {}
-        self._relations: dict[str, Relation] = {}
-        self._mentions: set[tuple[str, str]] = set()
-        self._categories: set[str] = set()
         self._types: dict[str, Counter[str]] = defaultdict(Counter)
         self._spellings: dict[str, Counter[str]] = defaultdict(Counter)
-        self._related: set[tuple[str, str]] = set()
-        self._titles: set[str] = set()
+        self._related: dict[str, set[str]] = defaultdict(set)
+        self._titles: dict[str, set[str]] = defaultdict(set)
         self._first_names: set[str] = set()
         self._surnames: set[str] = set()
         self._heads: dict[str, str] = {}
-        self._bearers: dict[str, set[str]] = defaultdict(set)
-        self._stated_by_text: set[str] = set()
+        self._years: dict[str, int] = {}
+        self._texts = 0
 
-    def add_document(self, source: Source) -> None:
+    def build(self, read: Read) -> None:
+        """Write entities, surfaces, relations and mentions."""
+        for source in read():
+            self._add_document(source)
+        for source in read():
+            if source.type == triples.NODE:
+                self._add_triples(source)
+            self._add_links(source)
+        for source in read():
+            if source.type != triples.NODE:
+                self._add_names(source)
+        self._settle_names()
+        self._add_mentions(read)
+        self._write("entities", map(_entity_row, self.entities.values()))
+
+    def _write(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        rows = list(rows)
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+
+    def _add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
         self._enter(doc, source.title, source.type, source.aliases, source.doc_id)
         for key in {key for name in [source.title, *source.aliases] for key in writings(name)}:
-            self._titles.add(key)
-            self._bearers[key].add(doc)
-        self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
+            self._titles[key].add(doc)
+        self.leads[source.doc_id] = next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
+        self._write("mentions", ((doc, chunk_id) for chunk_id, _, _ in source.passages))
         if source.type == triples.NODE:
             self._heads.setdefault(source.title, doc)
             return
+        self._texts += len(source.passages)
+        if year := year_of(source.fields):
+            self._years[doc] = year
         stated = _Sentences(source)
         others = {key_of(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
@@ -171,7 +162,7 @@ class _Build:
                 entity_id = self._entity(name, says, text, others.get(key_of(text), []))
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
                 self._relate(ends[0], says.relation, ends[1], *stated.of(says.relation, name, text))
-                self._related.update({(doc, entity_id), (entity_id, doc)})
+                self._join(doc, entity_id)
 
     def _entity(self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
         kind = says.type.lower()
@@ -183,13 +174,13 @@ class _Build:
         self._spellings[entity_id][name] += 1
         entity["aliases"] = sorted({*entity["aliases"], *aliases})
         if says.category:
-            self._categories.add(entity_id)
+            self.categories.add(entity_id)
         if says.type == "Person" and " " in name:
             self._first_names.add(name.split(" ")[0])
             self._surnames.update(surnames(name, key_of(name)))
         return entity_id
 
-    def add_triples(self, source: Source) -> None:
+    def _add_triples(self, source: Source) -> None:
         """Every triple of a head, when all heads are known: its tail may be one of them."""
         doc = document_entity(source.doc_id)
         for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
@@ -197,25 +188,25 @@ class _Build:
                 continue  # another name of the head, which it bears
             kind = self._vocabulary.meaning(relation).type
             node = self._heads.get(tail) or self._stated("node", key_of(tail) or tail, tail, kind)
-            self._mentions.add((node, chunk_id))
+            self._write("mentions", [(node, chunk_id)])
             self._relate(doc, relation, node, sentence, chunk_id)
 
-    def add_links(self, source: Source, complete: bool) -> None:
-        """Where the edges of a canvas lead from a node, and the group that it is in; ``complete`` when all are here."""
+    def _add_links(self, source: Source) -> None:
+        """Add where the edges of a canvas lead from a node, and the group that it is in."""
         doc, node = document_entity(source.doc_id), source.fields.get(canvas.STRUCTURE, {"id": "", "links": ()})
         for relation, node_id, sentence in node["links"]:
             other = f"{doc.removesuffix(node['id'])}{node_id}"
-            if other in self._entities or not complete:
+            if other in self.entities:
                 holds = (chunk_id for chunk_id, text, _ in source.passages if sentence in text)
                 first = source.passages[0][0] if source.passages else ""
                 self._relate(doc, relation, other, sentence, next(holds, first))
-                self._related.update({(doc, other), (other, doc)})
+                self._join(doc, other)
 
     def _enter(
         self, entity_id: str, name: str, kind: str, aliases: Iterable[str] = (), doc_id: str | None = None
     ) -> Entity:
         entity = Entity(entity_id=entity_id, name=name, type=kind, aliases=list(aliases), doc_id=doc_id)
-        return self._entities.setdefault(entity_id, entity)
+        return self.entities.setdefault(entity_id, entity)
 
     def _stated(self, origin: str, key: str, name: str, kind: str) -> str:
         """The entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
@@ -226,7 +217,7 @@ class _Build:
             self._types[entity_id][kind] += 1
         return entity_id
 
-    def add_names(self, source: Source) -> None:
+    def _add_names(self, source: Source) -> None:
         """What the texts name. Titles and surnames are left to the linker, which knows who is meant."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, found in source.passages:
@@ -245,15 +236,15 @@ class _Build:
         ends = [self._named(doc, name, kinds) for name in (stated.subject, stated.object)]
         if not all(ends) or ends[0] == ends[1]:
             return
-        self._mentions.update((end, chunk_id) for end in ends)
-        self._related.update((one, other) for one in ends for other in ends if doc in ends and one != other)
+        self._write("mentions", ((end, chunk_id) for end in ends))
+        if doc in ends:
+            self._join(*ends)
         self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
-        self._stated_by_text.add("|".join((ends[0], stated.relation, ends[1])))
 
     def _named(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
         """The document itself, the one that bears the name as its title, or whom a text means by it; "" is nobody."""
         key = key_of(name)
-        bearers = self._bearers.get(key, set())
+        bearers = self._titles.get(key, set())
         if doc in bearers:
             return doc
         if len(bearers) == 1:
@@ -261,59 +252,61 @@ class _Build:
         kind = kinds.get(key, "Name")
         return "" if not key or bearers or key in self._surnames else self._stated("name", key, name, kind)
 
-    def finish(self, sources: Sequence[Source], linked: bool) -> Extracted:
+    def _settle_names(self) -> None:
+        """Give each entity the type and the spelling that are the most frequent."""
         for entity_id, kinds in self._types.items():
-            self._entities[entity_id]["type"] = _most_frequent(kinds)
+            self.entities[entity_id]["type"] = _most_frequent(kinds)
         for entity_id, spellings in self._spellings.items():
-            entity = self._entities[entity_id]
+            entity = self.entities[entity_id]
             entity["name"] = _most_frequent(spellings)
             entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
-        texts = [text for source in sources for _, text, _ in source.passages]
-        read = texts if linked else texts[:: len(texts) // _READ + 1]
-        cues = self._vocabulary.cues
-        if linked:
-            named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
-            known = compiled(named, degrees_of(self._relations.values()))
-            common = common_keys(Linker(known, cues), read, len(read))
-            self._link(sources, Linker(without_common(known, common), cues))
-        years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
-        degrees = degrees_of(self._relations.values())
-        surfaces = compiled(self._entities.values(), degrees, self._categories, years)
-        if not linked:
-            known = {key: s for key, s in surfaces.items() if not all(bearer.category for bearer in s.bearers)}
-            common = common_keys(Linker(known, cues), read, len(read))
-        return Extracted(
-            entities=[self._entities[i] for i in sorted(self._entities)],
-            relations=[self._relations[i] for i in sorted(self._relations)],
-            mentions=sorted(self._mentions),
-            categories=frozenset(self._categories),
-            surfaces=without_common(surfaces, common),
-            stated=frozenset(self._stated_by_text),
-        )
 
-    def _link(self, sources: Sequence[Source], linker: Linker) -> None:
-        """Find every known name in every text."""
-        beside: dict[str, set[str]] = defaultdict(set)
-        for one, other in self._related:
-            beside[one].add(other)
-        for source in sources:
-            doc = document_entity(source.doc_id)
-            for chunk_id, text, _ in source.passages:
-                for sentence in sentences(text):
-                    for mention in nearest(linker.link(sentence, doc), doc, lambda one: beside.get(one, ())):
-                        self._mention(doc, mention["entity_id"], sentence, chunk_id)
+    def _add_mentions(self, read: Read) -> None:
+        """Find every known name in every text; keep the surfaces, without those that are ordinary words here."""
+        cues = self._vocabulary.cues
+        named = [self.entities[i] for i in sorted(self.entities.keys() - self.categories)]
+        known = compiled(named, self._degrees())
+        texts = (text for source in read() if source.type != triples.NODE for _, text, _ in source.passages)
+        common = common_keys(Linker(known, cues), texts, self._texts)
+        linker = Linker(without_common(known, common), cues)
+        for source in read():
+            if source.type != triples.NODE:
+                self._link(source, linker)
+        surfaces = compiled(self.entities.values(), self._degrees(), self.categories, self._years)
+        for key, surface in without_common(surfaces, common).items():
+            self._write("surfaces", ((key, n, surface.kind, *bearer) for n, bearer in enumerate(surface.bearers)))
+
+    def _degrees(self) -> Mapping[str, int]:
+        """Count the relations of each entity."""
+        counts = Counter[str]()
+        for end in ("source", "target"):
+            counts.update(dict(self._connection.execute(f"SELECT {end}, count(*) FROM relations GROUP BY {end}")))
+        return counts
+
+    def _link(self, source: Source, linker: Linker) -> None:
+        doc = document_entity(source.doc_id)
+        for chunk_id, text, _ in source.passages:
+            for sentence in sentences(text):
+                mentions = linker.link(sentence, doc)
+                for mention in nearest(mentions, doc, lambda one: self._related.get(one, ())):
+                    self._mention(doc, mention["entity_id"], sentence, chunk_id)
 
     def _mention(self, doc: str, entity_id: str, sentence: str, chunk_id: str) -> None:
-        self._mentions.add((entity_id, chunk_id))
-        if entity_id != doc and (doc, entity_id) not in self._related:
+        self._write("mentions", [(entity_id, chunk_id)])
+        if entity_id != doc and entity_id not in self._related[doc]:
             self._relate(doc, "mentions", entity_id, sentence, chunk_id)
+
+    def _join(self, one: str, other: str) -> None:
+        self._related[one].add(other)
+        self._related[other].add(one)
 
     def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
         relation_id = f"{source}|{kind}|{target}"
-        relation = Relation(
-            relation_id=relation_id, source=source, type=kind, target=target, sentence=sentence, chunk_id=chunk_id
-        )
-        self._relations.setdefault(relation_id, relation)
+        self._write("relations", [(relation_id, source, kind, target, sentence, chunk_id)])
+
+
+def _entity_row(entity: Entity) -> tuple[Any, ...]:
+    return entity["entity_id"], entity["name"], entity["type"], canonical_json(entity["aliases"]), entity["doc_id"]
 
 
 def _most_frequent(counts: Counter[str]) -> str:
@@ -344,11 +337,6 @@ class _Sentences:
             return f"{self._title} — {name}: {value}", self._first
         _, sentence, chunk_id = min(naming, key=lambda entry: not any(word in entry[0] for word in words))
         return sentence, chunk_id
-
-
-def degrees_of(relations: Iterable[Relation]) -> Mapping[str, int]:
-    """How many relations each entity stands in."""
-    return Counter(relation[end] for relation in relations for end in ("source", "target"))
 
 
 def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:

@@ -219,10 +219,6 @@ class Beginnings:
 
     def __init__(self, keys: Iterable[str]):
         self._marked = bytearray(_PLACES)
-        self.add(keys)
-
-    def add(self, keys: Iterable[str]) -> None:
-        """More names."""
         for key in keys:
             self._marked[hash(" ".join(key.split(" ", 2)[:2])) % _PLACES] = True
 
@@ -230,18 +226,15 @@ class Beginnings:
         return bool(self._marked[hash(beginning) % _PLACES])
 
 
-def candidates(text: str, beginnings: Beginnings | None = None) -> list[str]:
-    """Every key that could be a name in the text: all runs of its units, or those that begin as a name does."""
+def candidates(text: str) -> list[str]:
+    """Return every key that could be a name in the text: all runs of its units."""
     found, keys = units(text), dict[str, None]()
     for at, unit in enumerate(found):
         key = unit.key
-        if beginnings is None or key in beginnings:
-            keys[key] = None
+        keys[key] = None
         for left, right in pairwise(found[at : at + LONGEST]):
             if not unbroken(text, left, right):
                 break
             key += f" {right.key}"
-            if left is unit and beginnings is not None and key not in beginnings:
-                break
             keys[key] = None
     return list(keys)

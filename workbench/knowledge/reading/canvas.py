@@ -12,11 +12,10 @@ import json
 import math
 import os
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -41,8 +40,6 @@ _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DEEPEST = 20
 """Groups in one another that are told; more hold no name that helps."""
-_TRIED = 100
-"""Groups about as large and at the same place that are looked at, for the one around a node."""
 _TITLE, _ID, _TOLD = 80, 400, 100
 _EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 _NO_ID = [("has no id: give it one, a short text that no other has", True)]
@@ -522,33 +519,19 @@ def _box(node: Mapping[str, Any]) -> tuple[float, ...]:
     return node["x"], node["y"], node["x"] + node["width"], node["y"] + node["height"]
 
 
-def _holds(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> bool:
-    (a, b, c, d), (e, f, g, h) = _box(outer), _box(inner)
-    return a <= e and b <= f and c >= g and d >= h
-
-
 def _parents(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The smallest group around each node; of equal rectangles the later one is inside.
+    """Return the smallest group around each node; of equal rectangles the later one is inside."""
+    import numpy as np
 
-    Groups lie in a grid for each size, in few cells; a node looks into the cell of its corner, the small ones first.
-    """
-    sizes = {n: (node["width"] * node["height"], -n) for n, node in enumerate(nodes) if node["type"] == "group"}
-    cells = defaultdict[tuple[int, ...], list[tuple[float, int]]](list)
-    grids = set[tuple[int, int]]()
-    for n in sorted(sizes, key=lambda n: sizes[n]):
-        left, top, right, low = _box(nodes[n])
-        wide, high = (1 << math.ceil(nodes[n][key]).bit_length() for key in ("width", "height"))
-        grids.add((wide, high))
-        for x, y in {(x // wide, y // high) for x in (left, right) for y in (top, low)}:
-            cells[wide, high, x, y].append(sizes[n])
+    groups = [node for node in reversed(nodes) if node["type"] == "group"]
+    groups.sort(key=lambda node: node["width"] * node["height"])  # the later of equal ones comes first
+    place = {node["id"]: n + 1 for n, node in enumerate(groups)}
+    left, top, right, low = np.array([_box(node) for node in groups], dtype=float).reshape(-1, 4).T
     parents = dict[str, str]()
-    for n, node in enumerate(nodes):
-        found = list[tuple[float, int]]()
-        for wide, high in grids:
-            cell = cells.get((wide, high, node["x"] // wide, node["y"] // high), [])
-            larger = bisect_right(cell, sizes.get(n, (-1.0, 0)))
-            around = (one for one in islice(cell, larger, larger + _TRIED) if _holds(nodes[-one[1]], node))
-            found += islice(around, 1)
-        if found:
-            parents[node["id"]] = nodes[-min(found)[1]]["id"]
+    for node in nodes:
+        a, b, c, d = _box(node)
+        larger = place.get(node["id"], 0)  # a group is not inside a smaller one
+        inside = (left[larger:] <= a) & (top[larger:] <= b) & (right[larger:] >= c) & (low[larger:] >= d)
+        if inside.any():
+            parents[node["id"]] = groups[larger + int(inside.argmax())]["id"]
     return parents

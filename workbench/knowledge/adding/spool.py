@@ -1,0 +1,200 @@
+"""What files gave, on disk until it is written, so that no corpus is held in memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.reading.corpus import Document, Place
+from workbench.records.sqlite import named
+
+BATCH = 32
+"""Documents that are read or looked up at once."""
+MANY, _LONG = 128, 1 << 18
+"""Documents, and their characters, that are worked on at once: fewer, longer transactions."""
+_SPOOL_TABLES = """
+    CREATE TEMP TABLE loaded (
+        doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, source TEXT NOT NULL, content TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TEMP TABLE places (
+        doc_id TEXT PRIMARY KEY, file TEXT NOT NULL, line INTEGER NOT NULL, digest TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TEMP TABLE work (doc_id TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID;
+"""
+COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source")
+"""In which an index keeps a document."""
+
+
+class Places:
+    """Where each id was read, for ``corpus.Reading``: on disk, as the documents are.
+
+    Attributes:
+        before: the index whose documents keep their ids; None where they are replaced.
+    """
+
+    def __init__(self, index: Index, *, replace: bool):
+        self._index = index
+        self.before: sqlite3.Connection | None = None if replace else index.connection()
+
+    def __contains__(self, doc_id: object) -> bool:
+        return bool(self._index.rows("SELECT 1 FROM places WHERE doc_id = ?", (doc_id,)))
+
+    def get(self, doc_id: str) -> Place | None:
+        """Return where a document was read, now or before."""
+        rows = self._index.rows("SELECT file, line, digest FROM places WHERE doc_id = ?", (doc_id,))
+        if not rows and self.before is not None:
+            rows = self.before.execute("SELECT source, 0, digest FROM documents WHERE doc_id = ?", (doc_id,)).fetchall()
+        return Place(*rows[0]) if rows else None
+
+    def __setitem__(self, doc_id: str, place: Place) -> None:
+        with named(_where()):
+            self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place))
+
+
+class Spool:
+    """Documents on their way into an index, and what is to be done with them."""
+
+    def __init__(self, index: Index, replace: bool):
+        self._index = index
+        self._begin()
+        self.places = Places(index, replace=replace)
+
+    def _begin(self) -> None:
+        connection = self._index.connection()
+        with self._index.named():
+            connection.execute("PRAGMA temp_store = FILE")
+            for table in ("loaded", "places", "work"):
+                connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+            connection.executescript(_SPOOL_TABLES)
+
+    def take(self, documents: Iterable[Document]) -> Iterator[int]:
+        """Lay them down; how many there are so far, after each handful."""
+        count = 0
+        for batch in _handfuls(documents):
+            with named(_where()):
+                connection = self._index.connection()
+                connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
+            count += len(batch)
+            yield count
+
+    def __len__(self) -> int:
+        return int(self._index.rows("SELECT count(*) FROM loaded")[0][0])
+
+    def compare(self, lost: Collection[str]) -> dict[str, int]:
+        """Mark what is new and changed, and what is gone from the sources that have ``lost`` it; the counts by kind."""
+        with self._index.transaction() as connection:
+            connection.execute("DELETE FROM work")
+            connection.execute(
+                "INSERT INTO work SELECT loaded.doc_id, CASE WHEN documents.doc_id IS NULL THEN 'new' ELSE 'changed' "
+                "END FROM loaded LEFT JOIN documents USING (doc_id) "
+                "WHERE documents.doc_id IS NULL OR documents.digest != loaded.digest"
+            )
+            connection.execute(  # a file that was moved
+                "UPDATE documents SET source = loaded.source FROM loaded "
+                "WHERE loaded.doc_id = documents.doc_id AND loaded.digest = documents.digest"
+            )
+            connection.executemany(
+                "INSERT INTO work SELECT doc_id, 'gone' FROM documents "
+                "WHERE source = ? AND doc_id NOT IN (SELECT doc_id FROM loaded)",
+                ((source,) for source in lost),
+            )
+        return self._counts()
+
+    def everything(self) -> None:
+        """Mark every other document of the index as well: it is to be made anew."""
+        with self._index.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM documents "
+                "WHERE doc_id NOT IN (SELECT doc_id FROM loaded)"
+            )
+            connection.execute("INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM loaded")
+        rows = self._index.rows(
+            "SELECT doc_id FROM work WHERE kind = 'again' AND doc_id NOT IN (SELECT doc_id FROM loaded)"
+        )
+        deque(self.take(stored(self._index, [row[0] for row in rows])), maxlen=0)  # to its end, and nothing is held
+
+    def _counts(self) -> dict[str, int]:
+        return dict(self._index.rows("SELECT kind, count(*) FROM work GROUP BY kind"))
+
+    def ids(self, *kinds: str) -> Iterator[list[str]]:
+        """Ids of what is marked so, in their order, in handfuls."""
+        marks = ", ".join("?" * len(kinds))
+        sql = f"SELECT doc_id FROM work WHERE kind IN ({marks}) AND doc_id > ? ORDER BY doc_id LIMIT {BATCH}"
+        last = ""
+        while found := [row[0] for row in self._index.rows(sql, (*kinds, last))]:
+            yield found
+            last = found[-1]
+
+    def documents(self) -> Iterator[list[Document]]:
+        """Everything that is to be written, by id, in handfuls."""
+        batch: list[Document] = []
+        characters = 0
+        for ids in self.ids("new", "changed", "again"):
+            batch += (found := self.these(ids))
+            characters += sum(len(document.text) for document in found)
+            if len(batch) >= MANY or characters >= _LONG:
+                yield batch
+                batch, characters = [], 0
+        if batch:
+            yield batch
+
+    def these(self, doc_ids: Sequence[str]) -> list[Document]:
+        """Those of these documents that were loaded, by id."""
+        sql = "SELECT doc_id, source, content FROM loaded WHERE doc_id IN ({})"
+        return [_document(*row) for row in sorted(self._index.rows_in(sql, doc_ids))]
+
+
+def stored(index: Index, doc_ids: Sequence[str]) -> Iterator[Document]:
+    """The documents of an index as they were loaded, in the order of these ids, read a few at a time."""
+    sql = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE doc_id IN ({{}})"
+    for start in range(0, len(doc_ids), BATCH):
+        part = doc_ids[start : start + BATCH]
+        rows = {row[0]: row for row in index.rows_in(sql, part)}
+        yield from (of_row(rows[doc_id]) for doc_id in part if doc_id in rows)
+
+
+def of_row(row: Sequence[Any]) -> Document:
+    """A document of the columns in which an index keeps it."""
+    doc_id, title, text, url, licence, kind, fields, aliases, names, source = row
+    lists = json.loads(fields), tuple(json.loads(aliases)), json.loads(names)
+    return Document(doc_id, title, text, url, licence, kind, *lists, source)
+
+
+def _where() -> str:
+    return f"{temporary_folder()} (for what is read and not yet added; SQLITE_TMPDIR names another folder)"
+
+
+def _row(document: Document) -> tuple[str, str, str, str]:
+    content = json.dumps(document.content(), ensure_ascii=False)
+    return document.doc_id, document.digest(), document.source, content
+
+
+def _document(doc_id: str, source: str, content: str) -> Document:
+    given = json.loads(content)
+    return Document(doc_id, **{**given, "aliases": tuple(given["aliases"])}, source=source)
+
+
+def _handfuls(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    for document in documents:
+        batch.append(document)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@cache
+def temporary_folder() -> str:
+    """Where SQLite keeps temporary tables: in the first of these folders that can be written."""
+    folders = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp", "/tmp")
+    usable = (folder for folder in folders if folder and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK))
+    return next(usable, tempfile.gettempdir())

@@ -1,0 +1,1 @@
+"""Sources outside a corpus, and other stores of its vectors: TMDB, LanceDB."""
