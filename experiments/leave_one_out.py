@@ -44,7 +44,7 @@ def answer_without(wb: Workbench, run: Run, without: dict[str, list[str]]) -> li
     passes = {"max_iterations": len(run.reflections)}
     fork = run.fork(without=without, mismatch="rules", rest="rules", settings=passes)
     found, status, called = sentences(fork.answer), fork.status, fork.called
-    wb.remove_run(fork.run_id)
+    wb.runs.remove(fork.run_id)
     if status != "done" or called:
         raise RunError(f"The fork without {without} is {status} and called {called or 'nothing'}: no comparison.")
     return found

@@ -210,14 +210,14 @@ def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path, monkeypa
     ways = {"rules": {"models": {"all": "rules"}}}
     asked = {"judges": ["openai:a"], "ways": ways}
     first = eval_answers(wb, "notes", many(tmp_path), label=4, **asked)
-    ways_of = {way for row in wb.labels() for way in row["asked"]["ways"]}
+    ways_of = {way for row in wb.labels.list() for way in row["asked"]["ways"]}
     assert ways_of == {"rules", "closed book", "gold evidence"}
-    small = {row["asked"]["id"] for row in wb.labels()}
+    small = {row["asked"]["id"] for row in wb.labels.list()}
     table = eval_answers(wb, "notes", many(tmp_path), label=12, **asked)
     assert len(small) == 4 and small == set(drawn([f"{a}{n}" for a in "km" for n in range(6)], 4))
     assert first["judged"]["rules"]["corrected"]["correct"]["labelled"] == 0
     rows = listed(wb)
-    assert len(rows) == len(wb.labels(waiting=True)) and rows[0]["correct"] is None
+    assert len(rows) == len(wb.labels.list(waiting=True)) and rows[0]["correct"] is None
     assert all(row["faithful"] is (None if row["evidence"] else True) for row in rows)
 
     def filled(row: dict[str, Any]) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path, monkeypa
     of_rules = {one["digest"] for one in table["judged"]["rules"]["verdicts"]}
     mine = [filled(row) for row in rows if row["digest"] in of_rules]
     take(wb, labelled(tmp_path / "few.jsonl", mine[:9]), "ann")
-    few = relabelled(table, wb.labels())
+    few = relabelled(table, wb.labels.list())
     assert few["judged"]["rules"]["corrected"]["correct"]["estimate"] is None
     assert "with fewer than 10" in table_text(few)
     monkeypatch.setenv("WORKBENCH_WORKSPACE", str(wb.path))
@@ -243,7 +243,7 @@ def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path, monkeypa
     assert (of["raw"], of["labelled"], of["skipped"]) == (100.0, 11, 1) and of["low"] < 50 < of["high"] < 100
     assert of["agree"] == pytest.approx(100 * sum(row["correct"] for row in mine[:-1]) / 11, abs=0.01)
     assert of["alpha"] <= 0 and of["weight"] == 0, "a judge that always says yes tells nothing"
-    assert {row["labelled_by"] for row in wb.labels()} == {"ann", "bo", None}
+    assert {row["labelled_by"] for row in wb.labels.list()} == {"ann", "bo", None}
     assert "corrected" in CliRunner().invoke(main, ["eval", "labels", "--table", str(kept)]).stdout
 
 
@@ -254,14 +254,14 @@ def test_a_label_applies_to_no_other_answer(wb, server, tmp_path) -> None:
     for wrong in ({**one, "answer": "another"}, {**one, "digest": "0" * 24}, {**one, "faithful": "yes"}):
         with pytest.raises(WorkbenchError, match=r"few\.jsonl"):
             take(wb, labelled(tmp_path / "few.jsonl", [one, wrong]), "ann")
-    assert not [row for row in wb.labels() if row["label"]], "all or nothing"
+    assert not [row for row in wb.labels.list() if row["label"]], "all or nothing"
     with pytest.raises(WorkbenchError, match="eval labels"):
-        wb.label("0" * 24, True, True)
+        wb.labels.save("0" * 24, True, True)
     with pytest.raises(WorkbenchError, match="no table with judges"):
         read_table(labelled(tmp_path / "table.json", [{"ways": {}}]))
-    wb.label(one["digest"], True, True)
-    wb.label(one["digest"], False, True, by="bo")
-    assert next(row for row in wb.labels() if row["digest"] == one["digest"])["label"]["correct"] is False
+    wb.labels.save(one["digest"], True, True)
+    wb.labels.save(one["digest"], False, True, by="bo")
+    assert next(row for row in wb.labels.list() if row["digest"] == one["digest"])["label"]["correct"] is False
 
 
 # --- prediction-powered figures, by simulation ---

@@ -136,7 +136,7 @@ def test_what_was_answered_elsewhere_is_told_in_the_row(wb: Workbench, three: li
     assert [d["action"] for d in three[2].decisions] == ["reject"]
     assert "Answered elsewhere at " in rows(box)[-1] and "Stopped" in rows(box)[-1]
     assert "Zorblax" in rows(box)[-1]
-    wb.remove_run(three[2].run_id)
+    wb.runs.remove(three[2].run_id)
     box.list.press("choose", box.questions[0].key)
     assert "This run is gone." in rows(box)[-1]
 
@@ -179,14 +179,14 @@ def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, m
 
     async def story() -> None:
         box = wb.inbox(lang="en")
-        run = await wb.aask(UNKNOWN, kb="film", review=["plan"])
+        run = await wb.start(UNKNOWN, kb="film", review=["plan"]).aio.wait()
         await asyncio.sleep(0.1)
         assert not box.questions  # nobody looks at it
         threads = set(threading.enumerate())
         box._view_count = 1  # what a front-end does that shows it
         await seen(lambda: [group.first.run_id for group in box.questions] == [run.run_id])
         assert set(threading.enumerate()) <= threads
-        await run.aanswer_review(answer("reject"))
+        await run.aio.answer_review(answer("reject"))
         await seen(lambda: "Answered elsewhere" in box.list.html + "".join(rows(box)))
         box._view_count = 0
         await seen(lambda: not box._ticks)
@@ -270,51 +270,55 @@ ASKED = {"question": "Who made the kiln?", "gold": "Mei Lan", "answer": "Mei Lan
 
 
 def test_an_answer_is_judged_where_it_stands(wb: Workbench) -> None:
-    first, second = (wb.ask_label({**ASKED, "answer": answer}) for answer in ("Mei Lan did [1].", "Nobody."))
+    first, second = (wb.labels.ask({**ASKED, "answer": answer}) for answer in ("Mei Lan did [1].", "Nobody."))
     box = wb.inbox(lang="en", user="ann")
     assert "2 left" in box.answers.html and "Mei Lan did [1]." in box.answers.html
     assert "Nothing is waiting" not in box.list.html and "Answers to judge: 2 left" in str(box)
     box.answers.press("keep", first)
     box.answers.press("correct yes", first)
-    assert 'aria-pressed="true"' in box.answers.html and not any(row["label"] for row in wb.labels())
+    assert 'aria-pressed="true"' in box.answers.html and not any(row["label"] for row in wb.labels.list())
     box.answers.press("correct yes", second)  # another one than is shown
     box.answers.press("faithful yes", first)
     box.answers.press("faithful no", first)  # a change of mind, before it is kept
     box.answers.press("keep", first)
-    kept = wb.labels()[0]
+    kept = wb.labels.list()[0]
     assert (kept["digest"], kept["label"], kept["labelled_by"]) == (first, {"correct": True, "faithful": False}, "ann")
     assert kept["labelled_at"] > kept["asked_at"]
     assert "1 left" in box.answers.html and 'aria-pressed="true"' not in box.answers.html
     box.answers.press("keep", first)
     box.answers.press("skip", second)
-    assert wb.labels()[1]["label"] == {"correct": None, "faithful": None}
+    assert wb.labels.list()[1]["label"] == {"correct": None, "faithful": None}
     assert box.answers.html == "" and "Nothing is waiting" in box.list.html
 
 
 def test_without_evidence_one_thing_is_asked_and_what_others_judged_goes(wb: Workbench) -> None:
-    digests = [wb.ask_label({**ASKED, "answer": str(n), "evidence": ""}) for n in range(3)]
+    digests = [wb.labels.ask({**ASKED, "answer": str(n), "evidence": ""}) for n in range(3)]
     box = wb.inbox(lang="zh", user="bo")
     assert "3" in str(box) and "待评判的回答" in str(box) and "有证据支持" not in box.answers.html
-    wb.label(digests[0], False, True, by="ann")
+    wb.labels.save(digests[0], False, True, by="ann")
     box.answers.press("correct yes", digests[0])
     box.refresh()
     assert "剩余 2 个" in box.answers.html
     box.answers.press("keep", digests[1])
-    assert [row["labelled_by"] for row in wb.labels()] == ["ann", None, None], "nothing was said of this one"
+    assert [row["labelled_by"] for row in wb.labels.list()] == ["ann", None, None], "nothing was said of this one"
     box.answers.press("correct no", digests[1])
     box.answers.press("keep", digests[1])
-    assert wb.labels()[1]["label"] == {"correct": False, "faithful": True}
+    assert wb.labels.list()[1]["label"] == {"correct": False, "faithful": True}
 
 
 def test_labels_are_kept_with_the_workspace(workspace: Path) -> None:
     with Workbench.open(workspace) as wb:
-        digest = wb.ask_label(ASKED)
-        wb.label(digest, True, True, by="ann")
-        assert wb.ask_label(ASKED) == digest, "an answer is put before people once"
+        digest = wb.labels.ask(ASKED)
+        wb.labels.save(digest, True, True, by="ann")
+        assert wb.labels.ask(ASKED) == digest, "an answer is put before people once"
     with Workbench.open(workspace) as wb:
         wb.gc(yes=True)
-        [row] = wb.labels()
-        assert (row["asked"], row["label"], wb.labels(waiting=True)) == (ASKED, {"correct": True, "faithful": True}, [])
+        [row] = wb.labels.list()
+        assert (row["asked"], row["label"], wb.labels.list(waiting=True)) == (
+            ASKED,
+            {"correct": True, "faithful": True},
+            [],
+        )
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))

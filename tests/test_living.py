@@ -270,7 +270,7 @@ def test_an_update_that_is_killed_goes_on_and_two_at_once_are_two_reports(harbou
     told = {"env": {**environment(), **{f"WORKBENCH_{k.upper()}": v for k, v in CORE.items()}}, "cwd": PROJECT}
     assert subprocess.run([*words, "die"], **told).returncode == -signal.SIGKILL
     with opened(where) as wb:
-        run = wb.runs()[0]
+        run = wb.runs.list()[0]
         assert run.status == "interrupted" and wb.run(old.run.run_id).report.text == text
         new = run.resume().report
         assert new.status == "completed" and written(new) == {"Ferry"}

@@ -63,7 +63,7 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
     assert wb.tree(run.run_id).nodes == only.nodes
     assert "重新询问" in str(only) and "决定 2，反思：叫停" in str(only)
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
-    wb.remove_run(decision.run_id)
+    wb.runs.remove(decision.run_id)
     left = {n["run_id"]: n for n in wb.tree().nodes}
     assert left[below.run_id]["depth"] == 0 and left[below.run_id]["gone"] == [decision.run_id]
     with pytest.raises(UnknownRun):

@@ -534,15 +534,13 @@ class StepTask(TypedDict):
 
 
 class Without(TypedDict, total=False):
-    """What a fork leaves out of the merge: all that these steps found, these pieces, or a piece of one step alone.
+    """What a fork leaves out of the merge: all that these steps found, or these pieces.
 
-    ``evidence`` has result ids, ``pieces`` has ``[step_id, result_id]``; ``memories`` has ids of what is not recalled:
-    of memories, of episodes, or ``summary``.
+    ``evidence`` has result ids; ``memories`` has ids of what is not recalled: of memories, of episodes, or ``summary``.
     """
 
     steps: list[str]
     evidence: list[str]
-    pieces: list[list[str]]
     memories: list[str]
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.bench_page import OPEN
 
 ASK = """for answer in ("<b>1993</b> [1].", "Nobody knows."):
-    wb.ask_label({"question": "When was the kiln built?", "gold": "1993", "answer": answer,
+    wb.labels.ask({"question": "When was the kiln built?", "gold": "1993", "answer": answer,
                   "evidence": "[1] Kiln\\nThe kiln was built in 1993."})"""
 
 
@@ -35,5 +35,5 @@ def test_an_answer_is_judged_in_the_inbox(notebook: Callable[..., Any], workspac
     expect(card).to_contain_text("Nobody knows.")
     expect(card).to_contain_text("1 left")
     expect(keep).to_be_disabled()
-    said = "[(row['label'], row['labelled_by']) for row in wb.labels()]"
+    said = "[(row['label'], row['labelled_by']) for row in wb.labels.list()]"
     assert nb.kernel(said) == [({"correct": True, "faithful": False}, "ann"), (None, None)]

@@ -137,7 +137,7 @@ def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(
         (tmp_path / name).unlink()
     bench.ask("Compare Life of Pi and Hulk")
     until((tmp_path / "calls").exists, "the slow tool is called again")
-    second = store.runs()[0]
+    second = store.runs.list()[0]
     nb.eval("addEventListener('click', () => { window.clicked = Date.now() / 1000 }, true)")
     bench.press_slowly("Cancel")  # the head is drawn anew while the run works
     bench.press("Yes, cancel it")

@@ -130,13 +130,13 @@ def labels(page: Page, file: Path | None, every: bool, user: str, table: Path | 
     with page.open() as wb:
         taken = take(wb, file, user) if file else 0
         if table:
-            corrected = relabelled(read_table(table), wb.labels())
+            corrected = relabelled(read_table(table), wb.labels.list())
             printed(page, corrected, table_text(corrected))
         elif file:
-            waiting = len(wb.labels(waiting=True))
+            waiting = wb.labels.waiting()
             page.give({"taken": taken, "waiting": waiting}, f"{taken} labels taken; {waiting} answers wait for one")
         elif page.as_json:
-            page.result({"labels": wb.labels(not every)})
+            page.result({"labels": wb.labels.list(not every)})
         else:
             for row in listed(wb, not every):
                 click.echo(visible_json(json.dumps(row, ensure_ascii=False)))

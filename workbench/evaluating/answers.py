@@ -69,9 +69,6 @@ class Bench(Judging, Labelling, Protocol):
 
     knowledge: Any
 
-    def ports(self) -> Context:
-        """The ports that nodes see."""
-
     @property
     def ask(self) -> Callable[..., Any]:
         """Asks a question."""
@@ -161,7 +158,7 @@ def eval_answers(
         ]
     if label:
         put(bench, answers, label)
-    return relabelled(table, bench.labels())
+    return relabelled(table, bench.labels.list())
 
 
 def _judged(

@@ -29,14 +29,9 @@ _SEED = 7
 class Labelling(Protocol):
     """Whoever keeps labels: a ``Workbench``."""
 
-    def ask_label(self, asked: Mapping[str, Any]) -> str:
-        """Put an answer before a person."""
-
-    def label(self, digest: str, correct: bool | None, faithful: bool | None, by: str = "default") -> None:
-        """Keep what a person says of it."""
-
-    def labels(self, waiting: bool = False) -> list[dict[str, Any]]:
-        """All that was put before a person."""
+    @property
+    def labels(self) -> Any:
+        """The answers that people judge."""
 
 
 def drawn(ids: Iterable[str], size: int) -> list[str]:
@@ -57,7 +52,7 @@ def put(bench: Labelling, answers: Mapping[str, Mapping[str, Asked]], size: int)
             found.setdefault(digest_of(of[i]), {**of[i], "id": i, "ways": []})["ways"].append(way)
     place = {i: n for n, i in enumerate(ids)}
     for digest in sorted(found, key=lambda digest: (place[found[digest]["id"]], digest)):
-        bench.ask_label(found[digest])
+        bench.labels.ask(found[digest])
     return len(found)
 
 
@@ -69,7 +64,7 @@ def listed(bench: Labelling, waiting: bool = True) -> list[dict[str, Any]]:
             **{name: row["asked"][name] for name in JUDGED},
             **(row["label"] or {"correct": None, "faithful": None if row["asked"]["evidence"] else True}),
         }
-        for row in bench.labels(waiting)
+        for row in bench.labels.list(waiting)
     ]
 
 
@@ -81,7 +76,7 @@ def take(bench: Labelling, file: Path, by: str) -> int:
     Raises:
         WorkbenchError: a row is no label, or its texts are not those that the digest stands for; nothing is kept.
     """
-    rows, known = read_rows(file, "digest"), {row["digest"] for row in bench.labels()}
+    rows, known = read_rows(file, "digest"), {row["digest"] for row in bench.labels.list()}
     said = [row for row in rows if row.get("skip") or row.get("correct") is not None]
     for row in said:
         if row["digest"] not in known or (set(JUDGED) <= set(row) and digest_of(row) != row["digest"]):
@@ -93,7 +88,7 @@ def take(bench: Labelling, file: Path, by: str) -> int:
             raise WorkbenchError(f"{file}: {row['digest']} needs `correct` and `faithful`, each true or false.")
     for row in said:
         correct, faithful = (None, None) if row.get("skip") else (row["correct"], row["faithful"])
-        bench.label(row["digest"], correct, faithful, by)
+        bench.labels.save(row["digest"], correct, faithful, by)
     return len(said)
 
 

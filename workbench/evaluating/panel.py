@@ -38,7 +38,7 @@ class Judging(Protocol):
     def call(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for a coroutine."""
 
-    def judging(self, model: str, prompts: Mapping[str, Any] | None = None) -> Context:
+    def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
         """The ports with this judge."""
 
 
@@ -83,7 +83,7 @@ def panel_of(bench: Judging, judges: Sequence[str], pairs: bool = False) -> list
     prompt, found = _COMPARE if pairs else _GRADE, []
     for model, file in map(read_judge, judges):
         own = {f"{prompt}.{language}": file for language in LANGUAGES} if file else {}
-        found.append(bench.judging(model, own))
+        found.append(bench.ports(model, own))
     return found
 
 

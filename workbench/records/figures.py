@@ -132,13 +132,12 @@ def remaining(found: Found, without: Without) -> dict[str, list[RetrievalResult]
     """What is left of what the steps found, when some of it is left out.
 
     >>> found = {"a": [{"result_id": "x"}, {"result_id": "y"}], "b": [{"result_id": "x"}]}
-    >>> remaining(found, {"steps": ["b"], "pieces": [["a", "y"]]})
+    >>> remaining(found, {"steps": ["b"], "evidence": ["y"]})
     {'a': [{'result_id': 'x'}]}
     """
     steps, ids = set(without.get("steps", ())), set(without.get("evidence", ()))
-    pieces = {(step_id, result_id) for step_id, result_id in without.get("pieces", ())}
     return {
-        step_id: [r for r in results if r["result_id"] not in ids and (step_id, r["result_id"]) not in pieces]
+        step_id: [r for r in results if r["result_id"] not in ids]
         for step_id, results in found.items()
         if step_id not in steps
     }

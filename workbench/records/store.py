@@ -479,10 +479,10 @@ class RunStore:
             for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
         ]
 
-    def labels_waiting(self) -> tuple[int, dict[str, Any]]:
-        """Of how many of these nobody said anything, and the first of them, or {}."""
+    def labels_waiting(self) -> int:
+        """Return of how many of these nobody said anything."""
         [counted] = self._rows("SELECT count(*) AS n FROM labels WHERE said IS NULL")
-        return int(counted["n"]), next(iter(self.labels(True, 1) if counted["n"] else []), {})
+        return int(counted["n"])
 
     # carried from one workspace to another
 

@@ -67,9 +67,9 @@ def forked(
         review: review points, when not the same.
         mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
         rest: who answers after the last recorded decision: ``ask`` or ``rules``.
-        without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids], "pieces": [[step_id,
-            result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left; and
-            ``memories`` that are not recalled, by which everything may become another.
+        without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids]}``; plan, tools and
+            reflections stay as they are, and the answer is made of what is left; and ``memories`` that are not
+            recalled, by which everything may change.
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
         needs: what is said of needs, when not the same.
         graft: what the new run is put together from, which is kept with it.
@@ -95,7 +95,8 @@ def forked(
     for name, given in kinds.items():
         if given is not None:
             options[name] = {**row["options"].get(name, {}), **given}
-    options |= dates_of(as_of, known)
+    if any(dates := [date_of("as_of", as_of), date_of("known", known)]):
+        options["dates"] = dates
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
@@ -118,21 +119,19 @@ def forked(
     return (query if query is not None else row["message"]), options
 
 
-def dates_of(as_of: Any, known: Any) -> dict[str, list[str]]:
-    """The dates as of which is asked, as ISO; nothing where neither is given.
+def date_of(name: str, given: Any) -> str:
+    """Return a date as ISO; "" where none is given.
 
-    >>> dates_of("March 2003", ""), dates_of(None, "")
-    ({'dates': ['2003-03', '']}, {})
+    >>> date_of("as_of", "March 2003"), date_of("known", None)
+    ('2003-03', '')
 
     Raises:
-        RunError: one is no date.
+        RunError: it is no date.
     """
-    told = []
-    for name, given in (("as_of", as_of), ("known", known)):
-        told.append(iso(given))
-        if given not in ("", None) and not told[-1]:
-            raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
-    return {"dates": told} if any(told) else {}
+    told = iso(given)
+    if given not in ("", None) and not told:
+        raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
+    return told
 
 
 def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
@@ -174,10 +173,9 @@ def left_out(without: Mapping[str, Any], **known: Sequence[str]) -> Without:
     for name, value in without.items():
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise RunError(f"without {name} is {shown(value)}. Give a list.")
-    told: Any = {name: [list(v) if name == "pieces" else v for v in value] for name, value in without.items()}
-    flat = [*told.get("steps", ()), *told.get("evidence", ()), *(v for pair in told.get("pieces", ()) for v in pair)]
-    if any(len(pair) != 2 for pair in told.get("pieces", [])) or not all(isinstance(v, str) for v in flat):
-        raise RunError("What is left out has other names than ids, or a piece that is not [step_id, result_id].")
+    told: Any = {name: list(value) for name, value in without.items()}
+    if not all(isinstance(one, str) for ids in told.values() for one in ids):
+        raise RunError("What is left out is named by ids, as text.")
     for name, names in known.items():
         for one in told.get(name, []):
             if one not in names:

@@ -99,6 +99,14 @@ class Past(list[Checkpoint], Shown):
         super().__init__(found)
         self.run, self.message = run, run.message
 
+    def find(self, checkpoint_id: str) -> Checkpoint:
+        """Return the checkpoint of that id, or whose id alone begins so.
+
+        Raises:
+            RunError: there is none.
+        """
+        return named(self.run.run_id, self, checkpoint_id)
+
     def blocks(self) -> list[Block]:
         """As a table."""
         rows = [one.to_dict() for one in self]

@@ -149,7 +149,7 @@ class Inbox(CellRoot):
     def _read(self) -> None:
         """Everything that waits now; what was read before is not read again."""
         found = {}
-        handles = [*self._wb.runs(MOST + 1, status="paused"), *self._wb.runs(MOST, status="running")]
+        handles = [*self._wb.runs.list(MOST + 1, status="paused"), *self._wb.runs.list(MOST, status="running")]
         paused = [run for run in handles if run.status == "paused"]  # also when its process died while it waited
         for run in paused[:MOST]:
             decisions = run.decisions
@@ -159,10 +159,10 @@ class Inbox(CellRoot):
                 found[key] = waits
         self._has_more = len(paused) > MOST
         self._waiting = found
-        count, first = self._wb.labels_waiting()
+        first: Json = next(iter(self._wb.labels.list(waiting=True, most=1)), {})
         if first.get("digest") != self._labels[1].get("digest"):
             self._said = {}
-        self._labels = (count, first)
+        self._labels = (self._wb.labels.waiting() if first else 0, first)
 
     def _news(self) -> bool:
         """Read, and note what does not wait any more; whether the workspace can be read."""
@@ -260,7 +260,7 @@ class Inbox(CellRoot):
         if event.kind == "skip" or (event.kind == "keep" and set(self._said) >= {*asks(asked["asked"])}):
             said = (None, None) if event.kind == "skip" else (self._said["correct"], self._said.get("faithful", True))
             try:
-                self._wb.label(event.key, *said, by=self._user)
+                self._wb.labels.save(event.key, *said, by=self._user)
             except WorkbenchError as error:
                 self._refused = str(error)
             self._news()

@@ -17,7 +17,7 @@ from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 class Checkpoints(Panel):
     """The checkpoints of a run; where `gc` let them go, its decisions.
 
-    It asks for a fork as ``Run.start_fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
     asked nobody with ``review`` too, where the new one is to ask.
     """
 
@@ -100,4 +100,4 @@ def past_of(found: Past) -> PanelRoot:
     """The checkpoints of a run in a cell: a fork opens below them."""
     run, panel = found.run, Checkpoints(labels_for(found.run.message))
     panel.show(run.to_dict(), found)
-    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.start_fork(**asked["edits"]).run_id))
+    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.fork(wait=False, **asked["edits"]).run_id))

@@ -195,7 +195,7 @@ class Memories:
         """
         from workbench.views.figures.memory import tokens
 
-        newest = self._wb.runs(10_000, session_id=session, user_id=user)
+        newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]
         rows, said = list[dict[str, int]](), 0
         for turn, run in enumerate(runs, 1):
@@ -367,7 +367,7 @@ class Memories:
 
     def _moment(self, at: At, user: str, session: str | None) -> str | None:
         """A moment as the store writes it; of a turn, the one at which the next turn of its conversation began."""
-        if isinstance(at, Run) or (isinstance(at, str) and self._wb.has_run(at)):
+        if isinstance(at, Run) or (isinstance(at, str) and at in self._wb.runs):
             run = at if isinstance(at, Run) else self._wb.run(at)
             return self._after(run.conversation_id, self._store.message_id(run.conversation_id, f"{run.run_id}:user"))
         if isinstance(at, int):
