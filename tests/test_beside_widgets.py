@@ -194,10 +194,10 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     forks._pick.press("choose", "nobody")
     assert forks.asked == {"do": "open", "runs": [stopped.run_id], "n": 2}
     gone = stopped.fork()
-    forks.show(wb.tree())
+    forks.show(wb.runs.tree())
     forks._pick.press("mark", gone.run_id)
     wb.runs.remove(gone.run_id)
-    forks.show(wb.tree())
+    forks.show(wb.runs.tree())
     assert gone.run_id not in forks._marked
 
 
@@ -306,4 +306,4 @@ def test_what_cannot_be_grafted_is_said(wb: Workbench, asked: Run) -> None:
 def test_the_workspace_is_no_part_of_the_data(wb: Workbench, asked: Run, stopped: Run) -> None:
     found = wb.compare(asked, stopped)
     assert found.workspace is wb and "workspace" not in found.to_dict() and "Workbench" not in repr(found)
-    assert (asked.tree().workspace is wb and wb.tree() == asked.tree()) or wb.tree().here is None
+    assert (asked.tree().workspace is wb and wb.runs.tree() == asked.tree()) or wb.runs.tree().here is None

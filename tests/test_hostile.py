@@ -178,7 +178,7 @@ def strings(value):
 @pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
 def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
     with Workbench.open(hostile, **HASHING) as opened:
-        runs = {run.status: run.run_id for run in opened.runs()}
+        runs = {run.status: run.run_id for run in opened.runs.list()}
     broken = tmp_path / "bad \x1b[31m <b>.jsonl"
     broken.write_text(f"{{broken {ALL}\n", encoding="utf-8")
     commands = [

@@ -158,7 +158,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
     [obeyed] = run.obeyed
-    fork = run.fork(without={"memories": [obeyed["memory_id"]]}).wait()
+    fork = run.fork(without=[obeyed["memory_id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
     assert len(wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]) == 1, (

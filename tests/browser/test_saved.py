@@ -24,7 +24,7 @@ CELLS = [
     "bench = wb.bench(done)\nbench",
     "wb.inbox()",
     "wb.compare(done, wb.ask('List films directed by Ang Lee', kb='film'))",
-    "wb.tree()",
+    "wb.runs.tree()",
     "done.checkpoints()",
     "done",
     "wb.bench(fork)",

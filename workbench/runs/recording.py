@@ -207,7 +207,7 @@ class Recording:
     def pieces(self) -> list[Piece]:
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
         merged = cast(Any, self.merged) or None
-        return pieces(self.found, self.evidence, merged, self.citations, self.options.get("without"))
+        return pieces(self.found, self.evidence, merged, self.citations)
 
     @property
     def answer(self) -> str:

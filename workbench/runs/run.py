@@ -240,13 +240,6 @@ class Run(Recording):
             edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
         if edits.get("replies"):
             edits["replies"] = replies_of(edits["replies"], self.calls())
-        if edits.get("without"):
-            from workbench.runs.fork import left_out
-
-            known = {"steps": [step.step_id for step in self.plan.steps] if self.plan else []}
-            known["evidence"] = [piece["result_id"] for piece in self.evidence]
-            other = {"plan", "query"} & set(edits)  # then it finds what this run knows nothing of
-            edits["without"] = left_out(edits["without"], **({} if other else known))
         made = Run(self._work, self._work.fork(self.run_id, edits))
         return made.wait() if wait else made
 

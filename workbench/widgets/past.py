@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import ipywidgets
 
-from workbench.errors import WorkbenchError
 from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Markup, el
@@ -60,12 +59,8 @@ class Checkpoints(Panel):
         one = self._found.get(row.key)
         if one is None:
             return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
-        try:
-            values: Json | str = one.values
-        except WorkbenchError as gone:
-            values = str(gone)
         review = row.decision or self._review_after(one)
-        return looked_at(row, one.to_dict(), values, self.labels, review=review, ask=self._may_ask(one, review))
+        return looked_at(row, one.to_dict(), one.values, self.labels, review=review, ask=self._may_ask(one, review))
 
     def _review_after(self, one: Checkpoint) -> str:
         """The review point that a fork from here asks at; empty when none comes."""

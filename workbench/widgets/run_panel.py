@@ -276,7 +276,7 @@ class Working:
 
     def _steer(self, run: Run, asked: Json) -> None:
         if "without" in asked:
-            self._opens(run.fork(without={"memories": [asked["without"]]}, wait=False))
+            self._opens(run.fork(without=[asked["without"]], wait=False))
         else:
             steer(self._wb.memory, asked, run.user_id, self._labels)
 

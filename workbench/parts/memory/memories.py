@@ -328,7 +328,7 @@ class Memories:
         run = run if isinstance(run, Run) else self._wb.run(run)
         moment = self._moment(at, run.user_id, run.session_id)
         later = [p["id"] for p in run.prompt_parts() if moment and p["at"] > moment]
-        return run.fork(without={"memories": [*dict.fromkeys([*without, *later])]})
+        return run.fork(without=[*dict.fromkeys([*without, *later])])
 
     def compare(self, run: Run | str, *, without: Iterable[str] = (), at: At = None) -> Comparison:
         """A run beside the same question asked with another state of memory; see ``branch``."""
