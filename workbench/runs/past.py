@@ -132,8 +132,11 @@ def folded(found: Sequence[Checkpoint]) -> list[dict[str, Any]]:
 
 def unfolded(rows: Sequence[Mapping[str, Any]]) -> list[Checkpoint]:
     """Return the checkpoints that were folded."""
-    lists = ("ran", "next", "changes")
-    return [Checkpoint(**row | {n: None if row[n] is None else tuple(row[n]) for n in lists}) for row in rows]
+
+    def as_tuple(value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    return [Checkpoint(**{name: as_tuple(value) for name, value in row.items()}) for row in rows]
 
 
 def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
