@@ -7,7 +7,7 @@ import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
@@ -276,7 +276,10 @@ class RunOptions(BaseModel):
 
 def shows(*doors: Callable[..., Any]) -> None:
     """Let doors that take the options show them in completion and help."""
-    taken = list(signature(RunOptions).parameters.values())
+    taken = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
+        for name, field in RunOptions.model_fields.items()
+    ]
     told = "\n".join(f"            {name}: {field.description}" for name, field in RunOptions.model_fields.items())
     for door in doors:
         own = signature(door)
