@@ -20,7 +20,6 @@ from workbench.evaluating.labels import Powered, drawn, listed, ppi_mean, take
 from workbench.evaluating.panel import alpha
 from workbench.evaluating.statistics import wilson
 from workbench.language.support import checked
-from workbench.records.prompts import Prompts
 from workbench.session import Workbench
 
 ROWS = [
@@ -165,14 +164,6 @@ def test_one_model_judges_by_several_prompts(wb, questions, server, tmp_path) ->
     with pytest.raises(SettingsError, match="no prompt"):
         eval_answers(wb, "notes", questions, judges=["openai:a@gone.toml"])
     assert len(server.requests) == before, "said before the first question"
-    refused = CliRunner().invoke(
-        main,
-        [
-            *("prompts", "test", "judge_pairs", "--workspace", str(wb.path), "--kb", "notes"),
-            *("--questions", str(questions), "--with", str(strict)),
-        ],
-    )
-    assert refused.exit_code == 1 and "--pair-judge MODEL@strict.toml" in refused.output
 
 
 def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -> None:
@@ -318,37 +309,6 @@ def test_a_good_judge_makes_the_interval_narrower_than_labels_alone() -> None:
 
 
 # --- prompts and citations ---
-
-
-def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(
-    wb, questions, server, tmp_path, monkeypatch
-) -> None:
-    other = tmp_path / "brief.toml"
-    other.write_text('version = 2\nsystem = "Be exact. $evidence"\nuser = "$question"\n', encoding="utf-8")
-    server.respond = lambda request: Reply(
-        ["Mei Lan built it in 1993 [1]." if "Be exact" in str(request["messages"][0]) else "No idea."]
-    )
-    wb.close()
-    monkeypatch.setenv("WORKBENCH_WRITER_MODEL", "openai:m")
-    monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", server.url)
-    asked = ["--workspace", str(tmp_path / "w"), "--kb", "notes", "--questions", str(questions), "--with", str(other)]
-    done = CliRunner().invoke(main, ["prompts", "test", "writer", *asked, "--json"])
-    assert done.exit_code == 0, done.output
-    [paired] = json.loads(done.stdout)["paired"]
-    assert paired["way"] == "brief.toml" and paired["holds"]["difference"] == 50.0
-    refused = CliRunner().invoke(main, ["prompts", "test", "planner", *asked])
-    assert refused.exit_code == 1 and "WORKBENCH_PLANNER_MODEL" in refused.output
-
-
-def test_prompts_are_listed_and_shown(tmp_path: Path) -> None:
-    (tmp_path / "w" / "prompts").mkdir(parents=True)
-    place = ["--workspace", str(tmp_path / "w")]
-    shown = CliRunner().invoke(main, ["prompts", "show", "grader", *place])
-    (tmp_path / "w" / "prompts" / "grader.en.toml").write_text(shown.stdout + "# mine\n", encoding="utf-8")
-    found = json.loads(CliRunner().invoke(main, ["prompts", "list", *place, "--json"]).stdout)["prompts"]
-    own = [row for row in found if row["source"] != "shipped"]
-    assert len(found) == len(Prompts()) and [row["name"] for row in own] == ["grader.en"]
-    assert "Known: router" in CliRunner().invoke(main, ["prompts", "show", "poet", *place]).output
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_each_person_has_one_verdict_and_the_newest_holds(wb, run) -> None:
     assert wb.feedback(run=run.run_id) == [] == wb.feedback()
     run.feedback(True, "zuerst\x00", arm="a").feedback(False, "too short", who="bob", hard=3, seen=None)
     assert run.feedback(False, "短", arm="b") is run
-    bob, ann = wb.run(run.run_id).feedbacks()
+    bob, ann = wb.feedback(run=run.run_id)
     assert (bob["who"], bob["good"], bob["note"], bob["labels"]) == (
         "bob",
         False,

@@ -156,7 +156,6 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     elsewhere = told(wb, "t", "Who directed Film 5?")
     other = told(wb, "s", "I don't like westerns.", "Who directed Film 6?", user="bob")
     other[0].feedback(False, "a verdict")
-    wb.make_test(said[0].run_id, wb.path / "carried" / "test_said.py")
     wb.export(other[0].run_id, wb.path / "carried" / "bob.zip")
     for question in (first, "Who directed Film 2?"):
         wb.labels.ask({"question": question, "gold": "g", "answer": "a", "evidence": "e"})
@@ -426,7 +425,7 @@ def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
     except WorkspaceBusy:
         run.wait()
         forget(wb, memory=memory["id"])
-    assert not wb.has_run(run.run_id) and not list(wb.path.glob(".forgetting*"))
+    assert run.run_id not in wb.runs and not list(wb.path.glob(".forgetting*"))
     wb.close()
     assert holders(wb.path, "Zqbiscuit") == set()
 
