@@ -14,7 +14,7 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     widgets/         the bench in a notebook
     evaluating/      answers, rankings and recall measured on sets of questions
     maintenance/     what is wrong with a workspace's files, and the mend; what it no longer needs
-    futures/         what is made of a finished run: replay, compare, graft, what if, capsule, spans and counters
+    futures/         what is made of a finished run: replay, compare, graft, tree, capsule
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
     testing.py       in-memory twins of the ports, for tests of one's own parts
     graphs/          the conversation graph, and in it retrieval and reporter, a file a node

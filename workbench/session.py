@@ -39,7 +39,7 @@ from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
-from workbench.runs.kept import Labels, WorkspaceRuns, count_of
+from workbench.runs.listing import Labels, WorkspaceRuns, count_of
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
@@ -334,14 +334,14 @@ class Workbench:
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        asked, run_id = message_of(message, self.settings.max_message_characters), new_run_id()
-        given = RunOptions.read(self, options)
-        kept = given.kept(run_id)
-        if prompts := {**self.prompts.own(), **given.prompts}:
-            kept["prompts"] = prompts
-        self._models_for(self.settings.model_copy(update=kept.get("settings", {})))  # said now, not in the run
-        reviewer = given.reviewer if given.decisions is None else ReplayReviewer(given.decisions)
-        self._work.begin(run_id, asked, kept, Live(run_id, reviewer))
+        text, run_id = message_of(message, self.settings.max_message_characters), new_run_id()
+        read = RunOptions.read(self, options)
+        stored = read.stored(run_id)
+        if prompts := {**self.prompts.own(), **read.prompts}:
+            stored["prompts"] = prompts
+        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))  # refused here, not in the run
+        reviewer = read.reviewer if read.decisions is None else ReplayReviewer(read.decisions)
+        self._work.begin(run_id, text, stored, Live(run_id, reviewer))
         return Run(self._work, run_id)
 
     def fusion(

@@ -92,9 +92,9 @@ class Joined:
             self.plan = self.plan.adding(step.model_copy(update={"step_id": placed}))
         if kept is not None:
             values = {self.origins[step_id][0]: kept, run_id: step}
-            told = {run: one.model_dump(mode="json") for run, one in values.items()}
+            dumped = {run: other.model_dump(mode="json") for run, other in values.items()}
             how = "replaced" if replaces else "both"
-            self.clashes.append({"kind": "step", "where": step_id, "values": told, "how": how, "as": placed})
+            self.clashes.append({"kind": "step", "where": step_id, "values": dumped, "how": how, "as": placed})
         self.origins[placed] = (run_id, step_id)
         return placed
 
@@ -106,12 +106,12 @@ class Joined:
 
 def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
     """Yield what the runs disagree on, the base first: question, knowledge base, settings, and one call's outcome."""
-    held: dict[tuple[str, str], dict[str, Any]] = {}
+    stated: dict[tuple[str, str], dict[str, Any]] = {}
     for run in runs:
-        held.setdefault(("question", "query"), {})[run.run_id] = run.query
-        held.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.kb_prefix
+        stated.setdefault(("question", "query"), {})[run.run_id] = run.query
+        stated.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.kb_prefix
         for name, value in run.begun.get("settings", {}).items():
-            held.setdefault(("settings", name), {})[run.run_id] = value
+            stated.setdefault(("settings", name), {})[run.run_id] = value
         for effect in run.tape():
             outcome = effect.value
             if effect.kind == "tool":
@@ -119,8 +119,8 @@ def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
             if effect.kind in ("tool", "model", "handler") or effect.name.endswith(".fingerprint"):
                 digest = hashlib.sha256(canonical_json(comparable(outcome)).encode()).hexdigest()[:12]
                 place = ("tape", f"{effect.kind} {effect.name} {effect.key[:8]}")
-                held.setdefault(place, {})[run.run_id] = digest
-    for (kind, where), values in held.items():
+                stated.setdefault(place, {})[run.run_id] = digest
+    for (kind, where), values in stated.items():
         if len({canonical_json(value) for value in values.values()}) > 1:
             yield {"kind": kind, "where": where, "values": values, "how": "base"}
 
@@ -137,8 +137,8 @@ def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = 
     """
     if not isinstance(steps, Mapping) or not steps:
         raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
-    given = [run for several in steps.values() for run in several]
-    runs = list({run.run_id: run for run in [*([base] if base else []), *given]}.values())
+    sources = [run for several in steps.values() for run in several]
+    runs = list({run.run_id: run for run in [*([base] if base else []), *sources]}.values())
     plans = {run.run_id: _plan(run) for run in runs}
     wanted = [(run.run_id, step_id) for step_id, several in steps.items() for run in several]
     for run_id, step_id in wanted:

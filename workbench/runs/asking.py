@@ -63,11 +63,11 @@ def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
     """
     if not review:
         return []
-    asked = points if review is True or review == "all" else _several("review", review, "a review point")
-    for point in asked:
+    wanted = points if review is True or review == "all" else _several("review", review, "a review point")
+    for point in wanted:
         if point not in points:
             raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(points)}.")
-    return [point for point in points if point in asked]
+    return [point for point in points if point in wanted]
 
 
 def _several(option: str, value: Any, what: str) -> list[str]:
@@ -76,18 +76,18 @@ def _several(option: str, value: Any, what: str) -> list[str]:
         return [value]
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
         raise RunError(f"{option} is {shown(value)}. Give {what}, or a list of several.")
-    found = list(value)
-    for item in found:
+    items = list(value)
+    for item in items:
         if not isinstance(item, str):
             raise RunError(f"{option} holds {shown(item)}. Give {what}, or a list of several.")
-    return found
+    return items
 
 
 def _bases(kb: Any, info: ValidationInfo) -> list[str]:
-    names, known = [] if kb is None else _several("kb", kb, "the name of a knowledge base"), _of(info, "bases")
+    names, bases = [] if kb is None else _several("kb", kb, "the name of a knowledge base"), _of(info, "bases")
     for name in names:
-        if name not in ("", "general") and name not in known:
-            raise UnknownKnowledge(name, sorted(known))
+        if name not in ("", "general") and name not in bases:
+            raise UnknownKnowledge(name, sorted(bases))
     return list(dict.fromkeys(names))
 
 
@@ -112,7 +112,7 @@ def _name(value: Any, info: ValidationInfo) -> str | None:
 def _worker(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
         raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
-    names, known = clean(value if isinstance(value, str) else ",".join(value)), _of(info, "bases")
+    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _of(info, "bases")
     if names:
         from workbench.graphs.route import AGENT_TYPES, read_workers
 
@@ -126,8 +126,8 @@ def _worker(value: Any, info: ValidationInfo) -> str:
                     f"worker is {shown(agent_type)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
                     "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
                 )
-            if base and base not in known:
-                raise UnknownKnowledge(base, sorted(known))
+            if base and base not in bases:
+                raise UnknownKnowledge(base, sorted(bases))
     return names
 
 
@@ -205,7 +205,7 @@ def refusing(what: str = "") -> Iterator[None]:
 
 
 class RunOptions(BaseModel):
-    """The options of a question: their names, what each may be, and what is kept of them with the run.
+    """The options of a question: their names, what each may be, and what is stored of them with the run.
 
     They are read with the workspace as pydantic's context: its ``settings``, ``bases``, ``tools`` and ``prompts``.
     """
@@ -232,14 +232,14 @@ class RunOptions(BaseModel):
     """Answers at the review points in place of a person."""
     decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
     """Recorded answers, given in their order; after the last one the run waits for a person."""
-    models: Annotated[dict[str, str], BeforeValidator(lambda given: models_of(given or {}))] = {}
+    models: Annotated[dict[str, str], BeforeValidator(lambda models: models_of(models or {}))] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
     ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role."""
     prompts: Annotated[dict[str, Any], BeforeValidator(_prompts)] = {}
     """Prompts for this run alone, as ``wb.prompts`` takes them."""
     plan: Annotated[dict[str, Any] | None, BeforeValidator(_plan)] = None
     """The first plan, in place of the planner's."""
-    settings: Annotated[dict[str, Any], BeforeValidator(lambda given: checked(given or {}))] = {}
+    settings: Annotated[dict[str, Any], BeforeValidator(lambda settings: checked(settings or {}))] = {}
     """Single settings that differ for this run, as ``{"max_iterations": 1}``."""
     incognito: bool = False
     """Write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end."""
@@ -251,7 +251,7 @@ class RunOptions(BaseModel):
     """Where a person decides: ``plan``, ``step``, ``reflect``, several of them, or True for all."""
 
     @classmethod
-    def read(cls, workspace: Any, given: Mapping[str, Any]) -> RunOptions:
+    def read(cls, workspace: Any, options: Mapping[str, Any]) -> RunOptions:
         """Return the options as this workspace reads them.
 
         Raises:
@@ -261,55 +261,56 @@ class RunOptions(BaseModel):
         context = {"settings": workspace.settings, "bases": workspace.knowledge.names()}
         with refusing():
             return cls.model_validate(
-                dict(given), context={**context, "tools": workspace.tools, "prompts": workspace.prompts}
+                dict(options), context={**context, "tools": workspace.tools, "prompts": workspace.prompts}
             )
 
-    def kept(self, session: str) -> dict[str, Any]:
-        """Return what is kept with the run, as JSON; ``session`` is its conversation unless it names one."""
-        told = {name: getattr(self, name) for name in ("kb", "review", "user", "worker", "thresholds", "incognito")}
-        told |= {"debug": self.debug, "session": session if self.session is None else self.session}
+    def stored(self, session: str) -> dict[str, Any]:
+        """Return what is stored with the run, as JSON; ``session`` is its conversation unless it names one."""
+        names = ("kb", "review", "user", "worker", "thresholds", "incognito", "debug")
+        options = {name: getattr(self, name) for name in names}
+        options["session"] = session if self.session is None else self.session
         more: dict[str, Any] = {"report": self.report, "plan": self.plan, "prompts": self.prompts}
         more |= {"settings": {**self.settings, **self.models}}
         more |= {"dates": [self.as_of, self.known] if self.as_of or self.known else None}
-        return told | {name: value for name, value in more.items() if value}
+        return options | {name: value for name, value in more.items() if value}
 
 
 def shows(*doors: Callable[..., Any]) -> None:
     """Let doors that take the options show them in completion and help."""
-    taken = [
+    parameters = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
         for name, field in RunOptions.model_fields.items()
     ]
-    told = "\n".join(f"            {name}: {field.description}" for name, field in RunOptions.model_fields.items())
+    text = "\n".join(f"            {name}: {field.description}" for name, field in RunOptions.model_fields.items())
     for door in doors:
-        own = signature(door)
-        kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        door.__signature__ = own.replace(parameters=[*kept, *taken])  # type: ignore[attr-defined]
-        door.__doc__ = f"{door.__doc__}\n        Options:\n{told}\n"
+        signed = signature(door)
+        first = [p for p in signed.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        door.__signature__ = signed.replace(parameters=[*first, *parameters])  # type: ignore[attr-defined]
+        door.__doc__ = f"{door.__doc__}\n        Options:\n{text}\n"
 
 
 class Runs(list[Any]):
     """What ``map`` gives: a run for each question, or the error with which it could not begin."""
 
-    def __init__(self, found: Any = (), questions: Any = ()):
-        super().__init__(found)
+    def __init__(self, runs: Any = (), questions: Any = ()):
+        super().__init__(runs)
         self._questions = list(questions)
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a question: what was asked, how it ended, the answer, why one failed, what models took."""
         import pandas
 
-        return pandas.DataFrame([self._row(place, one) for place, one in enumerate(self)], columns=list(_COLUMNS))
+        return pandas.DataFrame([self._row(place, entry) for place, entry in enumerate(self)], columns=list(_COLUMNS))
 
-    def _row(self, place: int, one: Any) -> dict[str, Any]:
-        if isinstance(one, Run):
-            run = one.recording()
-            told = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
+    def _row(self, place: int, entry: Any) -> dict[str, Any]:
+        if isinstance(entry, Run):
+            run = entry.recording()
+            row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
             seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
             cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}
-            return {**told, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
-        asked = self._questions[place] if len(self._questions) == len(self) else ""
-        return {"message": asked, "status": "refused", "error": f"{type(one).__name__}: {one}"}
+            return {**row, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
+        question = self._questions[place] if len(self._questions) == len(self) else ""
+        return {"message": question, "status": "refused", "error": f"{type(entry).__name__}: {entry}"}
 
     def _repr_html_(self) -> str:
         frame = self.to_frame().drop(columns="seconds")  # a cell that is executed again shows the same

@@ -167,7 +167,7 @@ def _conversation() -> BoundGraph:
         given = {"kb": kb, "review": asked.review, "user": asked.user_id, "debug": asked.debug, "plan": asked.plan}
         given |= {"worker": asked.worker_name or asked.agent_type, "thresholds": asked.thresholds}
         given |= {"session": asked.session_id or thread, "as_of": asked.as_of, "known": asked.known}
-        options = RunOptions.read(wb, {**given, "report": asked.report}).kept(thread)
+        options = RunOptions.read(wb, {**given, "report": asked.report}).stored(thread)
         message = message_of(message, wb.settings.max_message_characters)
         run_id = new_run_id()
         conversation_id = ports.conversations.get_or_create_conversation_id(options["user"], options["session"])

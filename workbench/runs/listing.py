@@ -55,8 +55,8 @@ class WorkspaceRuns:
 
     def of_message(self, message_id: str) -> str:
         """Return the id of the run that gave that answer; empty when there is no such answer."""
-        found = self._work.durable.conversations.message(clean(str(message_id)))
-        return str(((found or {}).get("debug") or {}).get("run_id", ""))
+        message = self._work.durable.conversations.message(clean(str(message_id))) or {}
+        return str((message.get("debug") or {}).get("run_id", ""))
 
     def failure(self, run_id: str) -> BaseException | None:
         """Return with what a run failed in this process; None where it has not."""
@@ -70,11 +70,11 @@ class WorkspaceRuns:
         return self._work.durable.runs.ids(count_of(limit), **wanted)
 
     def __repr__(self) -> str:
-        def asked(row: Mapping[str, Any]) -> str:
+        def question(row: Mapping[str, Any]) -> str:
             read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
             return f"{row['message'][:80]}{read}"
 
-        return "\n".join(f"{row['run_id']}  {row['status']:11}  {asked(row)}" for row in self.lines())
+        return "\n".join(f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines())
 
 
 class Labels:
@@ -83,10 +83,10 @@ class Labels:
     def __init__(self, store: RunStore):
         self._store = store
 
-    def ask(self, asked: Mapping[str, Any]) -> str:
+    def ask(self, answer: Mapping[str, Any]) -> str:
         """Put an answer before a person: question, gold, answer, evidence. Return the digest of these."""
-        digest = digest_of(asked)
-        self._store.ask_label(digest, asked)
+        digest = digest_of(answer)
+        self._store.ask_label(digest, answer)
         return digest
 
     def save(self, digest: str, correct: bool | None, faithful: bool | None, by: str = "default") -> None:
