@@ -254,7 +254,7 @@ def together(conversations: int = AT_ONCE, questions: int = 5, **settings: Any) 
         async def turn(number: int, k: int) -> float:
             asked = f"What about the {_SUBJECTS[(number + k) % len(_SUBJECTS)]}?"
             begun = time.perf_counter()
-            run = await wb.aask(asked, kb="reports", user=f"user {number}", session="s")
+            run = await wb.start(asked, kb="reports", user=f"user {number}", session="s").aio.wait()
             if run.status != "done":
                 raise RuntimeError(f"A question ended as {run.status}: {run.error}")
             return time.perf_counter() - begun

@@ -58,7 +58,7 @@ def sizes(wb: Workbench) -> None:
     """What a run's tape takes beside what is kept of the run anyway."""
     store = wb.ports().runs
     print("\n" + row("size of a run", "kB", "baseline: its records and bodies"))
-    for run in [*wb.runs(limit=1000)][-len(QUESTIONS) :]:
+    for run in [*wb.runs.list(limit=1000)][-len(QUESTIONS) :]:
         pages = sum(map(len, store.pages(run.run_id)))  # type: ignore[attr-defined]
         bodies = [store.body(run.run_id, r["raw_output_ref"]) for r in run.records if r["raw_output_ref"]]
         kept = len(str(run.records)) + sum(len(str(body)) for body in bodies)

@@ -250,7 +250,7 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         assert comes(lambda: not shown(review.band) and run.answer[:30] in text(bench.working.answer))
         gone = wb.ask(QUESTION, kb="film", review=["plan"])
         bench.put(gone)
-        elsewhere.remove_run(gone.run_id)
+        elsewhere.runs.remove(gone.run_id)
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(review.band))
 
 

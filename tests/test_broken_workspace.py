@@ -133,12 +133,12 @@ def test_a_run_on_a_disk_that_fills_goes_on_when_there_is_space(tmp_path, folder
     assert done.returncode in (1, 4) and "Traceback" not in done.stderr
     assert "may be full" in done.stderr and "Free some space" in done.stderr
     with opened(folder) as wb:
-        for run in wb.runs():
+        for run in wb.runs.list():
             assert run.status == "interrupted", "nothing runs any more, and it can go on"
             assert run.run_id in done.stderr, "the message names the run"
             run.resume()
             assert canonical(run.to_dict()) == undisturbed
-        if not wb.runs():  # it could not even be noted
+        if not wb.runs.list():  # it could not even be noted
             assert kib <= 96
 
 
@@ -178,7 +178,7 @@ def test_max_page_count(folder):
                 break
         assert failed and "workbench.db cannot be written" in failed and "Free some space" in failed
         wb._work.durable.runs._db.conn.execute("PRAGMA max_page_count = 1000000")
-        for run in wb.runs():
+        for run in wb.runs.list():
             if run.status == "interrupted":
                 run.resume()
                 assert run.answer == ANSWER
@@ -243,8 +243,8 @@ def test_a_damaged_database_is_named_and_left_and_a_copy_takes_its_place(folder,
     assert not faults or (folder / name).read_bytes() == broken, "nobody wrote over it"
     shutil.rmtree(folder)
     with opened(Path(shutil.copytree(copy, folder))) as wb:
-        assert len(wb.runs()) == 3 and not list(examine(folder, Settings.load()))
-        assert wb.runs(status="paused")[0].approve().status == "done"
+        assert len(wb.runs.list()) == 3 and not list(examine(folder, Settings.load()))
+        assert wb.runs.list(status="paused")[0].approve().status == "done"
         assert wb.ask(QUESTION, kb="film").status == "done"
 
 
@@ -261,10 +261,10 @@ def test_a_copy_is_not_written_over_what_is_there_and_one_that_was_killed_is_mad
 def test_the_checkpoints_do_not_keep_one_from_what_is_done(folder):
     damage(folder / "checkpoints.db", "everything")
     with opened(folder) as wb:
-        assert len(wb.runs()) == 3
-        for run in wb.runs(status="done"):
+        assert len(wb.runs.list()) == 3
+        for run in wb.runs.list(status="done"):
             assert run.to_dict()["answer"] and workbench(folder, "show", run.run_id).returncode == 0
-        [waiting] = wb.runs(status="paused")
+        [waiting] = wb.runs.list(status="paused")
         with pytest.raises(WorkspaceError, match=r"checkpoints.db is damaged.*move the file away"):
             waiting.approve()
         told(workbench(folder, "ask", QUESTION, "--kb", "film"), "checkpoints.db is damaged", "move the file away")
@@ -274,7 +274,7 @@ def test_a_run_whose_question_is_lost_is_not_answered_blindly(folder):
     for file in folder.glob("checkpoints.db*"):
         file.unlink()
     with opened(folder) as wb:
-        [waiting] = wb.runs(status="paused")
+        [waiting] = wb.runs.list(status="paused")
         with pytest.raises(NotPaused, match=f"workbench resume {waiting.run_id}"):
             waiting.approve()
         assert waiting.resume().status == "paused" and waiting.approve().status == "done"
@@ -292,7 +292,7 @@ def test_a_checkpoint_that_only_its_reader_knows_to_be_damaged(folder, damage_to
     with sqlite3.connect(folder / "checkpoints.db") as connection:
         connection.execute(f"UPDATE {damage_to}")
     with opened(folder) as wb:
-        waiting = wb.runs(status="paused")[0].run_id
+        waiting = wb.runs.list(status="paused")[0].run_id
     told(workbench(folder, "resume", waiting, "--approve"), "move the file away")
     for file in folder.glob("checkpoints.db*"):
         file.unlink()
@@ -308,7 +308,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
     damage(folder / "knowledge" / "film" / "index.db", where)
     with opened(folder) as wb:
         assert wb.ask("Who directed Film 2?", kb="other").answer == "Film 2: directors Ang Lee [1]."
-        assert all(run.to_dict() for run in wb.runs())
+        assert all(run.to_dict() for run in wb.runs.list())
         run = wb.ask("Who directed Film 5?", kb="film")
         if where != "middle":  # what these pages hold may not be needed
             assert run.status == "failed" and "workbench kb rebuild film" in run.error
@@ -330,14 +330,14 @@ def test_a_rebuild_takes_from_the_index_what_has_no_file_any_more(tmp_path):
         wb.add_knowledge("film", [films])
         before = wb.knowledge.get("film").fingerprint()
         films.unlink()
-        report = wb.rebuild_knowledge("film")
+        report = wb.knowledge.rebuild("film")
         assert (report.added, report.stored, report.missing) == (30, 30, [str(films)])
         assert wb.knowledge.get("film").fingerprint() == before
         damage(tmp_path / "workspace" / "knowledge" / "film" / "index.db", "everything")
         with pytest.raises(KnowledgeError, match=r"its files are gone: .*films.jsonl. Put them back"):
-            wb.rebuild_knowledge("film")
+            wb.knowledge.rebuild("film")
         corpus(films)
-        assert wb.rebuild_knowledge("film").kept
+        assert wb.knowledge.rebuild("film").kept
         assert wb.knowledge.get("film").fingerprint() == before
 
 
@@ -363,7 +363,7 @@ def test_a_rebuild_killed_in_the_middle_of_its_swap_ends_with_the_next_open(fold
 def test_what_a_rebuild_kept_is_told_and_stays(folder):
     damage(folder / "knowledge" / "film" / "index.db", "head")
     with opened(folder) as wb:
-        kept = wb.rebuild_knowledge("film").kept
+        kept = wb.knowledge.rebuild("film").kept
         told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a rebuild")
         assert kept in told_of and Path(kept).exists()
 
@@ -396,7 +396,7 @@ def test_a_body_that_is_lost_is_named(folder):
     with sqlite3.connect(folder / "workbench.db") as connection:
         connection.execute("DELETE FROM bodies")
     with opened(folder) as wb:
-        run = wb.runs(status="paused")[0].approve()
+        run = wb.runs.list(status="paused")[0].approve()
         assert run.status == "failed" and "is not in the workspace any more" in run.error
 
 
@@ -415,7 +415,7 @@ def test_a_log_that_was_deleted_costs_only_what_was_in_it(folder):
     for log in copy.rglob("*.db-wal"):
         log.unlink()
     with opened(copy) as wb:
-        assert len(wb.runs()) >= 3
+        assert len(wb.runs.list()) >= 3
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
@@ -423,6 +423,6 @@ def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):
     with sqlite3.connect(folder / "workbench.db") as connection:
         connection.execute("UPDATE records SET record = substr(record, 9)")
     with opened(folder) as wb:
-        run = wb.runs(status="done")[0]
+        run = wb.runs.list(status="done")[0]
         with pytest.raises(WorkspaceError, match=r"workbench.db is damaged: it does not hold what was written"):
             run.records  # noqa: B018 - the access is the test

@@ -70,7 +70,7 @@ def five(wb: Workbench):
 
 
 def first(wb: Workbench, message: str = QUESTION):
-    return next(run for run in wb.runs() if run.message == message and run.origin is None)
+    return next(run for run in wb.runs.list() if run.message == message and run.origin is None)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_what_was_killed_and_resumed_holds_what_came_last(folder, tmp_path):
         assert patched.returncode == 9
         server.answer(Reply(["The second answer [1]."]))
         with Workbench.open(folder, model(server.url)) as wb:
-            [run] = [run for run in wb.runs() if run.status == "interrupted"]
+            [run] = [run for run in wb.runs.list() if run.status == "interrupted"]
             assert run.resume().answer.startswith("The second answer [1]")
             path, expected = wb.export(run.run_id, tmp_path / "killed.zip"), bytes_of(run)
     with opened(tmp_path / "fresh") as wb:
@@ -287,7 +287,7 @@ def test_the_same_run_again_changes_nothing_and_another_one_is_refused(sealed, e
         elsewhere.import_capsule(other)
     assert dump(elsewhere) == before
     new = elsewhere.import_capsule(other, as_new=True)
-    assert new.run_id != run.run_id and new.message == "Who directed Film 8?" and len(elsewhere.runs()) == 2
+    assert new.run_id != run.run_id and new.message == "Who directed Film 8?" and len(elsewhere.runs.list()) == 2
     assert bytes_of(elsewhere.replay(run.run_id)) == bytes_of(run)
 
 
@@ -334,7 +334,7 @@ def test_a_killed_import_leaves_nothing_half(sealed, tmp_path, at):
     )
     assert done.returncode == 9
     with opened(folder) as wb:
-        assert wb.runs() == []
+        assert wb.runs.list() == []
         run = wb.import_capsule(sealed)
         assert wb.replay(run.run_id).status == "done"
 
@@ -390,7 +390,7 @@ def refused(wb: Workbench, path: Path, says: str) -> None:
     with pytest.raises(CapsuleError) as raised:
         wb.import_capsule(path)
     assert says in str(raised.value) and "\n" not in str(raised.value) and str(path) in str(raised.value)
-    assert wb.runs() == [] and before == files()
+    assert wb.runs.list() == [] and before == files()
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 0.5, 0.99, -1])

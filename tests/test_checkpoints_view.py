@@ -45,7 +45,7 @@ def test_what_ran_and_what_changed(wb: Workbench) -> None:
     (merger,) = [one for one in child if "merger" in one.ran]
     assert "retrieval_results" in next(c["after"] for c in merger.changes if c["key"] == "merged")
     assert merger.values["merged"]["retrieval_results"] == run.evidence
-    assert run.checkpoint(merger.id) == merger
+    assert found.find(merger.id) == merger
     assert json.loads(json.dumps(merger.to_dict()))["ran"] == ["merger"]
     text = plain(past_blocks(run.to_dict(), [one.to_dict() for one in found], Labels("en")), 140)
     assert all(one.id[:18] in text for one in found) and "approve" in text
@@ -102,7 +102,7 @@ def test_the_past_of_a_run_that_has_ended_is_folded_and_can_be_forked_from_after
     found = run.checkpoints()
     wb.gc(yes=True)
     assert [one.to_dict() for one in run.checkpoints()] == [one.to_dict() for one in found]
-    assert found[-1].values["answer"] == run.answer and run.checkpoint(found[-1].id).values == found[-1].values
+    assert found[-1].values["answer"] == run.answer and found.find(found[-1].id).values == found[-1].values
     pause = next(one for one in found if one.asks == "0-reflect")
     assert run.fork(at=pause.id).review["review_id"] == "0-reflect" == run.fork(at="0-reflect").review["review_id"]
 

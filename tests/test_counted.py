@@ -53,11 +53,11 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     assert [name for name, text in places.items() if took not in text] == []
     beside = wb.compare(run, run).to_dict()
     assert {name: beside["cost"][0][name] for name in told} == told
-    [node] = [node for node in wb.tree().nodes if node["run_id"] == run.run_id]
+    [node] = [node for node in wb.runs.tree().nodes if node["run_id"] == run.run_id]
     assert node["saved"] == {name: told[name] for name in ("saved_calls", "saved_s")}
     assert run.saved["steps"] == told["saved_calls"] and run.saved["seconds"] == told["saved_s"]
     if told["saved_calls"]:
-        rows = forks(wb.tree().to_dict(), labels).rows
+        rows = forks(wb.runs.tree().to_dict(), labels).rows
         places |= {"forks": words(rows[run.run_id]), "tree": " ".join(str(run.tree()).split())}
         assert [name for name, text in places.items() if name != "timeline" and saved not in text] == []
     assert told["found"] == len(evidence_of) == run.statistics["total_retrieved"]

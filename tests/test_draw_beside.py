@@ -12,7 +12,7 @@ from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
 from workbench.futures.tree import tree
 from workbench.views.comparison import bar, beside, change
-from workbench.views.graft import conflicts_form, made, offered, panel
+from workbench.views.graft import made, offered, panel
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.past import checkpoints, forks, looked_at, rows_of
 from workbench.views.render import page_html
@@ -143,11 +143,8 @@ def test_what_may_be_grafted() -> None:
     document = compared(6)
     assert offered(document, 0) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
     assert offered(document, 1) == [(0, "step_2 "), (0, "step_5 ")], "A has neither step 1 nor step 4"
-    forecast = {"steps": [{"step_id": "x", "replayed": False, "runs": True},
-                          {"step_id": "y", "replayed": True, "runs": False}],
-                "seconds": {"p50": 0.6, "p90": 1.4}, "basis": 3}  # fmt: skip
-    drawn = words(panel(document, ENGLISH, base=0, taken=[(1, "step_1 ")], forecast=forecast))
-    assert "Graft: new run from A with 1 step of B" in drawn and "0.6 s expected" in drawn
+    drawn = words(panel(document, ENGLISH, base=0, taken=[(1, "step_1 ")]))
+    assert "Graft: new run from A with 1 step of B" in drawn
     assert "Choose at least one step" in words(panel(document, ENGLISH, base=0, taken=[]))
     assert "至少选择一个" in words(panel(document, CHINESE, base=0, taken=[]))
 
@@ -187,19 +184,11 @@ def test_whatever_they_say_is_text() -> None:
             "records": [], "reflections": [], "evidence": [], "citations": [],
             "figures": {}, "answer": ALL}  # fmt: skip
     moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
-    conflict = {
-        "kind": "text",
-        "where": ALL,
-        "values": {document["runs"][0]["run_id"]: ALL},
-        "how": "open",
-        "open": True,
-    }
     nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
     drawn = [
         bar(document, ENGLISH, differing=True, graft=True),
         page(document),
-        panel(document, ENGLISH, base=0, taken=[(1, f"step_1 {ALL}")], fault=ALL),
-        conflicts_form(document, ALL, [conflict], ENGLISH),
+        panel(document, ENGLISH, base=0, taken=[(1, f"step_1 {ALL}")]),
         made(ALL, ENGLISH),
         forks(nodes.to_dict(), ENGLISH).html,
         checkpoints(moments, ENGLISH, every=True).html,

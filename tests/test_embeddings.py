@@ -38,12 +38,6 @@ def test_a_vector_does_not_depend_on_its_batch(make):
     assert model.embed_documents([]) == []
 
 
-async def test_langchains_async_methods():
-    model = HashingEmbeddings(64)
-    assert await model.aembed_query("x") == model.embed_query("x")
-    assert await model.aembed_documents(["x", "y"]) == model.embed_documents(["x", "y"])
-
-
 def test_a_word_does_not_depend_on_its_batch():
     model = use()
     words = sorted(

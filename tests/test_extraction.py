@@ -138,7 +138,7 @@ def test_what_was_read_is_read_once_and_stays_without_a_model(bench, notes, serv
     before, asked, print_ = stated(wb), len(server.requests), wb.knowledge.get("notes").fingerprint()
     assert wb.add_knowledge("notes", [notes]).unchanged == len(NOTES)
     assert len(server.requests) == asked
-    wb.rebuild_knowledge("notes")
+    wb.knowledge.rebuild("notes")
     assert stated(wb) == before and len(server.requests) == asked, "a rebuild pays for nothing twice"
     assert wb.knowledge.get("notes").fingerprint() == print_
     wb.close()

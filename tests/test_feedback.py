@@ -32,10 +32,10 @@ def run(wb: Workbench) -> Any:
 
 
 def test_each_person_has_one_verdict_and_the_newest_holds(wb, run) -> None:
-    assert run.feedbacks() == [] == wb.feedback()
+    assert wb.feedback(run=run.run_id) == [] == wb.feedback()
     run.feedback(True, "zuerst\x00", arm="a").feedback(False, "too short", who="bob", hard=3, seen=None)
     assert run.feedback(False, "短", arm="b") is run
-    bob, ann = wb.run(run.run_id).feedbacks()
+    bob, ann = wb.feedback(run=run.run_id)
     assert (bob["who"], bob["good"], bob["note"], bob["labels"]) == (
         "bob",
         False,
@@ -51,7 +51,7 @@ def test_each_person_has_one_verdict_and_the_newest_holds(wb, run) -> None:
     )
     assert ann["when"] > bob["when"]
     run.feedback(None)
-    assert [one["who"] for one in run.feedbacks()] == ["bob"]
+    assert [one["who"] for one in wb.feedback(run=run.run_id)] == ["bob"]
 
 
 def test_it_is_a_table_with_a_column_for_each_label(wb, run) -> None:
@@ -62,7 +62,7 @@ def test_it_is_a_table_with_a_column_for_each_label(wb, run) -> None:
     assert list(table["agent_type"]) == ["fusion_agent", ""] and list(table["topic"].dropna()) == ["talk"]
     assert "&lt;b&gt;" in wb.feedback()._repr_html_() and "<b>" not in wb.feedback()._repr_html_()
     assert [one["user_id"] for one in wb.feedback(user="bob")] == ["bob"]
-    assert wb.feedback(run=run.run_id) == wb.feedback(session="kilns") == run.feedbacks() != []
+    assert wb.feedback(run=run.run_id) == wb.feedback(session="kilns") == wb.feedback(run=run.run_id) != []
     assert list(wb.feedback(user="eve").to_frame().columns)[:3] == ["run_id", "good", "note"]
 
 
@@ -80,16 +80,18 @@ def test_ratings_are_counted_by_kind_of_answer_and_agent(wb, run, tmp_path) -> N
 def test_a_fork_and_a_replay_are_judged_apart_from_their_origin(wb, run) -> None:
     run.feedback(True)
     fork, replay = run.fork(), wb.replay(run.run_id)
-    assert fork.feedbacks() == replay.feedbacks() == []
+    assert wb.feedback(run=fork.run_id) == wb.feedback(run=replay.run_id) == []
     fork.feedback(False, "the fork")
-    assert [one["good"] for one in run.feedbacks()] == [True]
-    assert [(one["run_id"], one["session_id"]) for one in fork.feedbacks()] == [(fork.run_id, fork.session_id)]
+    assert [one["good"] for one in wb.feedback(run=run.run_id)] == [True]
+    assert [(one["run_id"], one["session_id"]) for one in wb.feedback(run=fork.run_id)] == [
+        (fork.run_id, fork.session_id)
+    ]
     assert len(wb.feedback()) == 2 and len(wb.feedback(session="kilns")) == 1
 
 
 def test_it_goes_with_the_conversation_and_outlives_the_run(wb, run) -> None:
     run.feedback(True)
-    wb.remove_run(run.run_id)
+    wb.runs.remove(run.run_id)
     assert [one["question"] for one in wb.feedback()] == [QUESTION]
     wb.clear("kilns", "ann")
     assert wb.feedback() == []
@@ -125,7 +127,7 @@ def test_where_there_is_no_answer_nothing_is_kept(wb, run, tmp_path) -> None:
 def test_what_does_not_fit_is_refused(wb, run, given, said) -> None:
     with pytest.raises(RunError, match=said):
         run.feedback(**{"good": True, **given})
-    assert run.feedbacks() == []
+    assert wb.feedback(run=run.run_id) == []
 
 
 def test_in_the_terminal(wb, run) -> None:
@@ -145,4 +147,4 @@ def test_in_the_terminal(wb, run) -> None:
     for wrong in (["--good"], [run.run_id, "--good", "--withdraw"], [run.run_id, "--note", "x"]):
         assert cli(*wrong).exit_code == 2
     assert "Unknown run 'nobody'" in cli("nobody", "--good").stderr
-    assert cli(run.run_id, "--withdraw").exit_code == 0 and run.feedbacks() == []
+    assert cli(run.run_id, "--withdraw").exit_code == 0 and wb.feedback(run=run.run_id) == []

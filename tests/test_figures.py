@@ -182,16 +182,16 @@ def found_by_steps():
     def piece(name, score):
         return {**handmade.evidence(1, name, score), "source_id": name, "result_id": f"low_level:{name}"}
 
-    return {"a": [piece("x", 0.4), piece("y", 0.8)], "b": [piece("x", 0.9), piece("z", 0.1), piece("left", 0.7)]}
+    return {"a": [piece("x", 0.4), piece("y", 0.8)], "b": [piece("x", 0.9), piece("z", 0.1)]}
 
 
 def judged():
-    from workbench.graphs.merge import merge, remaining
+    from workbench.graphs.merge import merge
 
-    found, without = found_by_steps(), {"evidence": ["low_level:left"]}
-    merged = merge(remaining(found, without), max_results=2, max_characters=20)
+    found = found_by_steps()
+    merged = merge(found, max_results=2, max_characters=20)
     cited = [{"n": 1, "result_id": "low_level:x", "sentence": "", "source": {}}]
-    return pieces(found, merged["retrieval_results"], merged, cited, without)
+    return pieces(found, merged["retrieval_results"], merged, cited)
 
 
 def test_the_fate_of_each_finding_is_what_the_merge_did():
@@ -200,18 +200,17 @@ def test_the_fate_of_each_finding_is_what_the_merge_did():
         ("x", "b", 0.9, "cited", "", None),
         ("y", "a", 0.8, "dropped", "characters", None),
         ("z", "b", 0.1, "dropped", "results", None),
-        ("left", "b", 0.7, "dropped", "without", None),
         ("x", "a", 0.4, "dropped", "duplicate", 1),
     ]
-    assert len({piece["key"] for piece in judged()}) == 5
+    assert len({piece["key"] for piece in judged()}) == 4
 
 
 def test_each_fate_has_a_shape_and_a_word_of_its_own():
     picture = findings(judged(), "What came of it", cut=3)
     figure = as_data(picture)
-    assert len({trace["marker"]["symbol"] for trace in figure["data"]}) == 5
+    assert len({trace["marker"]["symbol"] for trace in figure["data"]}) == 4
     assert figure["data"][-1]["name"] == "cited · 1" and "dropped: duplicate of [n] · 1" in words(picture)
-    assert sum(len(trace["x"]) for trace in figure["data"]) == 5
+    assert sum(len(trace["x"]) for trace in figure["data"]) == 4
     assert "3 more over a step's own limit" in figure["layout"]["title"]["subtitle"]["text"]
 
 

@@ -59,7 +59,7 @@ def asks(wb: Workbench, times: int = FEWEST, **more: Any) -> list[Any]:
 
 def test_with_no_past_calls_that_is_what_is_said(bench) -> None:
     run = bench().ask(QUESTION, kb="notes", review=["plan"])
-    assert run.review["expected"] == {"runs": 0, "total": {}, "roles": {}, "scaled": [], "left": {}}
+    assert run.review["expected"] == {"runs": 0, "total": {}, "roles": {}, "left": {}}
     assert "no past calls to tell from (0 of the 5" in run_text(run.to_dict())
     assert "没有过去的调用" in foreseen_told(run.review, Labels("zh"))[0]
 
@@ -143,28 +143,21 @@ def test_more_than_the_budget_leaves_is_said(bench) -> None:
     assert again["runs"] == FEWEST, "a run that its budget cut short tells too little"
 
 
-def test_an_interval_holds_what_most_runs_took_and_steps_count_only_where_they_tell() -> None:
-    def row(steps: int, tokens: float) -> tuple[int, dict[str, dict[str, float]]]:
-        return steps, {"writer": {"calls": 1, "input": tokens, "tokens": tokens}}
-
-    told = foreseen([row(2, 100 * n) for n in range(1, 11)], 4)
-    assert told["total"]["tokens"] == [190, 550, 910] and told["scaled"] == []
-    told = foreseen([row(n, 100 * n) for n in (1, 2, 3, 4, 5, 1, 2, 3)], 10)
-    assert told["total"]["tokens"] == [1000, 1000, 1000] and told["total"]["calls"] == [1, 1, 1]
-    assert told["scaled"] == ["input", "tokens"]
-    assert "scaled to the steps" in foreseen_told({"expected": told}, Labels("en"))[0]
+def test_an_interval_holds_what_most_runs_took() -> None:
+    told = foreseen([{"writer": {"calls": 1, "input": 100 * n, "tokens": 100 * n}} for n in range(1, 11)])
+    assert told["total"]["tokens"] == [190, 550, 910] and told["total"]["calls"] == [1, 1, 1]
 
 
 def test_one_search_of_an_index_however_many_runs_there_are(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "w.db")
     with store._db.conn as connection:
-        rows = ((f"run{n}", "plan", '{"writer":"m"}', 1, f'{{"writer":{{"calls":{n}}}}}') for n in range(20_000))
-        connection.executemany("INSERT INTO costs VALUES (?, ?, ?, ?, ?)", rows)
+        rows = ((f"run{n}", "plan", '{"writer":"m"}', f'{{"writer":{{"calls":{n}}}}}') for n in range(20_000))
+        connection.executemany("INSERT INTO costs VALUES (?, ?, ?, ?)", rows)
     found = store.costs("plan", {"writer": "m"})
-    assert len(found) == MOST and found[0] == (1, {"writer": {"calls": 19_999}})
-    sql = "EXPLAIN QUERY PLAN SELECT steps, cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT 100"
+    assert len(found) == MOST and found[0] == {"writer": {"calls": 19_999}}
+    sql = "EXPLAIN QUERY PLAN SELECT cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT 100"
     (how,) = [row[3] for row in store._db.conn.execute(sql, ("plan", "x"))]
     assert how == "SEARCH costs USING INDEX costs_by_point (point=? AND who=?)"
     store.remove(["run19999"])
-    assert store.costs("plan", {"writer": "m"})[0][1]["writer"]["calls"] == 19_998
+    assert store.costs("plan", {"writer": "m"})[0]["writer"]["calls"] == 19_998
     store.close()

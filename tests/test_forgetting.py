@@ -156,7 +156,6 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     elsewhere = told(wb, "t", "Who directed Film 5?")
     other = told(wb, "s", "I don't like westerns.", "Who directed Film 6?", user="bob")
     other[0].feedback(False, "a verdict")
-    wb.make_test(said[0].run_id, wb.path / "carried" / "test_said.py")
     wb.export(other[0].run_id, wb.path / "carried" / "bob.zip")
     [memory] = [
         m
@@ -292,8 +291,8 @@ def test_an_answer_that_quotes_it_goes_though_its_run_was_removed(bench):
     told(wb, "s", "Who directed zqfilm?", "Who directed Film 1?")
     quoting, *_ = told(wb, "t", "What did I ask about zqfilm?", "Who directed Film 2?")
     assert "Who directed zqfilm?" in quoting.answer
-    for run in wb.runs(session_id="t"):
-        wb.remove_run(run.run_id)
+    for run in wb.runs.list(session_id="t"):
+        wb.runs.remove(run.run_id)
     assert forget(wb, message=wb.messages("s")[0]["id"]).counts["messages"] == 4
     assert [m["content"] for m in wb.messages("t")][::2] == ["Who directed Film 2?"]
     wb.close()
@@ -423,7 +422,7 @@ def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
     except WorkspaceBusy:
         run.wait()
         forget(wb, memory=memory["id"])
-    assert not wb.has_run(run.run_id) and not list(wb.path.glob(".forgetting*"))
+    assert run.run_id not in wb.runs and not list(wb.path.glob(".forgetting*"))
     wb.close()
     assert holders(wb.path, "Zqbiscuit") == set()
 
@@ -431,7 +430,7 @@ def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
 def test_nothing_that_was_forgotten_stays_at_hand(bench):
     wb, other = bench(), bench()
     told(wb, "s", "Remember that I am allergic to zqnuts.", "Who directed Film 1?")
-    conversation = wb.runs()[0].conversation_id
+    conversation = wb.runs.list()[0].conversation_id
 
     def recalled() -> str:
         return json.dumps(
@@ -628,7 +627,7 @@ def test_everything_is_forgotten_of_a_person_who_asked_the_same_report_twice(ben
     assert first.status == second.status == "done" and second.report.text
     report = forget(wb, session="s", dry_run=True)
     assert {*report.runs} == {first.run_id, second.run_id} and report.dependents == (second.run_id,)
-    assert forget(wb, user="default").done and not wb.runs()
+    assert forget(wb, user="default").done and not wb.runs.list()
 
 
 @pytest.mark.parametrize("asked", ["status", "values"])

@@ -234,7 +234,7 @@ def test_another_question_and_other_settings(wb):
 def test_a_fork_that_was_interrupted_goes_on_as_a_fork(small, tmp_path):
     run = small.ask(SIX)
     plan = run.plan.replace("s3", tool_input={"query": "slow"})
-    fork = run.start_fork(plan=plan, review=["reflect"])
+    fork = run.fork(plan=plan, review=["reflect"], wait=False)
     fork.interrupt()
     small.wb.run(fork.run_id)
     if fork.status == "interrupted":
@@ -256,8 +256,9 @@ def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
     assert raised.value.expected["input"]["input"] == {"query": "something else"}
     assert raised.value.got["input"]["input"] == {"query": "s3"}
     assert "input.input.query" in str(raised.value)
-    failed = small.wb.runs(1)[0]
-    assert failed.status == "failed" and failed.divergence.differs == ["input.input.query"]
+    failed = small.wb.runs.list(1)[0]
+    told = [effect.value["differs"] for effect in failed.tape() if effect.kind == "divergence"]
+    assert failed.status == "failed" and told == [["input.input.query"]]
 
 
 def test_a_changed_document_is_named_and_the_tape_alone_still_replays(tmp_path):

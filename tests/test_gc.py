@@ -52,28 +52,28 @@ def test_it_only_says_what_it_would_free(folder):
         freed = by_kind(wb.gc(keep=1))
         assert freed["runs"]["count"] == 3 and freed["runs"]["bytes"] > 0
         assert threads(folder) == before
-        assert len(wb.runs()) == 5
+        assert len(wb.runs.list()) == 5
 
 
 def test_checkpoints_of_what_is_done_go_and_every_run_still_shows_the_same(folder):
     with opened(folder) as wb:
-        before = {run.run_id: canonical(run.to_dict()) for run in wb.runs()}
+        before = {run.run_id: canonical(run.to_dict()) for run in wb.runs.list()}
         said, done = by_kind(wb.gc()), by_kind(wb.gc(yes=True))
         kind = "checkpoints of cancelled runs"
         assert said[kind]["count"] == done[kind]["count"] > 0 and said[kind]["bytes"] == done[kind]["bytes"]
         assert "checkpoints of finished runs" not in said, "they were folded when the runs ended"
         assert done["free pages of checkpoints.db"]["bytes"] > 0
-        assert {run.run_id: canonical(run.to_dict()) for run in wb.runs()} == before
+        assert {run.run_id: canonical(run.to_dict()) for run in wb.runs.list()} == before
         assert wb.gc() == []
     with opened(folder) as wb:
-        assert {run.run_id: canonical(run.to_dict()) for run in wb.runs()} == before
-        [waiting] = wb.runs(status="paused")
+        assert {run.run_id: canonical(run.to_dict()) for run in wb.runs.list()} == before
+        [waiting] = wb.runs.list(status="paused")
         assert waiting.approve().answer == ANSWER
 
 
 def test_a_question_takes_a_tenth_of_a_megabyte_and_a_list_of_5_000_runs_a_moment(folder):
     with opened(folder) as wb:
-        [run, *_] = wb.runs(status="done")
+        [run, *_] = wb.runs.list(status="done")
         runs = wb._work.durable.runs
         with runs._db.conn as db:
             size = 0
@@ -87,14 +87,14 @@ def test_a_question_takes_a_tenth_of_a_megabyte_and_a_list_of_5_000_runs_a_momen
             db.executemany(sql, [(f"copy{n}", run.run_id) for n in range(5_000)])
         assert run.run_id not in threads(folder) and 0 < size < 100_000
         began = time.process_time()
-        lines = wb.runs(5_000).lines()
+        lines = wb.runs.lines(5_000)
         assert len(lines) == 5_000 and {"status", "holder", "query"} <= lines[0].keys()
         assert time.process_time() - began < 0.5, "0.15 s on a machine at rest"
 
 
 def test_old_runs_go_and_what_waits_stays_however_old(folder):
     with opened(folder) as wb:
-        ended = [run.run_id for run in wb.runs() if run.status != "paused"]
+        ended = [run.run_id for run in wb.runs.list() if run.status != "paused"]
         messages = wb._work.durable.conversations
         with sqlite3.connect(folder / "workbench.db") as connection:
             connection.execute("UPDATE runs SET created_at = '2001-01-01', ended_at = '2001-01-01' WHERE 1")
@@ -102,7 +102,7 @@ def test_old_runs_go_and_what_waits_stays_however_old(folder):
             [conversation] = connection.execute(select, ended[:1]).fetchone()
         said = messages.count_messages(conversation)
         assert by_kind(wb.gc(older_than=30, yes=True))["runs"]["count"] == len(ended)
-        assert [run.status for run in wb.runs()] == ["paused"]
+        assert [run.status for run in wb.runs.list()] == ["paused"]
         assert len(threads(folder)) == 1
         assert messages.count_messages(conversation) == said, "what was said stays"
         with pytest.raises(UnknownRun):
@@ -179,7 +179,7 @@ def test_runs_of_another_process_are_never_touched(folder):
         assert done.returncode == 0, done.stderr
         with opened(folder) as wb:
             assert wb.run(run_id).status == "running"
-            assert {run.status for run in wb.runs()} == {"running", "paused"}
+            assert {run.status for run in wb.runs.list()} == {"running", "paused"}
             process.kill()
             process.wait()
             assert wb.run(run_id).status == "interrupted"
@@ -210,12 +210,12 @@ def test_killed_in_the_middle_it_leaves_a_workspace_that_opens(folder, statement
     done = subprocess.run([sys.executable, "-c", code, str(folder), statement], cwd=PROJECT, env=environment())
     assert done.returncode == -signal.SIGKILL
     with opened(folder) as wb:
-        assert len(wb.runs()) in (2, 5)
+        assert len(wb.runs.list()) in (2, 5)
         wb.gc(keep=1, yes=True)
         assert wb.gc(keep=1) == []
-        [waiting] = wb.runs(status="paused")
+        [waiting] = wb.runs.list(status="paused")
         assert waiting.approve().answer == ANSWER
-        assert all(run.to_dict()["answer"] for run in wb.runs(status="done"))
+        assert all(run.to_dict()["answer"] for run in wb.runs.list(status="done"))
 
 
 def test_the_command_says_it_and_does_it(folder):

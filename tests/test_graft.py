@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
-from click.testing import CliRunner
 
 from workbench import Plan, PlanStep
-from workbench.cli import main
-from workbench.errors import GraftConflict, RunError
+from workbench.errors import RunError
 from workbench.futures.graft import Joined, signatures
 from workbench.futures.replay import whole
 from workbench.records.tape import canonical
@@ -41,7 +38,7 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     before = [run.to_dict() for run in (base, one, two)]
     calls.clear()
     made = wb.graft({LEFT: one, RIGHT: two}, base=base)
-    assert made.status == "done" and not calls and made.anew == ["step_2_naive"]
+    assert made.status == "done" and not calls and made.called == ["step_2_naive"]
     texts = {piece["evidence"] for piece in made.evidence}
     assert {"the banquet was looked up.", "the dinner was looked up."} <= texts
     came = {row["title"]: row for row in made.provenance() if row["tool"] == "look"}
@@ -52,40 +49,34 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert made.origin == base.run_id and made.answer
     again = wb.replay(made.run_id)
     assert same(again, made) and again.origin == made.run_id
-    html = made._repr_mimebundle_()["text/html"]
-    assert one.run_id in html and two.run_id in html and two.run_id in str(made)
+    assert {origin["run_id"] for origin in made.grafted["steps"].values()} == {base.run_id, one.run_id, two.run_id}
 
 
-def test_what_both_edited_stays_twice_and_the_conflict_is_shown(wb, calls):
+def test_a_wanted_step_replaces_that_of_the_base_and_the_conflict_is_listed(wb, calls):
     base = wb.ask(COMPARE["en"], kb="film")
     one = base.fork(plan=looking(base.plan, LEFT, "one"))
     two = base.fork(plan=looking(base.plan, LEFT, "two"))
     calls.clear()
-    made = one.graft(two, [LEFT])
-    assert not calls and {"one was looked up.", "two was looked up."} <= {p["evidence"] for p in made.evidence}
-    [clash] = made.conflicts
-    assert (clash["kind"], clash["where"], clash["how"], clash["as"]) == (
-        "step",
-        LEFT,
-        "both",
-        "step_3_wedding_banquet",
-    )
+    made = wb.graft({LEFT: two}, base=one)
+    texts = {p["evidence"] for p in made.evidence}
+    assert not calls and "two was looked up." in texts and "one was looked up." not in texts
+    [clash] = made.grafted["conflicts"]
+    assert (clash["kind"], clash["where"], clash["how"], clash["as"]) == ("step", LEFT, "replaced", LEFT)
     said = {run: values["tool_input"] for run, values in clash["values"].items()}
     assert said == {one.run_id: {"query": "one"}, two.run_id: {"query": "two"}}
-    assert LEFT in str(made) and two.run_id in str(made)
-    alone = one.graft(two, [LEFT], prefer=two.run_id)
-    assert "one was looked up." not in {p["evidence"] for p in alone.evidence}
-    assert alone.conflicts[0]["how"] == "replaced"
+    both = wb.graft({LEFT: [one, two]}, base=base)
+    assert not calls and {"one was looked up.", "two was looked up."} <= {p["evidence"] for p in both.evidence}
+    assert [clash["how"] for clash in both.grafted["conflicts"]] == ["replaced", "both"]
 
 
 def test_a_step_brings_what_it_depends_on_under_an_id_of_its_own(wb, calls):
     _, one, two = branches(wb, COMPARE["en"])
     calls.clear()
-    made = one.graft(two, ["step_2_naive"])
-    assert not calls and not made.anew  # the renamed steps are the same calls
+    made = wb.graft({"step_2_naive": two}, base=one)
+    assert not calls and not made.called  # the renamed steps are the same calls
     plan = made.plan
-    taken = next(i for i, s in made.steps.items() if s == {"run_id": two.run_id, "step_id": "step_2_naive"})
-    brought = next(i for i, s in made.steps.items() if s == {"run_id": two.run_id, "step_id": RIGHT})
+    taken = next(i for i, s in made.grafted["steps"].items() if s == {"run_id": two.run_id, "step_id": "step_2_naive"})
+    brought = next(i for i, s in made.grafted["steps"].items() if s == {"run_id": two.run_id, "step_id": RIGHT})
     assert brought in plan.step(taken).depends_on and brought != RIGHT
 
 
@@ -94,25 +85,24 @@ def test_a_graft_of_a_run_with_itself_is_that_run(wb):
         run = wb.ask(message, kb="film", review=review)
         while run.status == "paused":
             run.approve()
-        for steps in (None, [run.plan.steps[-1].step_id], [run.plan.steps[0].step_id]):
-            made = run.graft(run, steps)
-            assert same(made, run) and not made.conflicts and not made.anew
+        for steps in ([*run.plan.by_id()], [run.plan.steps[-1].step_id], [run.plan.steps[0].step_id]):
+            made = wb.graft(dict.fromkeys(steps, run))
+            assert same(made, run) and not made.grafted["conflicts"] and not made.called
 
 
-def test_other_questions_and_settings_need_a_choice(wb):
+def test_question_and_settings_are_those_of_the_base_and_the_others_are_listed(wb):
     one = wb.ask(COMPARE["zh"], kb="film", session="a")
     two = wb.ask("Compare The Wedding Banquet and Hulk", kb="film", session="b")
-    with pytest.raises(GraftConflict, match="question query") as refused:
-        wb.graft({LEFT: one, "step_1_hulk": two})
-    assert refused.value.conflicts[0]["values"] == {one.run_id: one.query, two.run_id: two.query}
-    made = wb.graft({LEFT: one, "step_1_hulk": two}, prefer=two.run_id)
-    assert made.message == two.message and made.base == two.run_id
+    made = wb.graft({LEFT: one, "step_1_hulk": two}, base=two)
+    assert made.message == two.message and made.grafted["base"] == two.run_id == made.origin
+    asked = next(c for c in made.grafted["conflicts"] if c["kind"] == "question")
+    assert asked["values"] == {one.run_id: one.query, two.run_id: two.query} and asked["how"] == "base"
     other = one.fork(settings={"max_iterations": 1})
-    settings = [c for c in one.graft(other, [LEFT]).conflicts if c["kind"] == "settings"]
+    settings = [c for c in wb.graft({LEFT: other}, base=one).grafted["conflicts"] if c["kind"] == "settings"]
     assert [(c["where"], c["how"]) for c in settings] == [("max_iterations", "base")]
 
 
-def test_one_call_with_two_outcomes_is_shown_and_the_preferred_one_holds(wb):
+def test_one_call_with_two_outcomes_is_listed_and_that_of_the_base_holds(wb):
     said = iter(["first", "second"])
 
     @wb.tools.tool(name="moody", description="says something else each time")
@@ -123,32 +113,11 @@ def test_one_call_with_two_outcomes_is_shown_and_the_preferred_one_holds(wb):
     base = wb.ask(COMPARE["en"], kb="film")
     plan = base.plan.replace(LEFT, tool="moody", tool_input={"query": "mood"})
     one, two = base.fork(plan=plan), base.fork(plan=plan)
-    with pytest.raises(GraftConflict) as refused:
-        one.graft(two, [LEFT])
-    assert "tape" in {c["kind"] for c in refused.value.conflicts}
-    assert one.run_id in str(refused.value) and two.run_id in str(refused.value)
-    for prefer, text in ((one, "the first mood"), (two, "the second mood")):
-        made = one.graft(two, [LEFT], prefer=prefer.run_id)
-        assert text in {p["evidence"] for p in made.evidence} and not made.anew
-        assert {c["how"] for c in made.conflicts} == {"preferred"}
-
-
-def test_two_texts_of_one_piece_need_a_choice(wb):
-    @wb.tools.tool(name="year", description="says a year")
-    async def year(query: str) -> list[dict]:
-        return [{"id": "x#0", "text": f"It is of {query}.", "metadata": {"doc_id": "x", "title": "X"}}]
-
-    base = wb.ask(COMPARE["en"], kb="film")
-    one = base.fork(plan=base.plan.replace(LEFT, tool="year", tool_input={"query": "1993"}))
-    two = base.fork(plan=base.plan.replace(RIGHT, tool="year", tool_input={"query": "1994"}))
-    with pytest.raises(GraftConflict) as refused:
-        wb.graft({LEFT: one, RIGHT: two}, base=base)
-    kinds = {c["kind"]: sorted(map(str, c["values"].values())) for c in refused.value.conflicts}
-    assert kinds["text"] == ["It is of 1993.", "It is of 1994."]
-    made = wb.graft({LEFT: one, RIGHT: two}, base=base, prefer=two.run_id)
-    texts = {p["evidence"] for p in made.evidence}
-    assert "It is of 1994." in texts and "It is of 1993." not in texts
-    assert not made.anew or made.anew == ["step_2_naive"]
+    for ground, other, text in ((one, two, "the first mood"), (two, one, "the second mood")):
+        made = wb.graft({LEFT: other}, base=ground)
+        assert text in {p["evidence"] for p in made.evidence} and not made.called
+        assert {(c["kind"], c["how"]) for c in made.grafted["conflicts"]} == {("tape", "base")}
+        assert {row["from_run"] for row in made.provenance()} == {ground.run_id}
 
 
 def test_what_cannot_be_grafted_is_said(wb):
@@ -157,23 +126,11 @@ def test_what_cannot_be_grafted_is_said(wb):
     for steps, options, said in (
         ({}, {}, "Name the steps"),
         ({"step_9": run}, {}, "has no step 'step_9'"),
-        ({LEFT: run}, {"prefer": "nobody"}, "is none of the runs"),
         ({LEFT: hello}, {}, "has no plan"),
         ({LEFT: "nobody"}, {}, "Unknown run"),
     ):
         with pytest.raises(RunError, match=said):
             wb.graft(steps, **options)
-
-
-def test_the_command_line_grafts(wb, workspace):
-    base = wb.ask(COMPARE["en"], kb="film")
-    one = base.fork(plan=base.plan.replace(LEFT, tool_input={"query": "The Wedding Banquet marriage"}))
-    words = ["graft", base.run_id, f"{LEFT}={one.run_id}", "--workspace", str(workspace)]
-    told = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
-    assert told["steps"][LEFT] == {"run_id": one.run_id, "step_id": LEFT} and told["conflicts"][0]["kind"] == "step"
-    shown = CliRunner().invoke(main, words)
-    assert shown.exit_code == 0 and "Conflicts" in shown.stdout
-    assert CliRunner().invoke(main, ["graft", base.run_id, "nonsense", "--workspace", str(workspace)]).exit_code == 2
 
 
 def test_joined_plans_hold_every_wanted_step_whatever_the_branches_call_theirs():
@@ -193,9 +150,7 @@ def test_joined_plans_hold_every_wanted_step_whatever_the_branches_call_theirs()
     for _ in range(300):
         plans = {name: plan() for name in ("base", "one", "two")}
         wanted = [(n, step.step_id) for n in ("one", "two") for step in plans[n].steps if rng.random() < 0.5]
-        edited = rng.random() < 0.5
-        joined = Joined("base", plans, wanted, lambda run_id, step_id, edited=edited: not edited)
+        joined = Joined("base", plans, wanted)
         there = set(signatures(joined.plan).values())  # refuses a cycle and unknown ids
         assert {signatures(plans[name])[step_id] for name, step_id in wanted} <= there
-        assert not edited or set(signatures(plans["base"]).values()) <= there
         assert set(joined.origins) == set(joined.plan.by_id())

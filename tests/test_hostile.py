@@ -126,7 +126,7 @@ def read(page: str) -> Page:
 
 
 def test_html_holds_no_more_than_its_template(wb):
-    for run in wb.runs():
+    for run in wb.runs.list():
         bundle = run._repr_mimebundle_()
         assert set(bundle) == {"text/plain", "text/html"}
         page = read(bundle["text/html"])
@@ -139,7 +139,7 @@ def test_html_holds_no_more_than_its_template(wb):
 
 
 def test_text_steers_no_terminal(wb):
-    for run in wb.runs():
+    for run in wb.runs.list():
         for shown in (str(run), repr(run), run._repr_mimebundle_()["text/plain"], run.answer):
             assert not STEERING.search(shown)
         assert "[red]red[/red]" in str(run)
@@ -147,7 +147,7 @@ def test_text_steers_no_terminal(wb):
 
 
 def test_figures_show_text(wb):
-    for run in (run for run in wb.runs() if run.status == "done"):
+    for run in (run for run in wb.runs.list() if run.status == "done"):
         for drawing in (run.dag(), run.timeline(), run.graph(), run.knowledge()):
             assert not STEERING.search(drawing.svg)
             tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(drawing.svg).iter()}
@@ -178,7 +178,7 @@ def strings(value):
 @pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
 def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
     with Workbench.open(hostile, **HASHING) as opened:
-        runs = {run.status: run.run_id for run in opened.runs()}
+        runs = {run.status: run.run_id for run in opened.runs.list()}
     broken = tmp_path / "bad \x1b[31m <b>.jsonl"
     broken.write_text(f"{{broken {ALL}\n", encoding="utf-8")
     commands = [
@@ -255,7 +255,7 @@ def test_progress_on_a_terminal_is_text(hostile):
 
 @pytest.mark.browser
 def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
-    run = next(run for run in wb.runs() if run.status == "done")
+    run = next(run for run in wb.runs.list() if run.status == "done")
     page_file = tmp_path / "page.html"
     figures = run.dag()._repr_html_() + run.timeline()._repr_html_()
     page_file.write_text(
@@ -290,7 +290,7 @@ def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path):
             nbformat.v4.new_code_cell(
                 "from workbench import Workbench\n"
                 f"wb = Workbench.open({str(hostile)!r}, embedding_model='hashing', names='rules')\n"
-                "run = next(run for run in wb.runs() if run.status == 'done')"
+                "run = next(run for run in wb.runs.list() if run.status == 'done')"
             ),
             nbformat.v4.new_code_cell("run"),
             nbformat.v4.new_code_cell("print(run.answer)"),
@@ -319,7 +319,7 @@ def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
     from workbench.errors import WorkbenchError
 
     (tmp_path / "a.md").write_text("# A\n\nText.")
-    for refused in (lambda: wb.add_knowledge(name, [tmp_path]), lambda: wb.remove_knowledge(name)):
+    for refused in (lambda: wb.add_knowledge(name, [tmp_path]), lambda: wb.knowledge.remove(name)):
         with pytest.raises(WorkbenchError):
             refused()
 

@@ -136,7 +136,7 @@ def test_what_was_answered_elsewhere_is_told_in_the_row(wb: Workbench, three: li
     assert [d["action"] for d in three[2].decisions] == ["reject"]
     assert "Answered elsewhere at " in rows(box)[-1] and "Stopped" in rows(box)[-1]
     assert "Zorblax" in rows(box)[-1]
-    wb.remove_run(three[2].run_id)
+    wb.runs.remove(three[2].run_id)
     box.list.press("choose", box.questions[0].key)
     assert "This run is gone." in rows(box)[-1]
 
@@ -179,14 +179,14 @@ def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, m
 
     async def story() -> None:
         box = wb.inbox(lang="en")
-        run = await wb.aask(UNKNOWN, kb="film", review=["plan"])
+        run = await wb.start(UNKNOWN, kb="film", review=["plan"]).aio.wait()
         await asyncio.sleep(0.1)
         assert not box.questions  # nobody looks at it
         threads = set(threading.enumerate())
         box._view_count = 1  # what a front-end does that shows it
         await seen(lambda: [group.first.run_id for group in box.questions] == [run.run_id])
         assert set(threading.enumerate()) <= threads
-        await run.aanswer_review(answer("reject"))
+        await run.aio.answer_review(answer("reject"))
         await seen(lambda: "Answered elsewhere" in box.list.html + "".join(rows(box)))
         box._view_count = 0
         await seen(lambda: not box._ticks)

@@ -234,7 +234,7 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
                 message = text.format(said.new(who, session, hidden))
                 run = wb.ask(message, kb="film", user=who, session=session, incognito=hidden)
             elif what in ("fork", "replay"):
-                for origin in wb.runs(1, user_id=who):
+                for origin in wb.runs.list(1, user_id=who):
                     run = wb.replay(origin.run_id) if what == "replay" else origin.fork(query="Which films?").wait()
             else:
                 forgotten(wb, said, what, who, session)

@@ -220,15 +220,6 @@ def test_a_capsule_gives_the_report_again_where_there_is_no_corpus(harbour, tmp_
                 run.report.update()
 
 
-def test_a_test_that_is_made_of_a_report_passes(harbour, tmp_path):
-    town = harbour("en")
-    test = town.wb.make_test(town.report().run.run_id, tmp_path / "test_of_it.py")
-    town.wb.close()
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
-    done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout
-
-
 def test_the_terminal_shows_what_changed_and_writes_the_update(harbour, tmp_path):
     town = harbour("en")
     old = town.report().run.run_id
@@ -270,7 +261,7 @@ def test_an_update_that_is_killed_goes_on_and_two_at_once_are_two_reports(harbou
     told = {"env": {**environment(), **{f"WORKBENCH_{k.upper()}": v for k, v in CORE.items()}}, "cwd": PROJECT}
     assert subprocess.run([*words, "die"], **told).returncode == -signal.SIGKILL
     with opened(where) as wb:
-        run = wb.runs()[0]
+        run = wb.runs.list()[0]
         assert run.status == "interrupted" and wb.run(old.run.run_id).report.text == text
         new = run.resume().report
         assert new.status == "completed" and written(new) == {"Ferry"}

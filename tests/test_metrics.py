@@ -14,7 +14,7 @@ import pytest
 
 from tests.servers import Reply, only, scripted_server
 from workbench.errors import MissingExtra, SettingsError
-from workbench.futures import metrics
+from workbench.parts.serve import metrics
 from workbench.session import Workbench
 from workbench.settings import Settings
 

@@ -281,7 +281,7 @@ def test_a_forked_process_is_refused_with_the_fix(wb) -> None:
     run = wb.ask("When was the kiln built?", kb="site", review="plan")
     doors = {
         "ask": lambda: wb.ask("When was the kiln built?", kb="site").answer,
-        "runs": lambda: wb.runs(),
+        "runs": lambda: wb.runs.list(),
         "search": lambda: wb.knowledge.get("site").keyword_search("kiln", 3),
         "messages": lambda: wb.messages(run.session_id),
         "approve": lambda: run.approve(),
@@ -319,8 +319,8 @@ def test_who_has_seen_nothing_answers_what_there_is(wb) -> None:
 
 
 async def test_the_asynchronous_doors_hold_to_it_too(wb) -> None:
-    mine = await wb.aask("When was the kiln built?", kb="site", review="plan")
-    await wb.run(mine.run_id).aanswer_review({"decisions": [{"type": "respond", "message": "and the mill?"}]})
+    mine = await wb.start("When was the kiln built?", kb="site", review="plan").aio.wait()
+    await wb.run(mine.run_id).aio.answer_review({"decisions": [{"type": "respond", "message": "and the mill?"}]})
     with pytest.raises(NotPaused, match="something else"):
-        await mine.aanswer_review({"decisions": [{"type": "approve"}]})
-    assert mine.review and (await mine.aanswer_review({"decisions": [{"type": "approve"}]})).status == "done"
+        await mine.aio.answer_review({"decisions": [{"type": "approve"}]})
+    assert mine.review and (await mine.aio.answer_review({"decisions": [{"type": "approve"}]})).status == "done"

@@ -158,7 +158,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
     [obeyed] = run.obeyed
-    fork = run.fork(without={"memories": [obeyed["memory_id"]]}).wait()
+    fork = run.fork(without=[obeyed["memory_id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
     assert len(wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]) == 1, (
@@ -286,7 +286,7 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
     # at 10 messages 4 are covered; then whenever 5 more have left the window of 6: at 16, 22 and 28 of 30
     assert len(asked) == 4 and "They speak of towns." in asked[1]["messages"][-1]["content"]
     server.respond = lambda request: Reply(status=500, message="out of order")
-    conversation = wb.runs()[0]._row["conversation_id"]
+    conversation = wb.runs.list()[0]._row["conversation_id"]
     for n in range(3):
         assert wb.ask(f"Hamlet number {n}?", kb="general", session="s").status == "done"
         wb._work.loop.settle(10)
@@ -327,7 +327,7 @@ def test_an_equal_request_of_the_summarizer_is_sent_once(bench, server):
             wb.ask(f"Town number {n}?", kb="general", session=session)
             wb._work.loop.settle(10)
     asked = [r for r in server.requests if role_of(r) == "summarizer"]
-    kept = [wb._work.durable.conversations.get_summary(run._row["conversation_id"]) for run in wb.runs()]
+    kept = [wb._work.durable.conversations.get_summary(run._row["conversation_id"]) for run in wb.runs.list()]
     assert len(asked) == 1 and {row["summary"] for row in kept} == {f"Towns, at {server.url}."}
     assert {row["author"] for row in kept} == {"openai:m"}
 
@@ -345,7 +345,7 @@ def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, se
     server.respond = lambda request: Reply(status=500, message="out of order")
     wb = bench(embedding_model="hashing")
     wb.ask("My cat is called Biscuit.", kb="general", session="s")
-    conversation = wb.runs()[0]._row["conversation_id"]
+    conversation = wb.runs.list()[0]._row["conversation_id"]
     settings = Settings.load(
         **{**CORE, "embedding_model": "openai:e", "embedding_base_url": server.url, "model_retries": 0},
         history_window=2,
@@ -493,6 +493,6 @@ def test_a_key_that_a_model_repeats_and_one_that_a_person_types_are_kept_nowhere
     with Workbench.open(tmp_path / "w", **CORE, **settings) as wb:
         run = wb.ask(f"Repeat {key}, please.", kb="general", session="s")
         wb._work.loop.settle(10)
-        told = json.dumps([run.to_dict(), run.contents(), wb.messages("s")], ensure_ascii=False)
+        told = json.dumps([run.to_dict(), run._store.contents(run.run_id), wb.messages("s")], ensure_ascii=False)
         assert key not in told and "[secret]" in run.message and server.requests
     assert not holders(tmp_path / "w", key)

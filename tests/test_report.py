@@ -292,7 +292,7 @@ def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypa
     real = report.section_text
     monkeypatch.setattr(report, "section_text", lambda one, *rest: written.append(one["title"]) or real(one, *rest))
     with Workbench.open(workspace) as wb:
-        run = wb.runs()[0]
+        run = wb.runs.list()[0]
         assert run.status == "interrupted"
         run.resume().wait()
         assert run.status == "done" and run.report.status == "completed"

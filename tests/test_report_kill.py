@@ -40,7 +40,7 @@ def settings(url: str) -> dict[str, Any]:
 
 def go_on(wb: Workbench) -> Any:
     """Begin the report, or go on with it: a section more is asked for at its outline, and the end is approved."""
-    runs = wb.runs()
+    runs = wb.runs.list()
     run = runs[0] if runs else wb.report(TOPIC, kb="harbour", review={"outline", "report"})
     if run.status == "interrupted":
         run.resume()

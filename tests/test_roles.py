@@ -284,7 +284,7 @@ async def test_fifty_answers_stream_at_once_without_a_mix_up(bench, server) -> N
     wb = bench(**only("writer"))
 
     async def streamed(number: int) -> str:
-        events = wb.astream(f"Which kiln has the number {number}?", kb="notes")
+        events = wb.start(f"Which kiln has the number {number}?", kb="notes").aio.events()
         return "".join([event["content"] async for event in events if event.get("status") == "token"])
 
     answers = await asyncio.gather(*map(streamed, range(50)))
@@ -319,9 +319,9 @@ def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(
 def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server) -> None:
     server.respond = responder(**GOOD)
     wb = bench()
-    wb.prompts["writer"].edit(user="$question Be brief.")
+    wb.prompts["writer"] = {"user": "$question Be brief."}
     run = wb.ask(QUESTION, kb="notes", review="reflect")
-    wb.prompts["writer"].reset()
+    del wb.prompts["writer"]
     run.approve()
     assert "Be brief." in run.calls().of("writer")[0]["messages"][-1][1]
     asked = len(server.requests)

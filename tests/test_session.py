@@ -20,7 +20,7 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
-from workbench.events import nested
+from workbench.events import for_client, nested
 from workbench.graphs.reviewers import RuleReviewer
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
@@ -90,7 +90,7 @@ def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
         "@wb.tools.tool(intents={'qa'})\n"
         "def stuck(query: str) -> list[str]:\n"
         "    'Never ends.'\n"
-        "    print(wb.runs()[0].run_id, flush=True); time.sleep(60); return []\n"
+        "    print(wb.runs.list()[0].run_id, flush=True); time.sleep(60); return []\n"
         "wb.start('喜宴哪一年上映？', kb='film').wait()"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(workspace)], stdout=subprocess.PIPE, text=True)
@@ -166,7 +166,7 @@ def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
     first = wb.ask("《喜宴》是谁导演的？", kb="film")
     run = wb.ask("他还导演过哪些电影？", kb="film", session=first.session_id)
     assert "李安" in run.query or "Ang Lee" in run.query
-    for shown in (repr(run), repr(wb.runs()), str(run), run._repr_mimebundle_()["text/html"]):
+    for shown in (repr(run), repr(wb.runs.list()), str(run), run._repr_mimebundle_()["text/html"]):
         assert run.query in shown
     assert (
         len({w for w in ("推手", "饮食男女", "卧虎藏龙", "Pushing Hands", "Crouching Tiger") if w in run.answer}) >= 2
@@ -174,11 +174,11 @@ def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
     follow_up = "他还导演过哪些电影？"
 
     async def elsewhere():
-        _ = [event async for event in wb.astream(follow_up, kb="film")]
-        return await wb.aask(follow_up, kb="film")
+        _ = [event async for event in wb.start(follow_up, kb="film").aio.events()]
+        return await wb.start(follow_up, kb="film").aio.wait()
 
     ends = [asyncio.run(elsewhere()), *wb.map([follow_up] * 2, kb="film"), wb.ask(follow_up, kb="film")]
-    alone = [one for one in wb.runs() if one.session_id != first.session_id]
+    alone = [one for one in wb.runs.list() if one.session_id != first.session_id]
     assert [one.query for one in alone] == [follow_up] * 5 and len({one.session_id for one in alone}) == 5
     assert "理解为" in str(run) and not any("理解为" in str(one) or "read as" in repr(one) for one in ends)
 
@@ -191,7 +191,7 @@ def test_a_follow_up_finds_its_knowledge_base_without_being_told(wb):
 
 def test_events_reach_a_chat_client_in_order(wb):
     async def collect():
-        return [event async for event in wb.astream("喜宴哪一年上映？", kb="film")]
+        return [event async for event in wb.start("喜宴哪一年上映？", kb="film").aio.events() if for_client(event)]
 
     events = asyncio.run(collect())
     statuses = [event["status"] for event in events]
@@ -199,14 +199,14 @@ def test_events_reach_a_chat_client_in_order(wb):
     assert "1993" in events[-1]["content"]["answer"]
 
     async def collect_all():
-        return [event async for event in wb.astream("喜宴哪一年上映？", kb="film", debug=True)]
+        return [event async for event in wb.start("喜宴哪一年上映？", kb="film", debug=True).aio.events()]
 
     events = asyncio.run(collect_all())
     nodes = [e["execution_log"]["node"] for e in events if "execution_log" in e]
     assert {"recall", "planner", "executor", "reflector", "merger", "generate", "persist"} <= set(nodes)
     counts = [e["content"] for e in events if e.get("status") == "progress" and e["content"]["agent_type"]]
     assert [(c["completed"], c["total"]) for c in counts] == [(n, len(counts)) for n in range(1, len(counts) + 1)]
-    run = wb.runs()[0]
+    run = wb.runs.list()[0]
     assert run.debug_events == [e for e in events if "status" not in e], "what no client reads is kept under the run"
     names = {name for event in run.debug_events for name in event}
     assert {"route_decision", "rag_runs", "combined_context", "retrieval_merged", "retrieval_step_done"} <= names
@@ -237,7 +237,7 @@ def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(
 
 def test_incognito_leaves_nothing(wb, workspace):
     run = wb.ask("喜宴哪一年上映？", kb="film", incognito=True, session="secret")
-    assert "1993" in run.answer and wb.runs() == []
+    assert "1993" in run.answer and wb.runs.list() == []
     for name in ("workbench.db", "workbench.db-wal", "checkpoints.db", "checkpoints.db-wal"):
         path = workspace / name
         assert not path.exists() or "喜宴".encode() not in path.read_bytes()
@@ -254,7 +254,7 @@ def test_a_question_that_is_refused_costs_the_others_nothing(wb):
     questions = ["When was Inception released?", "", "Who directed Memento?"]
     with pytest.raises(RunError) as refused:
         wb.map(questions, kb="film")
-    first, last = (run for run in reversed(wb.runs()))
+    first, last = (run for run in reversed(wb.runs.list()))
     assert {first.status, last.status} == {"done"} and all(
         r.run_id in refused.value.__notes__[0] for r in (first, last)
     )
@@ -343,7 +343,7 @@ def test_clear_error_for_each_mistake(wb, workspace, tmp_path):
 
 def test_removing_a_run_and_clearing_a_session(wb):
     run = wb.ask("喜宴哪一年上映？", kb="film", session="gone")
-    wb.remove_run(run.run_id)
+    wb.runs.remove(run.run_id)
     with pytest.raises(UnknownRun):
         wb.run(run.run_id)
     wb.ask("喜宴哪一年上映？", kb="film", session="gone", user="ann")

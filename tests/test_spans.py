@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers import Reply, only, scripted_server
 from workbench.errors import MissingExtra
-from workbench.futures import spans
+from workbench.parts.serve import spans
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}

@@ -35,7 +35,7 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
     again = wb.replay(run.run_id)
     below = decision.fork(review=[])
     other = wb.ask(ENGLISH, kb="film")
-    found = wb.tree()
+    found = wb.runs.tree()
     nodes = {node["run_id"]: node for node in found.nodes}
     assert [(n["run_id"], n["depth"]) for n in found.nodes] == [
         *((other.run_id, 0), (run.run_id, 0), (plan.run_id, 1), (decision.run_id, 1), (below.run_id, 2)),
@@ -60,14 +60,14 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
         assert saved["saved_s"] == one.saved["seconds"]
     only = below.tree()
     assert (only.here, {n["run_id"] for n in only.nodes}) == (below.run_id, set(nodes) - {other.run_id})
-    assert wb.tree(run.run_id).nodes == only.nodes
+    assert wb.runs.tree(run.run_id).nodes == only.nodes
     assert "重新询问" in str(only) and "决定 2，反思：叫停" in str(only)
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
-    wb.remove_run(decision.run_id)
-    left = {n["run_id"]: n for n in wb.tree().nodes}
+    wb.runs.remove(decision.run_id)
+    left = {n["run_id"]: n for n in wb.runs.tree().nodes}
     assert left[below.run_id]["depth"] == 0 and left[below.run_id]["gone"] == [decision.run_id]
     with pytest.raises(UnknownRun):
-        wb.tree("nobody")
+        wb.runs.tree("nobody")
 
 
 def test_a_run_that_is_made_of_itself_is_shown_once() -> None:
@@ -102,7 +102,7 @@ def test_thousands_of_runs_are_one_query(wb: Workbench, monkeypatch: pytest.Monk
     asked = []
     monkeypatch.setattr(runs, "_rows", lambda *given, was=runs._rows: asked.append(given) or was(*given))
     began = time.perf_counter()
-    found = wb.tree()
+    found = wb.runs.tree()
     seconds = time.perf_counter() - began
     assert len(asked) == 1 and len(found.nodes) == 1502
     assert {n["saved"]["saved_calls"] for n in found.nodes if n["parent"]} == {fork.saved["steps"]}

@@ -150,7 +150,7 @@ def test_a_run_is_seen_from_another_process(workspace, wb, other):
     run = wb.run(them.do("slow"))
     assert run.status == "running" and f"process {them.pid} on " in run.holder
     assert f"process {them.pid} on " in str(run) and run.to_dict()["holder"] == run.holder
-    for refused in (lambda: run.resume(), lambda: wb.remove_run(run.run_id)):
+    for refused in (lambda: run.resume(), lambda: wb.runs.remove(run.run_id)):
         with pytest.raises((WorkspaceBusy, RunError), match=f"process {them.pid} on|is running"):
             refused()
     with pytest.raises(NotPaused, match=f"is running: it waits for no answer. It is worked on by process {them.pid}"):
@@ -204,7 +204,7 @@ def test_cancelling_a_paused_run_and_one_whose_process_died(wb, other):
     assert paused.cancel().status == "cancelled"
     assert "cancelled" in them.do("approve", paused.run_id, "")["refused"]
     them.kill()
-    assert lost.cancel().status == "cancelled" and lost.ended_at
+    assert lost.cancel().status == "cancelled" and wb.runs.lines(1)[0]["ended_at"]
     done = wb.ask(QUESTION, kb="film")
     assert done.cancel().status == "done" and done.answer
 
@@ -346,7 +346,7 @@ def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other):
     messages = store.list_messages(store.get_or_create_conversation_id("default", "S"))
     assert Counter(m["role"] for m in messages) == {"user": 6, "assistant": 6}
     assert sorted(m["content"] for m in messages if m["role"] == "user") == [f"shared {n} hello" for n in range(6)]
-    for run in wb.runs(session_id="S"):
+    for run in wb.runs.list(session_id="S"):
         place = {(m["debug"] or {}).get("run_id"): i for i, m in enumerate(messages) if m["role"] == "assistant"}
         asked = next(i for i, m in enumerate(messages) if m["content"] == run.message)
         assert asked < place[run.run_id], "an answer stands after its question"
@@ -367,4 +367,4 @@ def test_two_processes_in_one_session(wb, other):
     by_run = {(m["debug"] or {}).get("run_id") for m in messages if m["role"] == "assistant"}
     assert by_run == set(ids)
     for user in ("default", "somebody else"):
-        assert len(wb.runs(user_id=user)) == (12 if user == "default" else 0)
+        assert len(wb.runs.list(user_id=user)) == (12 if user == "default" else 0)

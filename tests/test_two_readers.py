@@ -191,7 +191,7 @@ def test_one_writer_and_its_name(tmp_path, corpus):
         holder = process("hold_for_writing", tmp_path / "ws")
         try:
             assert holder.stdout.readline() == "held\n"
-            for refused in (lambda: wb.add_knowledge("film", [corpus]), lambda: wb.remove_knowledge("film")):
+            for refused in (lambda: wb.add_knowledge("film", [corpus]), lambda: wb.knowledge.remove("film")):
                 with pytest.raises(WorkspaceBusy, match=rf"'film' is being written by process {holder.pid} on \S+ "):
                     refused()
             said = subprocess.run(
@@ -213,7 +213,7 @@ def test_a_base_removed_or_made_anew_under_a_reader(tmp_path, corpus):
         wb.add_knowledge("film", [write_corpus(corpus, 1)])
         base = wb.knowledge.get("film")
         assert base.counts()["documents"] == 13
-        other.remove_knowledge("film")
+        other.knowledge.remove("film")
         with pytest.raises(KnowledgeError, match="'film' is no longer open: it was removed"):
             base.counts()
         with pytest.raises(UnknownKnowledge, match="Known: none yet"):
@@ -229,7 +229,7 @@ def remove_and_add(workspace: str, corpus: str, times: str) -> None:
     """Removes the base and makes it anew, so many times."""
     with Workbench.open(workspace, **HASHING) as wb:
         for generation in range(int(times)):
-            wb.remove_knowledge("film")
+            wb.knowledge.remove("film")
             wb.add_knowledge("film", [write_corpus(Path(corpus), generation, 3)])
         print("done", flush=True)
 
@@ -294,7 +294,7 @@ def test_removing_a_link_leaves_what_it_points_at(tmp_path, corpus):
     (tmp_path / "ws" / "knowledge" / "film").symlink_to(tmp_path / "far" / "knowledge" / "film")
     with Workbench.open(tmp_path / "ws", **HASHING) as wb:
         assert wb.knowledge.get("film").counts()["documents"] == 13
-        wb.remove_knowledge("film")
+        wb.knowledge.remove("film")
         assert wb.knowledge.names() == []
     with Workbench.open(tmp_path / "far", **HASHING) as far:
         assert far.knowledge.get("film").counts()["documents"] == 13
@@ -353,6 +353,6 @@ def test_two_kernels_and_a_command_line_on_one_workspace(tmp_path, corpus):
         assert two.run("print(run.status, run.answer == '')") == "done False"
         assert json.loads(cli("show", run_id, "--json"))["status"] == "done"
         two.manager.shutdown_kernel(now=True, restart=False)
-        assert one.run("print(len(wb.runs()))") == "1"
+        assert one.run("print(len(wb.runs.list()))") == "1"
     finally:
         one.stop(), two.stop()

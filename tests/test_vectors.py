@@ -361,7 +361,7 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
         expected = wb.knowledge.get("notes").vector_search("李安", 10)
     for mend in (
         lambda wb: wb.add_knowledge("notes", [notes], lambda *_: None),
-        lambda wb: wb.rebuild_knowledge("notes"),
+        lambda wb: wb.knowledge.rebuild("notes"),
     ):
         lose()
         assert [fault["mend"] for fault in examine(tmp_path / "w", settings)] == ["workbench kb rebuild notes"]
@@ -392,6 +392,6 @@ def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(t
     [found] = examine(tmp_path / "w", settings)
     assert "cannot be used" in found["detail"] and "kb rebuild notes" in found["mend"]
     with Workbench.open(tmp_path / "w", settings) as wb:
-        assert wb.rebuild_knowledge("notes", lambda *_: None).added == 120
+        assert wb.knowledge.rebuild("notes").added == 120
         assert list(examine(tmp_path / "w", settings)) == []
         assert wb.knowledge.get("notes").vector_search("李安", 10) == expected

@@ -15,7 +15,6 @@ WorkbenchError
 │   ├── UnknownRun         no run of that id
 │   ├── NotPaused          an answer was given where nothing waits
 │   ├── InvalidAnswer      the answer does not fit the question; the run stays paused
-│   ├── GraftConflict      branches contradict one another, and nobody said which one holds
 │   └── Divergence         a replay asked for something that the tape does not have
 │       └── DecisionDiffers  a recorded decision was made on another proposal; the run stays paused
 ├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
@@ -183,25 +182,6 @@ def _parts(value: Any, paths: list[str]) -> Any:
 def _brief(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= 300 else text[:297] + "..."
-
-
-class GraftConflict(RunError):
-    """Branches contradict one another where only one can hold; nothing was made.
-
-    Attributes:
-        conflicts: each as ``{"kind", "where", "values": {run_id: what it says}, "how", "open"}``.
-    """
-
-    def __init__(self, conflicts: list[dict[str, Any]]):
-        self.conflicts = conflicts
-        told = [f"{c['kind']} {c['where']}: {_brief(c['values'])}" for c in conflicts[:10]]
-        more = [f"and {len(conflicts) - 10} more"] if len(conflicts) > 10 else []
-        runs = ", ".join(dict.fromkeys(run_id for c in conflicts for run_id in c["values"]))
-        super().__init__(
-            "These branches contradict one another:\n"
-            + "\n".join([*told, *more])
-            + f"\nSay which one holds with prefer=RUN_ID, one of {runs}; or name the base."
-        )
 
 
 class InvalidAnswer(RunError):

@@ -446,7 +446,7 @@ class RunLog(Protocol):
     def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Keep what the run came to."""
 
-    def costs(self, point: str, who: Mapping[str, str]) -> list[tuple[int, Cost]]:
+    def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
         """What the models of past runs with these models took after a review point, beside the steps run next."""
 
     def report(self, report_id: str, user: str) -> dict[str, Any]:

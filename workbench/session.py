@@ -13,64 +13,47 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceError
-from workbench.futures.observing import Observers, required
-from workbench.graphs.reviewers import ReplayReviewer, Reviewer
+from workbench.graphs.reviewers import ReplayReviewer
 from workbench.knowledge.library import Library
 from workbench.models.wire import secrets
 from workbench.parts.memory import open_conversations
 from workbench.parts.memory.recalling import RETRIES_S, Recalling
-from workbench.plans import Plan
+from workbench.parts.serve.observing import Observers, required
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone
 from workbench.records.tape import Mode
-from workbench.runs.asking import (
-    Options,
-    Runs,
-    asked_each,
-    count_of,
-    message_of,
-    options_of,
-    plan_of,
-    recorded,
-    reviewer_of,
-    shows,
-)
-from workbench.runs.calls import models_of, own_prompts
+from workbench.runs.asking import RunOptions, Runs, asked_each, message_of, shows
+from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
-from workbench.runs.fork import checked
+from workbench.runs.listing import WorkspaceRuns, count_of
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
-from workbench.runs.reporting import asked_for
-from workbench.runs.run import Listing, Run
+from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
-from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import clean, keep_secret
-from workbench.tools.registry import ToolRegistry, require
+from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
 from workbench.widgets.display import register
 from workbench.widgets.indexing import watched
 
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
-    from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
-    from workbench.futures.what_if import WhatIf
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor
     from workbench.parts.fusion.canvases import CanvasFile
@@ -211,25 +194,11 @@ class Workbench:
         with watched(name, self.settings.lang, progress) as tell:
             return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
 
-    def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
-        """Index a base anew, from its files and, where those are gone, from the documents that its index kept.
-
-        Returns:
-            A ``RebuildReport``: an ``AddReport`` that also says what came from the old index, what is missing, where
-            the damaged one is kept.
-        """
-        with watched(name, self.settings.lang, progress) as tell:
-            return self.knowledge.rebuild(name, progress=tell)
-
     def inspect_knowledge(self, name: str) -> Inspected:
         """What is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
         from workbench.views.knowledge import Inspected
 
         return Inspected(self.knowledge.get(name).inspect())
-
-    def remove_knowledge(self, name: str) -> None:
-        """Forget a knowledge base; the runs that used it stay."""
-        self.knowledge.remove(name)
 
     def canvas(self, path: str | Path) -> CanvasFile:
         """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers beside them.
@@ -242,9 +211,19 @@ class Workbench:
         self._must_be_open()
         return CanvasFile(Path(path).expanduser(), self)
 
-    def ports(self) -> Context:
-        """The ports that nodes see, for graphs of one's own."""
-        return self._ports(self._work.durable)
+    def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
+        """Return the ports that nodes see, for graphs of one's own and for evaluations.
+
+        Args:
+            judge: the model that judges, by name.
+            prompts: prompts in place of ours.
+        """
+        ports = self._ports(self._work.durable)
+        if not judge:
+            return ports
+        settings = self.settings.model_copy(update={"judge_model": named("judge_model", judge)})
+        own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
+        return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
 
     @property
     def memory(self) -> Memories:
@@ -330,7 +309,7 @@ class Workbench:
 
     # asking
 
-    def ask(self, message: str, **options: Unpack[Options]) -> Run:
+    def ask(self, message: str, **options: Any) -> Run:
         """Ask, and wait for the pause or the end. Ctrl-C leaves the run resumable and prints its id.
 
         Takes the options of ``start``.
@@ -339,94 +318,31 @@ class Workbench:
         try:
             return run.wait()
         except KeyboardInterrupt:
-            self._work.interrupt(run.run_id)
+            run.interrupt()
             sys.stderr.write(f"Interrupted. Go on with: workbench resume {run.run_id}\n")
             raise
 
-    async def aask(self, message: str, **options: Unpack[Options]) -> Run:
-        """``ask`` for a loop that must not block."""
-        return await self.start(message, **options).await_end()
-
-    def start(
-        self,
-        message: str,
-        *,
-        kb: str | Sequence[str] | None = None,
-        review: bool | str | Iterable[str] | None = None,
-        session: str | None = None,
-        user: str = "default",
-        worker: str | Sequence[str] = "",
-        thresholds: Mapping[str, float] | None = None,
-        as_of: str = "",
-        known: str = "",
-        reviewer: Reviewer | None = None,
-        decisions: Iterable[Mapping[str, Any]] | None = None,
-        models: Mapping[str, Any] | None = None,
-        prompts: Mapping[str, Any] | None = None,
-        plan: Plan | Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        incognito: bool = False,
-        debug: bool = False,
-        report: Mapping[str, Any] | None = None,
-    ) -> Run:
+    def start(self, message: str, **options: Any) -> Run:
         """Begin a run and return at once.
 
         Args:
             message: what the user says.
-            kb: the knowledge base, or several; None lets the router choose.
-            review: where a person decides: ``plan``, ``step``, ``reflect``, several of them, or True for all.
-            session: the conversation that this goes on, as ``run.session_id`` names it: its last messages are part of
-                the question. None begins a new one, which has the id of the run.
-            user: whose conversation.
-            worker: ``kb:agent:mode``, which then decides how is searched; several are asked in one run.
-            thresholds: ``min_evidence`` and ``min_top_score`` in place of the intent's.
-            as_of: the date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else
-                a later date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003").
-            known: the date by which documents are to have been known, by their ``known_since``.
-            reviewer: answers at the review points in place of a person.
-            decisions: recorded answers, given in their order; after the last one the run waits for a person.
-            models: a chat model for each role that is to have another than the settings say, by its name or as a
-                LangChain object; ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role.
-            prompts: prompts for this run alone, as ``wb.prompts`` takes them.
-            plan: the first plan, in place of the planner's.
-            settings: single settings that differ for this run, as ``{"max_iterations": 1}``.
-            incognito: write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end.
-            debug: send the debug events to listeners too.
-            report: what ``wb.report`` takes, as ``{"report_type": "short"}``, to have a report in place of an answer.
+            **options: those of ``RunOptions``.
 
         Raises:
             UnknownKnowledge: lists the known ones.
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        asked, who = message_of(message, self.settings.max_message_characters), reviewer_of(reviewer)
-        run_id = new_run_id()
-        options = options_of(
-            kb=kb,
-            review=review,
-            session=run_id if session is None else session,
-            user=user,
-            worker=worker,
-            thresholds=thresholds,
-            known=self.knowledge.names(),
-            dates=(as_of, known),
-            incognito=incognito,
-            debug=debug,
-            points=REVIEW_POINTS if report is None else REPORT_POINTS,
-        )
-        if report is not None:
-            options["report"] = asked_for(self.settings.model_copy(update=checked(settings or {})), report)
-        if plan is not None:
-            options["plan"] = require(plan_of(plan), self.tools).dump()
-        if models or settings:
-            options["settings"] = {**checked(settings or {}), **models_of(models or {})}
-            self._models_for(self.settings.model_copy(update=options["settings"]))  # said now, not in the run
-        own = {**self.prompts.own(), **own_prompts(prompts, self.prompts)}
-        if own:
-            options["prompts"] = own
-        live = Live(run_id, who if decisions is None else ReplayReviewer(recorded(decisions)))
-        self._work.begin(live.run_id, asked, options, live)
-        return Run(self._work, live.run_id)
+        text, run_id = message_of(message, self.settings.max_message_characters), new_run_id()
+        read = RunOptions.read(self, options)
+        stored = read.stored(run_id)
+        if prompts := {**self.prompts.own(), **read.prompts}:
+            stored["prompts"] = prompts
+        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))  # refused here, not in the run
+        reviewer = read.reviewer if read.decisions is None else ReplayReviewer(read.decisions)
+        self._work.begin(run_id, text, stored, Live(run_id, reviewer))
+        return Run(self._work, run_id)
 
     def fusion(
         self,
@@ -440,7 +356,7 @@ class Workbench:
         operation: str = "explanation",
         nodes: Iterable[str] = (),
         wait: bool = True,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Run:
         """Ask the fusion graph: a run whose plan is that graph, so it is shown, streamed, resumed, replayed and forked.
 
@@ -481,7 +397,7 @@ class Workbench:
         style: str | None = None,
         cached: bool = True,
         wait: bool = True,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Run:
         """Write a report: a run that plans and searches as any other, and whose answer has sections and references.
 
@@ -509,7 +425,7 @@ class Workbench:
         *,
         return_exceptions: bool = False,
         progress: Callable[[str, int, int], None] | None = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> Runs:
         """Ask many independent questions, ten at once; a bar shows how many have ended.
 
@@ -531,30 +447,7 @@ class Workbench:
             The runs, in the order of the questions: a list, with ``to_frame()``.
         """
         with watched("map", self.settings.lang, progress) as tell:
-            given: Any = {"return_exceptions": return_exceptions, "progress": tell, **options}
-            return self._work.loop.call(self.amap(messages, **given))
-
-    async def amap(
-        self,
-        messages: Iterable[str],
-        *,
-        return_exceptions: bool = False,
-        progress: Callable[[str, int, int], None] | None = None,
-        **options: Unpack[Options],
-    ) -> Runs:
-        """``map`` for a loop that must not block; nothing is shown unless ``progress`` does."""
-        return await asked_each(self.aask, list(messages), return_exceptions, progress, dict(options))
-
-    async def astream(self, message: str, **options: Unpack[Options]) -> AsyncIterator[dict[str, Any]]:
-        """Ask, and give its events (``workbench.events``) as they come; debug events too with ``debug=True``."""
-        from workbench.events import for_client
-
-        run = self.start(message, **options)
-        async with aclosing(run.aevents()) as events:
-            async for event in events:
-                if options.get("debug") or for_client(event):
-                    yield event
-        await run.await_end()
+            return self._work.loop.call(asked_each(self.start, list(messages), return_exceptions, tell, options))
 
     # its runs
 
@@ -567,21 +460,10 @@ class Workbench:
         known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
         return Run(self._work, known["run_id"])
 
-    def runs(self, limit: int = 100, **equals: str) -> Listing:
-        """Return the runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``.
-
-        ``lines()`` of it is what a list shows of each, read at once.
-        """
-        wanted = {name: clean(str(value)) for name, value in equals.items()}
-        return Listing(self._work, self._work.durable.runs.ids(count_of(limit), **wanted))
-
-    def remove_run(self, run_id: str) -> None:
-        """Forget a run with everything that it did; what was said in its conversation stays.
-
-        Raises:
-            RunError: it still runs.
-        """
-        self._work.remove(self.run(run_id).run_id)
+    @property
+    def runs(self) -> WorkspaceRuns:
+        """Its runs: list them, find where one came from, remove one."""
+        return WorkspaceRuns(self._work, self)
 
     def gc(
         self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
@@ -651,11 +533,6 @@ class Workbench:
         of = conversations.conversation_id(clean(str(user)), clean(str(session)))
         return conversations.list_messages(of, None if limit is None else count_of(limit), before)
 
-    def run_of(self, message_id: str) -> str:
-        """The id of the run that gave that answer; empty when there is no such answer."""
-        found = self._work.durable.conversations.message(clean(str(message_id)))
-        return str(((found or {}).get("debug") or {}).get("run_id", ""))
-
     def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
         """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
 
@@ -673,8 +550,7 @@ class Workbench:
         Args:
             run_id: a run that is done.
             mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
-                again, and takes tools and knowledge from the tape; ``check`` routes, plans, reflects and merges by
-                today's code, and compares the course that it takes, not what models word.
+                again, and takes tools and knowledge from the tape.
             corpus: ``check`` compares the knowledge bases of this workspace with those of the recording, where they are
                 here; ``tape`` does not look at them.
 
@@ -689,8 +565,8 @@ class Workbench:
 
         self._must_be_open()
         run = self.run(run_id)
-        again = replayed(run.recording(), self._forks(run), self.knowledge, self.settings, mode, corpus)
-        return self.run(again.run_id)
+        fork = lambda **edits: run.fork(**edits).recording()  # noqa: E731, read once
+        return self.run(replayed(run.recording(), fork, self.knowledge, self.settings, mode, corpus).run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
@@ -715,29 +591,6 @@ class Workbench:
         self._must_be_open()
         return self.run(imported(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
 
-    def has_run(self, run_id: str) -> bool:
-        """Whether there is a run of that id."""
-        return self._work.driver(run_id).runs.has(run_id)
-
-    def failure_of(self, run_id: str) -> BaseException | None:
-        """Return with what the run failed in this process; None where it has not."""
-        return self._work.failure(run_id)
-
-    def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
-        """Write a run as a pytest file, its capsule beside it, that fails when today's code takes another course.
-
-        Without a path it is ``tests/test_run_RUN_ID.py``.
-
-        Raises:
-            RunError: the run is not done, or has no tape.
-            CapsuleError: one of the two files is there and is something else.
-        """
-        from workbench.futures.capsule import written_as_test
-
-        run = self.run(run_id)
-        where = Path(path).expanduser() if path is not None else Path("tests") / f"test_run_{run.run_id}.py"
-        return written_as_test(run, where, self.settings)
-
     def compare(self, *runs: Run | str) -> Comparison:
         """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
 
@@ -752,15 +605,7 @@ class Workbench:
 
         return compared([self._read(run) for run in runs], self)
 
-    def tree(self, run: Run | str | None = None) -> Tree:
-        """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
-
-        Args:
-            run: only the tree in which this one stands.
-
-        Raises:
-            UnknownRun: there is none of that id.
-        """
+    def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree
 
         named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
@@ -771,67 +616,34 @@ class Workbench:
         steps: Mapping[str, Run | str | Sequence[Run | str]],
         *,
         base: Run | str | None = None,
-        prefer: str | None = None,
         **options: Any,
-    ) -> Graft:
+    ) -> Run:
         """Merge branches: a new run that takes each of these steps, and what it depends on, from the run named for it.
 
         The tapes of all these runs answer; only what no tape knows is done, then reflection, merge and answer. A step
-        takes the place of the base's when the base never edited it; else both stay, one under a new id.
+        replaces the base's step of the same id. Where two runs recorded one thing differently, the base's holds.
 
         Args:
             steps: step id -> the run that it comes from, or several runs.
-            base: the run whose plan, question and settings the others' steps join; the first one, when all agree.
-            prefer: id of the run that holds where two contradict one another and only one can.
+            base: the run whose plan, question and settings the others' steps join; None for the first one.
             options: what ``Run.fork`` takes too, as ``review``.
 
         Returns:
-            The new run; its ``conflicts`` say what the branches disagree on, ``provenance()`` where evidence came from.
+            The new run: ``grafted`` has its ``base``, its ``steps`` with their origins, and the ``conflicts``;
+            ``provenance()`` says where the evidence came from.
 
         Raises:
-            GraftConflict: a choice is needed: it lists the conflicts.
             RunError: no such step, or a run that still runs.
         """
-        from workbench.futures.graft import Graft, edits_of
+        from workbench.futures.graft import edits_of
 
         self._must_be_open()
         taken = {
             step_id: [self._read(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
             for step_id, one in steps.items()
         }
-        ground, edits = edits_of(taken, None if base is None else self._read(base), prefer)
-        return Graft(self._work, self.run(ground).fork(**edits, **options).run_id)
-
-    def join(
-        self, base: Run, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any
-    ) -> Graft:
-        """``Run.graft``: steps of another run, all or these, in this one."""
-        from workbench.futures.graft import step_ids
-
-        names = step_ids(other) if steps is None else [steps] if isinstance(steps, str) else list(steps)
-        return self.graft(dict.fromkeys(names, other), base=base, prefer=prefer, **options)
-
-    def what_if(self, run: Run, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
-        """``Run.what_if``: every reflect point played both ways."""
-        from workbench.futures.what_if import WhatIf, what_if
-
-        return WhatIf(run, what_if(run.recording(), self._forks(run), None if keep else self._forget, gold))
-
-    def provenance(self, run: Run) -> list[dict[str, Any]]:
-        """``Run.provenance``: where each piece of evidence came from."""
-        from workbench.futures.graft import provenance
-
-        return provenance(run.recording())
-
-    @staticmethod
-    def _forks(run: Run) -> Callable[..., Recording]:
-        """Makes a run of this one, waits for it, and reads it."""
-        return lambda **edits: run.fork(**edits).recording()
-
-    def _forget(self, run: Recording) -> None:
-        """Let go of a run that was made only to be looked at, with its conversation."""
-        self._work.remove(run.run_id)
-        self._work.durable.conversations.clear(session_id=run.session_id, user_id=run.user_id)
+        ground, edits = edits_of(taken, None if base is None else self._read(base))
+        return self.run(ground).fork(**edits, **options)
 
     def _read(self, run: Run | str) -> Recording:
         """A run, given by itself or by its id, read once."""
@@ -955,12 +767,6 @@ class Workbench:
         """Wait for a coroutine on the loop on which runs work: a chat model's connections belong to one loop."""
         return self._work.loop.call(work)
 
-    def judging(self, model: str, prompts: Mapping[str, Any] | None = None) -> Context:
-        """The ports with this model as the judge, for evaluations; with prompts in place of ours, where it has some."""
-        settings = self.settings.model_copy(update={"judge_model": named("judge_model", model)})
-        own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
-        models = {"judge": self._models_for(settings)["judge"]}
-        return replace(self.ports(), settings=settings, models=models, prompts=own)
 
     def _must_be_open(self) -> None:
         self._work.loop.require_own()
@@ -973,7 +779,7 @@ def _with(changes: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any
     return {name: part for name, part in {**parts, **changes}.items() if part is not None}
 
 
-shows(Workbench.start, Workbench.ask, Workbench.aask, Workbench.map, Workbench.amap, Workbench.astream)
+shows(Workbench.start, Workbench.ask, Workbench.map)
 
 
 def _left() -> None:

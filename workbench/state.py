@@ -533,19 +533,6 @@ class StepTask(TypedDict):
     total: NotRequired[int]
 
 
-class Without(TypedDict, total=False):
-    """What a fork leaves out of the merge: all that these steps found, these pieces, or a piece of one step alone.
-
-    ``evidence`` has result ids, ``pieces`` has ``[step_id, result_id]``; ``memories`` has ids of what is not recalled:
-    of memories, of episodes, or ``summary``.
-    """
-
-    steps: list[str]
-    evidence: list[str]
-    pieces: list[list[str]]
-    memories: list[str]
-
-
 class Noted(TypedDict):
     """What a message says that is worth remembering.
 
@@ -634,7 +621,7 @@ class RetrievalState(TypedDict, total=False):
     struck: list[str]
     given_plan: dict[str, Any] | None
     assumptions: list[str]
-    without: Without
+    without: list[str]
     plan: dict[str, Any]
     activated: list[str]
     wave: list[dict[str, Any]]

@@ -7,7 +7,7 @@ How to write a test, in a file ``tests/browser/test_<subject>.py`` (the fixtures
         nb.run_all()  # fails with the kernel's own words when a cell does
         nb.page.locator(".wb-root").get_by_role("button", name="Ask").click()  # `page` is Playwright's: locators wait
         nb.wait("document.querySelector('.wb-answer')")  # any JavaScript condition; never sleep
-        assert nb.kernel("wb.runs()[0].status") == "done"  # a Python expression; or open the workspace in the test
+        assert nb.kernel("wb.runs.list()[0].status") == "done"  # a Python expression; or open the workspace in the test
 
 The notebook lies in ``tmp_path`` and its kernel works there, so the workspace is ``"workspace"``. Also:
 ``run_cell(i)``, ``cells()``, ``save()``, ``restart_kernel()``, ``kernel_status()``, ``reopen()``,

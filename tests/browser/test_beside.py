@@ -25,17 +25,17 @@ def test_compare_graft_and_fork_by_clicks(notebook, workspace):
     compare.get_by_role("switch", name="Only differences").click()
     compare.get_by_role("button", name="Graft…").click()
     compare.get_by_role("checkbox").first.click()
-    before = nb.kernel("len(wb.runs())")
+    before = nb.kernel("len(wb.runs.list())")
     compare.get_by_role("button", name="Graft: new run from A with 1 step of B").click()
     compare.locator(".wb-graft-made").wait_for()
-    assert nb.kernel("(len(wb.runs()), wb.runs()[0].status)") == (before + 1, "done")
+    assert nb.kernel("(len(wb.runs.list()), wb.runs.list()[0].status)") == (before + 1, "done")
     tree.get_by_role("button", name="Compare run").first.click()
     tree.get_by_role("button", name="Compare A, B").click()
     tree.get_by_role("switch", name="Only differences").wait_for()  # the comparison opens below the tree
     past.get_by_role("option").nth(1).press("Enter")
     past.get_by_role("button", name="Fork from here").click()
     past.locator(".wb-root .wb-root").wait_for()
-    fork = 'next(r for r in wb.runs() if r.status in ("running", "paused")).wait().review["review_id"]'
+    fork = 'next(r for r in wb.runs.list() if r.status in ("running", "paused")).wait().review["review_id"]'
     assert nb.kernel(fork) == "0-reflect"
     if where := os.environ.get("SCREENSHOTS"):
         nb.screenshot(Path(where) / "compare.png")

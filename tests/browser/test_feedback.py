@@ -29,7 +29,7 @@ def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
     lang: str,
 ) -> None:
     field, ask, good, bad, why = SAID[lang]
-    cell = f'wb.bench(next(iter(wb.runs(1)), None), kb="film", review=None, lang="{lang}")'
+    cell = f'wb.bench(next(iter(wb.runs.list(1)), None), kb="film", review=None, lang="{lang}")'
     nb = notebook([OPEN, cell])
     nb.run_all()
     bench = BenchPage(nb.page)

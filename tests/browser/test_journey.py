@@ -26,13 +26,13 @@ def newest(store: Workbench, status: str, decided: int, runs: int = 1, seconds: 
     """The newest run, once there are so many, it stands so, and so many decisions are kept."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found = store.runs()
+        found = store.runs.list()
         if len(found) == runs and found[0].status == status and len(found[0].decisions) == decided:
             return found[0]
         time.sleep(0.05)
     there = [
         (run.status, [d["review_id"] for d in run.decisions], [(r["tool"], r["status"]) for r in run.records])
-        for run in store.runs()
+        for run in store.runs.list()
     ]
     raise AssertionError(f"no run that is {status} after {decided} decisions: {there}")
 

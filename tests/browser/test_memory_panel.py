@@ -70,12 +70,12 @@ def test_memory_is_seen_corrected_and_switched_off(
     panel.get_by_role("button", name=undo).click()
     until(lambda: [row["content"] for row in store.memory.view().memories] == held, "it is taken back")
 
-    run = store.runs()[0]
+    run = store.runs.list()[0]
     [obeyed] = run.obeyed
     panel.locator(f'[data-do=without][data-of="{obeyed["memory_id"]}"]').focus()
     page.keyboard.press("Enter")
-    until(lambda: len(store.runs()) == 4 and store.runs()[0].status == "done", "a fork")
-    fork = store.runs()[0]
+    until(lambda: len(store.runs.list()) == 4 and store.runs.list()[0].status == "done", "a fork")
+    fork = store.runs.list()[0]
     assert fork.origin == run.run_id and not fork.obeyed
     expect(bench.root.locator(".wb-head")).to_contain_text(fork.run_id)
 
@@ -97,8 +97,8 @@ def test_a_preference_is_struck_at_the_plan(notebook: Callable[..., Any], store:
     expect(bench.primary).to_contain_text("Plan again without 1 memory")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".wb-obeyed")).to_have_count(0)
-    until(lambda: len(store.runs()[0].decisions) == 1, "the decision is kept")
-    run = store.runs()[0]
+    until(lambda: len(store.runs.list()[0].decisions) == 1, "the decision is kept")
+    run = store.runs.list()[0]
     assert list(run.decisions[0]["edits"]) == ["struck"] and not any(
         "since you said" in a for a in run.plan.assumptions
     )

@@ -46,7 +46,7 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     picture(bench, "report")
     page.locator(".wb-report .wb-cite:visible").first.click()
     expect(page.locator(".wb-piece[aria-selected=true]")).to_have_count(1)
-    assert nb.kernel("wb.runs()[0].report.status") == "completed"
+    assert nb.kernel("wb.runs.list()[0].report.status") == "completed"
 
 
 def test_an_outline_and_its_report_in_chinese(notebook: Callable[..., Any], workspace: Path) -> None:

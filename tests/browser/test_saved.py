@@ -16,7 +16,7 @@ from tests.browser.lab import PANEL
 MOST = 1_150_000
 ASKED = f"""
 done = wb.ask({QUESTION!r}, kb="film")
-fork = done.start_fork(review=["plan"]).wait()
+fork = done.fork(review=["plan"], wait=False).wait()
 """
 CELLS = [
     OPEN,
@@ -24,7 +24,7 @@ CELLS = [
     "bench = wb.bench(done)\nbench",
     "wb.inbox()",
     "wb.compare(done, wb.ask('List films directed by Ang Lee', kb='film'))",
-    "wb.tree()",
+    "wb.runs.tree()",
     "done.checkpoints()",
     "done",
     "wb.bench(fork)",

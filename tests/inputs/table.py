@@ -60,7 +60,7 @@ def added(name: str, raw: bytes) -> Given:
         said = cli("kb", "add", "notes", name)()
         with Workbench.open(".workbench") as wb:
             if "notes" in wb.knowledge.names():
-                wb.remove_knowledge("notes")
+                wb.knowledge.remove("notes")
         left = [line for line in said.splitlines() if re.sub(r"^exit \d: ", "", line).startswith(("!", "error"))]
         return "\n".join(left) or re.sub(r" · [\d.]+ s", "", said.splitlines()[0])
 

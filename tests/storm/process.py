@@ -33,7 +33,7 @@ def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None
     _count_calls(tell)
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})
-        found = [run for run in wb.runs() if run.message == scenario.message]
+        found = [run for run in wb.runs.list() if run.message == scenario.message]
         if found:
             run = found[0]
             tell({"where": where(wb, run) + (", waiting for a person" if run.status == "paused" else "")})
@@ -64,7 +64,7 @@ def talk(pipe: Connection, folder: str, scenario: Talk, moment: Moment | None, o
 
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})
-        known = {run.message: run for run in wb.runs(2 * scenario.turns)}
+        known = {run.message: run for run in wb.runs.list(2 * scenario.turns)}
         for number in range(1, scenario.turns + 1 - (moment is not None)):
             message = scenario.message(number)
             run = known.get(message) or wb.start(message, kb="general", session="storm")
@@ -124,7 +124,7 @@ def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, 
         if films.exists():
             wb.add_knowledge("film", [films], lambda stage, *_: points.heard(stage))
         else:
-            wb.rebuild_knowledge("film", lambda stage, *_: points.heard(stage))
+            wb.knowledge.rebuild("film", progress=lambda stage, *_: points.heard(stage))
         tell({"done": "made"})
 
 
@@ -163,7 +163,7 @@ def keep(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None
         if scenario.name.startswith("gc"):
             wb.gc(yes=True)
         elif "film" in wb.knowledge.names():
-            wb.remove_knowledge("film")
+            wb.knowledge.remove("film")
     tell({"done": "kept"})
 
 
@@ -190,7 +190,7 @@ def read(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None
             for name in wb.knowledge.names():
                 with suppress(WorkbenchError):
                     seen[f"base {name}"] = wb.knowledge.get(name).fingerprint()
-            for run in wb.runs():
+            for run in wb.runs.list():
                 with suppress(WorkbenchError):
                     seen[f"run {run.run_id}"] = canonical(run.to_dict()).decode()
     except WorkbenchError as error:

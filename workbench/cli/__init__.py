@@ -11,11 +11,10 @@ import click
 from workbench.cli.ask import ask, fusion, report, resume
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
-from workbench.cli.futures import checkpoints, compare, export, fork, graft, import_, make_test, replay, tree, what_if
+from workbench.cli.futures import compare, export, fork, import_, replay
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.memory import memory
 from workbench.cli.page import Main
-from workbench.cli.prompts import prompts
 from workbench.cli.runs import backup, cancel, clear, feedback, gc, runs, show
 from workbench.parts.fusion.commands import canvas
 from workbench.parts.serve.commands import mcp, over_http
@@ -45,13 +44,8 @@ for _command in (
     replay,
     export,
     import_,
-    make_test,
     compare,
     fork,
-    tree,
-    checkpoints,
-    graft,
-    what_if,
     feedback,
     memory,
     clear,
@@ -59,7 +53,6 @@ for _command in (
     backup,
     doctor,
     evaluate,
-    prompts,
     mcp,
     over_http,
 ):

@@ -1,6 +1,4 @@
-"""What is made of runs: ``compare``, ``fork``, ``tree``, ``checkpoints``, ``graft``, ``what-if``; and a run carried
-elsewhere or kept as a test: ``export``, ``import``, ``replay``, ``make-test``.
-"""
+"""What is made of runs: ``compare``, ``fork``, ``replay``; and a run carried elsewhere: ``export``, ``import``."""
 
 from __future__ import annotations
 
@@ -85,7 +83,7 @@ def fork(
     if forecast:
         return _forecast(page, run_id, edits["plan"])
     with page.open() as wb:
-        run = wb.run(run_id).start_fork(**{name: value for name, value in edits.items() if value is not None})
+        run = wb.run(run_id).fork(wait=False, **{name: value for name, value in edits.items() if value is not None})
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)
     if not page.as_json:
@@ -137,90 +135,6 @@ def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
     return 0
 
 
-@click.command()
-@click.argument("run_id", type=Text(), required=False)
-@paged
-def tree(page: Page, run_id: str | None) -> None:
-    """Show which runs were made from which.
-
-    Forks, replays and grafts, what was edited, and what the tape saved.
-    """
-    with page.open() as wb:
-        found = wb.tree(run_id)
-    if page.as_json:
-        page.result(found.to_dict())
-    elif found.nodes:
-        page.show(found.blocks())
-    else:
-        page.say(f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}")
-
-
-@click.command()
-@click.argument("run_id", type=Text())
-@click.argument("checkpoint_id", type=Text(), required=False)
-@paged
-def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
-    """List every checkpoint of a run.
-
-    Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
-    """
-    from workbench.views.past import past_blocks
-
-    with page.open() as wb:
-        run = wb.run(run_id)
-        if checkpoint_id is not None:
-            one = run.checkpoint(checkpoint_id)
-            page.result({**one.to_dict(), "values": one.values})
-            return
-        found, document = run.checkpoints(), run.to_dict()
-    rows = [one.to_dict() for one in found]
-    if page.as_json:
-        page.result({"run_id": run_id, "checkpoints": rows})
-        return
-    page.show(past_blocks(document, rows, labels_for(document["message"])))
-    if found:
-        page.say(f"{page.command('checkpoints', run_id, 'ID')} · {page.command('fork', run_id, '--at', 'ID')}", "dim")
-
-
-@click.command()
-@click.argument("base", type=Text(), metavar="RUN_ID")
-@click.argument("steps", type=Text(), nargs=-1, required=True, metavar="STEP=RUN_ID...")
-@click.option("--prefer", type=Text(), metavar="RUN_ID", help="The run that holds where two contradict one another.")
-@paged
-def graft(page: Page, base: str, steps: tuple[str, ...], prefer: str | None) -> None:
-    """Merge branches: a new run like RUN_ID, with these steps of other runs.
-
-    The tapes of all of them answer, so only what the graft touches runs again; conflicts are shown.
-    """
-    wanted: dict[str, list[str]] = {}
-    for pair in steps:
-        step_id, _, run_id = pair.rpartition("=")
-        if not step_id or not run_id:
-            raise click.UsageError(f"{pair!r} is not STEP=RUN_ID, as step_2_naive=0f3a5c7e9b1d.")
-        wanted.setdefault(step_id, []).append(run_id)
-    with page.open() as wb:
-        made = wb.graft(dict(wanted), base=base, prefer=prefer)
-        if page.as_json:
-            told = {"base": made.base, "steps": made.steps, "conflicts": made.conflicts, "anew": made.anew}
-            page.result({**told, "provenance": made.provenance(), "run": made.to_dict()})
-            return
-        from workbench.views.graft import graft_blocks
-        from workbench.views.outline import IN_TERMINAL, outline
-
-        page.show([*outline(made.to_dict(), IN_TERMINAL), *graft_blocks(made)])
-        page.say(page.command("show", made.run_id))
-
-
-@click.command("what-if")
-@click.argument("run_id", type=Text())
-@click.option("--gold", type=Text(), multiple=True, metavar="DOC_ID", help="A document that should be found; repeat.")
-@paged
-def what_if(page: Page, run_id: str, gold: tuple[str, ...]) -> None:
-    """Play every reflect point both ways: what going on found, and what it cost."""
-    with page.open() as wb:
-        page.present(wb.run(run_id).what_if(gold=gold, keep=False))
-
-
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -249,7 +163,7 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
 
     sealed = read(path.expanduser())["run"]["run_id"]
     with page.open(make=True) as wb:
-        new = as_new or not wb.has_run(sealed)
+        new = as_new or sealed not in wb.runs
         run = wb.import_capsule(path, as_new=as_new)
         told = {"run_id": run.run_id, "status": run.status, "message": run.message}
     said = f"✓ Run {run.run_id} is {'brought in' if new else 'here already, with the same content'}."
@@ -259,8 +173,8 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
 @click.command()
 @click.argument("run_id", type=Text())
 @click.option(
-    "--mode", type=click.Choice(["replay", "regression", "check"]), default="replay", show_default=True,
-    help="All from the tape; models asked again; or routed, planned and merged by today's code.",
+    "--mode", type=click.Choice(["replay", "regression"]), default="replay", show_default=True,
+    help="All from the tape; or models asked again.",
 )  # fmt: skip
 @click.option(
     "--corpus", type=click.Choice(["check", "tape"]), default="check", show_default=True,
@@ -280,22 +194,6 @@ def replay(page: Page, run_id: str, mode: Any, corpus: Any) -> int | None:
             page.give({"run_id": run_id, "mode": mode, "divergence": found.to_dict()}, str(found), style="red")
             return FAILED
         told = {"run_id": run_id, "mode": mode, "divergence": None, "replay": again.run_id, "answer": again.answer}
-    same = {"replay": "the same bytes", "regression": "the same tools", "check": "the same course"}[mode]
+    same = {"replay": "the same bytes", "regression": "the same tools"}[mode]
     page.give(told, f"✓ {same}: {page.command('show', told['replay'])}", style="green")
     return None
-
-
-@click.command("make-test")
-@click.argument("run_id", type=Text())
-@click.option("-o", "--output", type=_FILE, metavar="FILE.py", help="The file [default: tests/test_run_RUN_ID.py].")
-@paged
-def make_test(page: Page, run_id: str, output: Path | None) -> None:
-    """Write a run as a pytest file.
-
-    Its capsule lies beside it; the test fails when today's code takes another course.
-    """
-    with page.open() as wb:
-        path = wb.make_test(run_id, output)
-    capsule = path.with_suffix(".zip")
-    said = f"✓ {path} and {capsule.name}. Run it: pytest {path}"
-    page.give({"run_id": run_id, "path": str(path), "capsule": str(capsule)}, said, style="green")

@@ -107,7 +107,7 @@ def rebuild(page: Page, name: str) -> None:
     From its files and, where they are gone, from the documents that its index kept.
     """
     with page.open() as wb, progress(page) as tell:
-        report = wb.rebuild_knowledge(name, progress=tell)
+        report = wb.knowledge.rebuild(name, progress=tell)
         counts = wb.knowledge.get(name).counts()
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
@@ -165,10 +165,10 @@ def facts(page: Page, name: str, as_of: str, known: str) -> None:
     from rich.text import Text as RichText
 
     from workbench.knowledge.dated import typed_facts
-    from workbench.runs.fork import dates_of
+    from workbench.runs.fork import date_of
 
     with page.open() as wb:
-        found = typed_facts(wb.knowledge.get(name), dates_of(as_of, known).get("dates", ["", ""]))
+        found = typed_facts(wb.knowledge.get(name), [date_of("as_of", as_of), date_of("known", known)])
     if page.as_json:
         page.result({"facts": found})
         return
@@ -202,7 +202,7 @@ def _table(found: list[dict[str, Any]]) -> Any:
 def remove(page: Page, name: str) -> None:
     """Forget a knowledge base; the runs that used it stay."""
     with page.open() as wb:
-        wb.remove_knowledge(name)
+        wb.knowledge.remove(name)
     page.give({"removed": name}, f"Removed {name}.")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.runs.run import Run
 
 
-SUMMARY = ("run_id", "status", "holder", "message", "session_id", "user_id", "created_at", "ended_at")
+SUMMARY = ("run_id", "status", "holder", "message", "query", "session_id", "user_id", "created_at")
 
 
 @click.command()
@@ -71,7 +71,7 @@ def runs(page: Page, limit: int, session: str | None, user: str | None, status: 
         return
     wanted = {name: value for name, value in (("session_id", session), ("user_id", user)) if value}
     with page.open() as wb:
-        listed = wb.runs(limit if status is None else 10_000, **wanted).lines()
+        listed = wb.runs.lines(limit if status is None else 10_000, **wanted)
         found = [row for row in listed if status in (None, row["status"])][:limit]
     if page.as_json:
         page.result({"runs": found})
@@ -83,7 +83,7 @@ def runs(page: Page, limit: int, session: str | None, user: str | None, status: 
 
 def summary(run: Run) -> dict[str, Any]:
     """One run in a list."""
-    return {name: getattr(run, name) for name in SUMMARY} | run.line()
+    return {name: getattr(run, name) for name in SUMMARY}
 
 
 def _table(found: list[dict[str, Any]]) -> Any:
@@ -144,7 +144,7 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
         for run_id in run_ids:
             wb.run(run_id)
         for run_id in run_ids:
-            wb.remove_run(run_id)
+            wb.runs.remove(run_id)
     page.give({"removed": list(run_ids)}, f"Removed {', '.join(run_ids)}.")
 
 
@@ -171,7 +171,9 @@ def feedback(
     with page.open() as wb:
         if run_id:
             run = wb.run(run_id)
-            found = (run.feedback(good, note, who=who, **dict(labels)) if says else run).feedbacks()
+            if says:
+                run.feedback(good, note, who=who, **dict(labels))
+            found = wb.feedback(run=run_id)
         else:
             found = wb.feedback()
     if page.as_json:

@@ -1,4 +1,4 @@
-"""A run in a zip file: all that is stored of it as JSON, and a page to read; or a run as a test for pytest.
+"""A run in a zip file: all that is stored of it as JSON, and a page to read.
 
 A capsule is never unpacked to a path, and nothing in it is executed: one member is read by its name, up to a limit, and
 its types are checked before anything is stored.
@@ -7,7 +7,6 @@ its types are checked before anything is stored.
 from __future__ import annotations
 
 import json
-import re
 import struct
 import zipfile
 import zlib
@@ -21,12 +20,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from workbench.errors import CapsuleError, PlanError, RunError
+from workbench.errors import CapsuleError, PlanError
 from workbench.models.wire import secrets
 from workbench.plans import Plan
 from workbench.records.document import run_document
 from workbench.records.store import RunStore, new_run_id
-from workbench.records.tape import require_whole
 from workbench.records.writing import write_file
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
@@ -150,7 +148,7 @@ def contents_of(run: Recording) -> dict[str, Any]:
         raise CapsuleError(
             f"Run {run.run_id} is {run.status}: only what has ended can be sealed. Answer or resume it, or cancel it."
         )
-    contents = run.contents()
+    contents = run._store.contents(run.run_id)
     contents["run"]["status"] = run.status
     if contents["run"]["options"]["incognito"]:
         raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
@@ -229,44 +227,3 @@ def redacted(value: Any, hidden: Iterable[str]) -> Any:
     for secret in hidden:
         text = text.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "[secret]")
     return json.loads(text)
-
-
-_TEST = '''"""Made by `workbench make-test`: fails when a recorded run takes another course with today's workbench.
-
-It is run again from its tape, without corpus, network and models. Route, plans, steps, judgements, decisions, evidence
-and cited sources must come out the same; what a model words is free. The capsule beside this file is a zip.
-"""
-
-from pathlib import Path
-
-from workbench import Workbench
-
-
-def test_{name}(tmp_path: Path) -> None:
-    # {question}
-    with Workbench.open(tmp_path / "workspace") as wb:
-        run = wb.import_capsule(Path(__file__).with_suffix(".zip"))
-        wb.replay(run.run_id, mode="check", corpus="tape")
-'''
-
-
-def written_as_test(run: Recording, path: Path, settings: Settings) -> Path:
-    """See ``Workbench.make_test``."""
-    if run.status != "done":
-        raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be made into a test.")
-    require_whole(run.run_id, run.tape())
-    if path.suffix != ".py":
-        raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
-    exported(run, path.with_suffix(".zip"), settings)
-    write_file(path, test_source(path.stem, run.message).encode(), kind=CapsuleError)
-    return path
-
-
-def test_source(stem: str, question: str) -> str:
-    """Return the file, formatted; the question is a comment in it.
-
-    >>> print(test_source("test_a-b", "茶馆哪一年出版？").splitlines()[11])
-    def test_a_b(tmp_path: Path) -> None:
-    """
-    name = re.sub(r"\W", "_", stem).removeprefix("test_") or "run"
-    return _TEST.format(name=name, question=" ".join(visible(question).split())[:50])

@@ -1,36 +1,23 @@
-"""Branches merged: steps of several runs in one new run, whose tape is the union of theirs; and whence its evidence.
+"""Merge branches: steps of several runs in one new run, whose tape is the union of theirs.
 
-The plan is joined step by step, what the branches contradict one another in is listed, and the rest is a fork.
+The plan is joined step by step, and the rest is a fork of the base. Where two runs recorded one thing differently, the
+base's record holds; the conflicts are listed in the new run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.errors import GraftConflict, RunError, UnknownRun, shown
+from workbench.errors import RunError, shown
 from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
-from workbench.records.figures import Identity, identity
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import Effect, comparable
-from workbench.runs.fork import Forecast, forecast
+from workbench.records.tape import comparable
 from workbench.runs.recording import Recording
-from workbench.runs.run import Run
-from workbench.state import RetrievalResult
-from workbench.views.graft import graft_blocks
-from workbench.views.labels import labels_for
-from workbench.views.outline import Block
-from workbench.views.render import page_html
-from workbench.views.terminal import plain
 
 Conflict = dict[str, Any]
-Unedited = Callable[[str, str], bool]
-"""Called with a run and a step id: the base's step of that id is as it was where base and that run parted."""
-Found = Mapping[str, tuple[str, Sequence[RetrievalResult]]]
-"""Step of the new plan -> the run from which it comes, and what it found there."""
 
 
 def signatures(plan: Plan) -> dict[str, str]:
@@ -59,41 +46,30 @@ def signatures(plan: Plan) -> dict[str, str]:
 class Joined:
     """The base's plan with steps of other runs, each with the steps that it depends on.
 
-    A step that is there already, under whatever id, is not taken twice. An id that means another step in base is
-    base's place to be filled when base never edited it (or ``prefer`` says so); else both stay, and the newcomer gets
-    an id of its own.
+    A step that the plan has already, under any id, is not taken twice. A wanted step replaces the base's step of the
+    same id, unless another step that was taken depends on that one; then it gets an id of its own.
 
     Args:
-        base: the run into whose plan is taken.
+        base: the run into whose plan steps are taken.
         plans: the plan of each run.
         wanted: runs and step ids, in order.
-        unedited: says which steps base never edited.
-        prefer: the run whose step alone stays where two have the same id.
 
     Attributes:
-        plan: the joined one.
+        plan: the joined plan.
         origins: step of the plan -> the run and the step that it was.
-        clashes: a conflict for each id that two runs use for different steps, which is ``as`` another one in the plan.
+        clashes: a conflict for each id that two runs use for different steps.
     """
 
-    def __init__(
-        self,
-        base: str,
-        plans: Mapping[str, Plan],
-        wanted: Sequence[tuple[str, str]],
-        unedited: Unedited,
-        prefer: str | None = None,
-    ):
+    def __init__(self, base: str, plans: Mapping[str, Plan], wanted: Sequence[tuple[str, str]]):
         self.plan, self.clashes = plans[base], list[Conflict]()
         self.origins = {step.step_id: (base, step.step_id) for step in self.plan.steps}
         self._base, self._plans, self._wanted = base, plans, wanted
-        self._unedited, self._prefer = unedited, prefer
         self._ids: dict[tuple[str, str], str] = {}
         for run_id, step_id in wanted:
             self._bring(run_id, step_id)
 
     def _bring(self, run_id: str, step_id: str) -> str:
-        """Return the id of that step in the joined plan, into which it is taken when it is not there."""
+        """Return the id of that step in the joined plan, and take it when it is missing."""
         if (run_id, step_id) not in self._ids:
             step = self._plans[run_id].step(step_id)
             before = {name: self._bring(run_id, name) for name in step.dependencies()}
@@ -105,265 +81,102 @@ class Joined:
         for same_id, other in signatures(self.plan).items():
             if other == sign:
                 return same_id
-        if step_id not in self.plan.by_id():
-            return self._add(run_id, step, step_id)
-        how, holder, placed = self._how(run_id, step), self.origins[step_id][0], step_id
-        mine, theirs = (s.model_dump(mode="json") for s in (self.plan.step(step_id), step))
-        names = [name for name in mine if mine[name] != theirs[name]]
-        if how == "replaced":
+        placed, kept = step_id, self.plan.by_id().get(step_id)
+        if kept is None:
+            self.plan = self.plan.adding(step)
+        elif replaces := self._may_replace(run_id, step):
             steps = [step if s.step_id == step_id else s for s in self.plan.steps]
             self.plan = self.plan.model_copy(update={"steps": steps})
-            self.origins[step_id] = (run_id, step_id)
-        elif how == "both":
-            label = re.sub(r"^step_\d+_?", "", step_id) or "step"
-            placed = self._add(run_id, step, fresh_id(self.plan, label))
-        values = {holder: {n: mine[n] for n in names}, run_id: {n: theirs[n] for n in names}}
-        self.clashes.append({**conflict("step", step_id, values, how), "as": placed})
+        else:
+            placed = fresh_id(self.plan, re.sub(r"^step_\d+_?", "", step_id) or "step")
+            self.plan = self.plan.adding(step.model_copy(update={"step_id": placed}))
+        if kept is not None:
+            values = {self.origins[step_id][0]: kept, run_id: step}
+            dumped = {run: other.model_dump(mode="json") for run, other in values.items()}
+            how = "replaced" if replaces else "both"
+            self.clashes.append({"kind": "step", "where": step_id, "values": dumped, "how": how, "as": placed})
+        self.origins[placed] = (run_id, step_id)
         return placed
 
-    def _how(self, run_id: str, step: PlanStep) -> str:
-        """Return what becomes of a step whose id means another one in the plan."""
-        step_id, holder = step.step_id, self.origins[step.step_id][0]
-        ends = (*step.dependencies(), *self._ids.values())
-        taken = {name for end in ends for name in needed(self.plan, end)}
-        if (run_id, step_id) not in self._wanted or step_id in taken:
-            return "both"
-        if self._prefer in (holder, run_id):
-            return "replaced" if self._prefer == run_id else "dropped"
-        return "replaced" if holder == self._base and self._unedited(run_id, step_id) else "both"
-
-    def _add(self, run_id: str, step: PlanStep, step_id: str) -> str:
-        self.plan = self.plan.adding(step.model_copy(update={"step_id": step_id}))
-        self.origins[step_id] = (run_id, step.step_id)
-        return step_id
+    def _may_replace(self, run_id: str, step: PlanStep) -> bool:
+        used = {name for end in (*step.dependencies(), *self._ids.values()) for name in needed(self.plan, end)}
+        wanted = (run_id, step.step_id) in self._wanted
+        return wanted and self.origins[step.step_id][0] == self._base and step.step_id not in used
 
 
-def awake(plan: Plan, ran: Iterable[str]) -> Plan:
-    """Return the plan whose steps that ran where they came from run here too, unasked: that is why they were taken."""
+def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
+    """Yield what the runs disagree on, the base first: question, knowledge base, settings, and one call's outcome."""
+    stated: dict[tuple[str, str], dict[str, Any]] = {}
+    for run in runs:
+        stated.setdefault(("question", "query"), {})[run.run_id] = run.query
+        stated.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.kb_prefix
+        for name, value in run.begun.get("settings", {}).items():
+            stated.setdefault(("settings", name), {})[run.run_id] = value
+        for effect in run.tape():
+            outcome = effect.value
+            if effect.kind == "tool":
+                outcome = [effect.value["record"]["status"], effect.value["body"]]
+            if effect.kind in ("tool", "model", "handler") or effect.name.endswith(".fingerprint"):
+                digest = hashlib.sha256(canonical_json(comparable(outcome)).encode()).hexdigest()[:12]
+                place = ("tape", f"{effect.kind} {effect.name} {effect.key[:8]}")
+                stated.setdefault(place, {})[run.run_id] = digest
+    for (kind, where), values in stated.items():
+        if len({canonical_json(value) for value in values.values()}) > 1:
+            yield {"kind": kind, "where": where, "values": values, "how": "base"}
+
+
+def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, dict[str, Any]]:
+    """Return the run on whose plan the steps are put together, and the edits of the fork that does it.
+
+    Args:
+        steps: step id -> the runs from which it is taken.
+        base: the run into whose plan they are taken; the first of the runs when it is None.
+
+    Raises:
+        RunError: no such step, or a run that still runs.
+    """
+    if not isinstance(steps, Mapping) or not steps:
+        raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
+    sources = [run for several in steps.values() for run in several]
+    runs = list({run.run_id: run for run in [*([base] if base else []), *sources]}.values())
+    plans = {run.run_id: _plan(run) for run in runs}
+    wanted = [(run.run_id, step_id) for step_id, several in steps.items() for run in several]
+    for run_id, step_id in wanted:
+        if step_id not in plans[run_id].by_id():
+            there = ", ".join(plans[run_id].by_id()) or "none"
+            raise RunError(f"Run {run_id} has no step {shown(step_id)}. It has: {there}.")
+    ground, joined = runs[0], Joined(runs[0].run_id, plans, wanted)
+    origins = {new: {"run_id": run_id, "step_id": old} for new, (run_id, old) in joined.origins.items()}
+    conflicts = [*joined.clashes, *conflicts_of(runs)]
+    edits: dict[str, Any] = {"graft": {"base": ground.run_id, "steps": origins, "conflicts": conflicts}}
+    edits["sources"] = [run.run_id for run in runs]
+    if joined.plan != ground.plan:
+        ended = {(run.run_id, i) for run in runs for i, r in last_records(run.records).items() if _well(r)}
+        ran = {new for new, origin in joined.origins.items() if origin in ended}
+        edits |= {"plan": _awake(joined.plan, ran), "review": (), **_as_decided(ground)}
+    return ground.run_id, edits
+
+
+def _plan(run: Recording) -> Plan:
+    if run.status == "running":
+        raise RunError(f"Run {run.run_id} is still running. Wait for it, or cancel it.")
+    if run.plan is None:
+        raise RunError(f"Run {run.run_id} has no plan: it asked no knowledge base, so there is no step to take.")
+    return run.plan
+
+
+def _well(record: Mapping[str, Any]) -> bool:
+    return record["status"] in ENDED_WELL
+
+
+def _awake(plan: Plan, ran: Iterable[str]) -> Plan:
+    """Return the plan with each step that ran where it came from made unconditional: that is why it was taken."""
     well = set(ran)
     steps = [
         s.model_copy(update={"condition": "always"}) if s.step_id in well and well >= set(s.dependencies()) else s
         for s in plan.steps
     ]
     return plan.model_copy(update={"steps": steps})
-
-
-def conflict(kind: str, where: str, values: Mapping[str, Any], how: str) -> Conflict:
-    """Return one contradiction; it is open when nothing says what becomes of it."""
-    return {"kind": kind, "where": where, "values": dict(values), "how": how, "open": how == "open"}
-
-
-def conflicts_of(runs: Sequence[Recording], found: Found, chosen: bool, prefer: str | None) -> Iterator[Conflict]:
-    """Yield what the runs disagree on: question, knowledge bases, settings, recorded values, texts of a piece.
-
-    Args:
-        runs: the base first.
-        found: what the steps found.
-        chosen: the caller named the base, whose question and settings then hold.
-        prefer: the run that the caller prefers.
-    """
-    settings = {run.run_id: run.begun.get("settings", {}) for run in runs}
-    stated = [
-        ("question", "query", {run.run_id: run.query for run in runs}),
-        ("knowledge_base", "kb", {run.run_id: run.kb_prefix for run in runs}),
-    ]
-    for name in sorted({name for values in settings.values() for name in values}):
-        stated.append(("settings", name, {run_id: own.get(name) for run_id, own in settings.items() if own}))
-    for kind, where, values in stated:
-        if _differ(values.values()):
-            yield conflict(kind, where, values, "base" if chosen else "open")
-    recorded: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in runs:
-        for effect in run.tape():
-            if effect.kind in ("tool", "model", "handler") or effect.name.endswith(".fingerprint"):
-                key = ("tape", f"{effect.kind} {effect.name} {effect.key[:8]}")
-                recorded.setdefault(key, {})[run.run_id] = _value(effect)
-    for place, texts in _texts(found).items():
-        recorded["text", place] = texts
-    for (kind, where), values in recorded.items():
-        if _differ(values.values()):
-            yield conflict(kind, where, values, "preferred" if prefer in values else "open")
-
-
-def _value(effect: Effect) -> Any:
-    """Return what an effect came to, as two runs may share it; of a tool's call a digest beside its status."""
-    if effect.kind != "tool":
-        return comparable(effect.value)
-    record, body = effect.value["record"], comparable(effect.value["body"] or {})
-    digest = hashlib.sha256(canonical_json([record["error"], body]).encode()).hexdigest()[:12]
-    return {"input": record["raw_input"], "status": record["status"], "digest": digest}
-
-
-def _place_of(result: RetrievalResult) -> str:
-    return f"{result['metadata'].get('kb_prefix', '')}/{result['result_id']}"
-
-
-def _texts(found: Found) -> dict[str, dict[str, str]]:
-    """Return the text of each piece by run."""
-    texts: dict[str, dict[str, str]] = {}
-    for run_id, results in found.values():
-        for result in results:
-            texts.setdefault(_place_of(result), {}).setdefault(run_id, result["evidence"])
-    return texts
-
-
-def outvoted(found: Found, prefer: str | None) -> list[list[str]]:
-    """Return the pieces whose text is another in the run that is preferred: ``[step_id, result_id]`` of each."""
-    texts, pieces = _texts(found), list[list[str]]()
-    for step_id, (_, results) in found.items():
-        for result in results:
-            text = result["evidence"]
-            if texts[_place_of(result)].get(prefer or "", text) != text:
-                pieces.append([step_id, result["result_id"]])
-    return pieces
-
-
-def _differ(values: Iterable[Any]) -> bool:
-    return len({canonical_json(value) for value in values}) > 1
-
-
-class Graft(Run):
-    """A run that was put together from others: all that a run is, and where its parts come from."""
-
-    @property
-    def base(self) -> str:
-        """The run whose plan, question and settings it has."""
-        return self.options["graft"]["base"]
-
-    @property
-    def steps(self) -> dict[str, dict[str, str]]:
-        """For each step of its first plan the run and the step that it was: ``{"run_id", "step_id"}``."""
-        return self.options["graft"]["steps"]
-
-    @property
-    def conflicts(self) -> list[Conflict]:
-        """What the branches contradict one another in, and what became of it."""
-        return self.options["graft"]["conflicts"]
-
-    @property
-    def anew(self) -> list[str]:
-        """The steps that no tape knew, which ran again."""
-        return [step_id for step_id, r in last_records(self.records).items() if "effect" in r and not r.get("replayed")]
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n\n{plain(self.blocks(), 100)}"
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        html = super()._repr_mimebundle_()["text/html"]
-        return {"text/plain": str(self), "text/html": f"{html}\n{page_html(self.blocks(), labels_for(self.message))}"}
-
-    def blocks(self) -> list[Block]:
-        """Return where its steps and its evidence come from, and the conflicts."""
-        return graft_blocks(self)
-
-
-Steps = Mapping[str, Sequence[Recording]]
-"""Step id -> the runs from which it is taken."""
-
-
-def edits_of(steps: Steps, base: Recording | None = None, prefer: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Return the run on whose plan the steps are put together, and the edits that ``Workbench.graft`` forks it with.
-
-    Raises:
-        GraftConflict: something is open.
-        RunError: no such step, or a run that still runs.
-    """
-    runs, joined = _joined(steps, base, prefer)
-    ground, found = runs[0], _found(joined, runs)
-    conflicts = [*joined.clashes, *conflicts_of(runs, found, bool(base or prefer), prefer)]
-    if unsettled := [c for c in conflicts if c["open"]]:
-        raise GraftConflict(unsettled)
-    origins = {new: {"run_id": run_id, "step_id": old} for new, (run_id, old) in joined.origins.items()}
-    edits: dict[str, Any] = {"graft": {"base": ground.run_id, "steps": origins, "conflicts": conflicts}}
-    edits["sources"] = sorted((run.run_id for run in runs), key=lambda run_id: run_id != prefer)
-    if pieces := outvoted(found, prefer):
-        edits["without"] = {"pieces": pieces}
-    if joined.plan != ground.plan:
-        edits |= {"plan": awake(joined.plan, found), "review": (), **_as_decided(ground)}
-    first = ground.recording(edits["sources"][0]).begun.get("settings", {})  # its tape answers before the base's
-    own = ground.begun.get("settings", {})
-    if edited := {name: value for name, value in own.items() if first.get(name) != value}:
-        edits["settings"] = edited
-    return ground.run_id, edits
-
-
-def foreseen(steps: Steps, base: Recording | None = None, prefer: str | None = None) -> Forecast:
-    """Return what such a graft will do: which steps the tapes answer, and how long the others will take.
-
-    Raises:
-        RunError: no such step, or a run that still runs.
-    """
-    runs, joined = _joined(steps, base, prefer)
-    effects = [effect for run in runs for effect in run.tape()]
-    records = [record for run in reversed(runs) for record in run.records]  # the base's versions hold
-    return forecast(joined.plan, effects, records, runs[0].tool_seconds(), runs[0].kb_prefix)
-
-
-def _joined(steps: Steps, base: Recording | None, prefer: str | None) -> tuple[list[Recording], Joined]:
-    """Return all the runs, first the one on whose plan the steps are put together, and the plan."""
-    if not isinstance(steps, Mapping) or not steps:
-        raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
-    wanted = [(run.run_id, step_id) for step_id, several in steps.items() for run in several]
-    by_id = {run.run_id: run for run in [*([base] if base else []), *(run for runs in steps.values() for run in runs)]}
-    if prefer is not None and prefer not in by_id:
-        raise RunError(f"{shown(prefer)} is none of the runs that are put together: {', '.join(by_id)}.")
-    ground = base or by_id[prefer or wanted[0][0]]
-    runs = [ground, *(run for run in by_id.values() if run.run_id != ground.run_id)]
-    for run in runs:
-        if run.status == "running":
-            raise RunError(f"Run {run.run_id} is still running. Wait for it, or cancel it.")
-    plans = {run.run_id: _plan(run) for run in runs}
-    for run_id, step_id in wanted:
-        steps_of = plans[run_id].by_id()
-        if step_id not in steps_of:
-            raise RunError(f"Run {run_id} has no step {shown(step_id)}. It has: {', '.join(steps_of) or 'none'}.")
-    return runs, Joined(ground.run_id, plans, wanted, _unedited(ground), prefer)
-
-
-def _plan(run: Recording) -> Plan:
-    if run.plan is None:
-        raise RunError(f"Run {run.run_id} has no plan: it asked no knowledge base, so there is no step to take.")
-    return run.plan
-
-
-def step_ids(run: Recording) -> list[str]:
-    """Return the steps of its newest plan.
-
-    Raises:
-        RunError: it has no plan.
-    """
-    return list(_plan(run).by_id())
-
-
-def _unedited(base: Recording) -> Unedited:
-    """Compare the base's steps with those of the run from which both it and another run were made."""
-    signs, own = signatures(_plan(base)), {run.run_id for run in _line(base)}
-
-    def unedited(run_id: str, step_id: str) -> bool:
-        common = next((run.plan for run in _line(base.recording(run_id)) if run.run_id in own), None)
-        return common is not None and signatures(common).get(step_id) == signs[step_id]
-
-    return unedited
-
-
-def _line(run: Recording) -> Iterator[Recording]:
-    """Yield a run, the run from which it was made, and so on as far as they are kept."""
-    yield run
-    with suppress(UnknownRun):
-        while run.origin:
-            run = run.recording(run.origin)
-            yield run
-
-
-def _found(joined: Joined, runs: Sequence[Recording]) -> Found:
-    """Return what each step of the new plan found that ended well where it comes from."""
-    bodies = {run.run_id: run.found for run in runs}
-    ended = {run.run_id: {i for i, r in last_records(run.records).items() if r["status"] in ENDED_WELL} for run in runs}
-    return {
-        new: (run_id, bodies[run_id].get(old, []))
-        for new, (run_id, old) in joined.origins.items()
-        if old in ended[run_id]
-    }
 
 
 def _as_decided(run: Recording) -> dict[str, Any]:
@@ -375,20 +188,3 @@ def _as_decided(run: Recording) -> dict[str, Any]:
         if values := {n: v for edit in edits for n, v in (edit.get(name) or {}).items()}:
             decided[name] = values
     return decided
-
-
-def provenance(run: Recording) -> list[dict[str, Any]]:
-    """See ``Run.provenance``."""
-    records, origins = last_records(run.records), (run.options.get("graft") or {}).get("steps", {})
-    finders: dict[Identity, dict[str, None]] = {}
-    for step_id, results in run.found.items():
-        for result in results:
-            finders.setdefault(identity(result), {})[step_id] = None
-    rows = []
-    for n, piece in enumerate(run.evidence, 1):
-        about = {"n": n, "result_id": piece["result_id"], "title": piece["metadata"].get("title", "")}
-        for step_id in finders.get(identity(piece), ()):
-            origin = origins.get(step_id, {"run_id": run.run_id, "step_id": step_id})
-            found_by = {"score": piece["score"], "step_id": step_id, "tool": records[step_id]["tool"]}
-            rows.append({**about, **found_by, "from_run": origin["run_id"], "from_step": origin["step_id"]})
-    return rows

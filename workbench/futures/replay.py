@@ -1,74 +1,16 @@
-"""A run once more from its tape, and the first point at which it does not fit: corpus, course or bytes."""
+"""A run once more from its tape, and the first point at which it does not fit: corpus or bytes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from workbench.errors import Divergence, RunError, UnknownKnowledge
 from workbench.ports import KnowledgeBases
-from workbench.records.tape import MODES, Effect, canonical, comparable, differences, fingerprints, require_whole
+from workbench.records.tape import FROM_TAPE, Effect, canonical, differences, fingerprints, require_whole
 from workbench.runs.recording import Recording
 from workbench.settings import ROLES, Settings
-
-_OF_REFLECTION = ("current_iteration", "should_continue", "next_steps", "activate", "rewrite_query", "stop_reason")
-_OF_ROUTE = ("kb_prefix", "method", "worker_name", "query_intent", "filters", "extracted_entities")
-_OF_DECISION = ("review_id", "action", "edits", "message")
-
-
-def same_course(run: Recording, again: Recording) -> None:
-    """Two runs went the same way; of one that stopped early, as far as it went.
-
-    Raises:
-        Divergence: the first stage at which they did not, with what was expected and what came.
-    """
-    done, words = again.status == "done", _words(run)
-    for (stage, name, expected), (_, _, got) in zip(_course(run, words), _course(again, words), strict=True):
-        if not done:
-            if got in (None, [], "", {}):
-                continue
-            expected = expected[: len(got)] if isinstance(got, list) and isinstance(expected, list) else expected
-        paths = differences(expected, got)
-        if paths:
-            differs = [f"input{path}" for path in paths]
-            raise Divergence(stage, name, {"version": "", "input": expected}, {"version": "", "input": got}, differs)
-
-
-def _words(run: Recording) -> bool:
-    """Whether the answer was written by rules, so that its words are theirs too."""
-    return not any(e.kind == "handler" or (e.kind == "model" and e.name in ("writer", "answer")) for e in run.tape())
-
-
-def _course(run: Recording, words: bool) -> Iterator[tuple[str, str, Any]]:
-    """What a run did, stage by stage: ``(stage, name, value)``."""
-    route, reflections = run.route_decision, run.reflections
-    yield "route", "question", run.query if route else None
-    yield "route", "decision", _some(route, _OF_ROUTE) if route else None
-    yield "plan", "versions", [comparable(row["plan"]) for row in run.plan_history]
-    steps = sorted(run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"]))
-    yield "step", "attempts", [{name: r[name] for name in ("step_id", "attempt", "tool", "status")} for r in steps]
-    yield "reflection", "judgements", [comparable(_some(r, _OF_REFLECTION)) for r in reflections]
-    yield "decision", "answers", [comparable(_some(d, _OF_DECISION)) for d in run.decisions]
-    yield "retrieval", "stop_reason", run.stop_reason
-    yield "evidence", "merged", [_piece(result) for result in run.merged.get("retrieval_results", [])]
-    yield "citations", "sources", [{"n": c["n"], "id": c["result_id"]} for c in run.citations] if words else []
-    yield "answer", "text", run.answer if words else ""
-
-
-def _some(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: value[name] for name in names}
-
-
-def _piece(result: Any) -> dict[str, Any]:
-    metadata = result["metadata"]
-    return {
-        "id": result["source_id"],
-        "granularity": result["granularity"],
-        "kb": metadata.get("kb_prefix", ""),
-        "score": round(result["score"], 6),
-        "tools": metadata.get("tools", []),
-    }
 
 
 def replayed(
@@ -80,8 +22,8 @@ def replayed(
     corpus: str,
 ) -> Recording:
     """See ``Workbench.replay``; ``fork`` makes a run of this one, and waits for it."""
-    if mode not in MODES[2:]:
-        raise RunError(f"A replay cannot be {mode!r}. Known: {', '.join(MODES[2:])}.")
+    if mode not in FROM_TAPE:
+        raise RunError(f"A replay cannot be {mode!r}. Known: {', '.join(FROM_TAPE)}.")
     if corpus not in ("check", "tape"):
         raise RunError(f"The corpus of a replay cannot be {corpus!r}. Known: check, tape.")
     if run.status != "done":
@@ -94,10 +36,9 @@ def replayed(
     if corpus == "check":
         same_corpus(run, effects, knowledge)
     again = fork(mode=mode, mismatch="stop", rest="rules")
-    if mode == "check":
-        same_course(run, again)
     if again.status != "done":
-        raise again.divergence or RunError(f"The replay of {run.run_id} is {again.status}: {again.error}")
+        told = [effect.value for effect in again.tape() if effect.kind == "divergence"]
+        raise Divergence(**told[-1]) if told else RunError(f"The replay is {again.status}: {again.error}")
     if mode == "replay":
         same_bytes(run, again)
     return again

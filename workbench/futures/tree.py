@@ -86,31 +86,20 @@ def tree(
     known = {row["run_id"]: row for row in rows}
     if run_id is not None and run_id not in known:
         raise UnknownRun(run_id, list(known)[:5])
-    parents = _parents(known)
+    place = {one: n for n, one in enumerate(known)}
+    above = {one: next(iter(_sources(row)), "") for one, row in known.items()}
+    # a run is made from an older one; what says otherwise is no parent, so that there is no circle
+    parents = {one: of if place.get(of, -1) > place[one] else None for one, of in above.items()}
     children: dict[str | None, list[str]] = {}
     for one in reversed(known):  # oldest first: siblings stand in the order in which they were made
         children.setdefault(parents[one], []).append(one)
     roots = list(reversed(children.get(None, [])))
     if run_id is not None:
-        root = run_id
-        while (above := parents[root]) is not None:
-            root = above
-        roots = [root]
+        roots = [run_id]
+        while (over := parents[roots[0]]) is not None:
+            roots = [over]
     nodes = [_node(known[one], known, depth, status) for one, depth in _walk(roots, children)]
     return Tree(tuple(nodes), run_id, workspace)
-
-
-def _parents(known: dict[str, Mapping[str, Any]]) -> dict[str, str | None]:
-    """Each run's first source that is here; one that would lead back to itself is cut."""
-    parents: dict[str, str | None] = {}
-    for one in reversed(known):
-        source = next(iter(_sources(known[one])), None)
-        above = source if source in known else None
-        seen = above
-        while seen is not None and seen != one:
-            seen = parents.get(seen)
-        parents[one] = None if seen == one else above
-    return parents
 
 
 def _walk(roots: Sequence[str], children: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, int]]:

@@ -148,7 +148,7 @@ def initial_state(
         worker_name=options["worker"],
         review=list(options["review"]),
         given_plan=options.get("plan"),
-        without=options.get("without", {}),
+        without=options.get("without", []),
         thresholds=dict(options["thresholds"]),
         dates=list(options.get("dates") or ["", ""]),
         needs=dict(options.get("needs", {})),

@@ -15,7 +15,7 @@ from workbench.graphs.enrich import STEP, enriched
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Context, KnowledgeBase, RunLog, ordered
-from workbench.records.figures import Identity, identity, remaining, retrieval_seconds, winners
+from workbench.records.figures import Identity, identity, retrieval_seconds, winners
 from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
 from workbench.tools.scoring import MODELS, Logistic, descending, probability
 
@@ -121,7 +121,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
     bases = runtime.context.bases(state.get("kb_prefixes", []))
     added = await enriched(state, runtime.context, found)
     if added:
-        found = remaining({**found, STEP: added.results} if added.results else found, state.get("without", {}))
+        found = {**found, STEP: added.results} if added.results else found
         runtime.stream_writer(enrichment({**added.told, "found": added.found}))
     merged = merge(
         found,
@@ -193,9 +193,8 @@ def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
 
 
 def collect(state: RetrievalState, context: Context) -> dict[str, list[RetrievalResult]]:
-    """Return what each step found, without what a person took out."""
-    found = gather(state.get("records", []), context.runs, state.get("run_id", ""))
-    return remaining(found, state.get("without", {}))
+    """Return what each step found."""
+    return gather(state.get("records", []), context.runs, state.get("run_id", ""))
 
 
 def evidence_of(state: RetrievalState, context: Context) -> list[RetrievalResult]:

@@ -47,7 +47,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     if state.get("wish"):
         change["wish"] = ""
     if "plan" in state.get("review", []):
-        change |= expected(context, "plan", sum(step.condition == "always" for step in made.steps))
+        change |= expected(context, "plan")
     return change if before else {**anew(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
 
 

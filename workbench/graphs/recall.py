@@ -59,7 +59,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
         conversation_id=conversation,
         before=state.get("user_message_id") or None,
     )
-    left_out = set(state.get("without", {}).get("memories", []))
+    left_out = set(state.get("without", []))
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
     text = str(told["summary"]["summary"]) if told["summary"] else ""

@@ -115,7 +115,7 @@ def obeying(
     state: Mapping[str, Any], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> tuple[Route, list[Obeyed]]:
     """The route with what is known of the person as conditions, and these: without what a fork or a person struck."""
-    out = [*state.get("without", {}).get("memories", []), *state.get("struck", []), *struck]
+    out = [*state.get("without", []), *state.get("struck", []), *struck]
     conditions = obeyed([*state.get("known", []), *state.get("noted", [])], route, bases, out)
     return with_conditions(route, conditions), conditions
 

@@ -159,7 +159,7 @@ def budget_spent(context: Context) -> str:
     return ""
 
 
-def expected(context: Context, point: str, steps: int) -> dict[str, Any]:
+def expected(context: Context, point: str) -> dict[str, Any]:
     """What the models will probably take from here on, for the state; empty where none is asked.
 
     It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
@@ -167,13 +167,12 @@ def expected(context: Context, point: str, steps: int) -> dict[str, Any]:
     Args:
         context: the ports.
         point: as ``records.foreseeing`` names it.
-        steps: how many are to run next.
     """
     who, tape = asked_models(context), context.tape
-    given: dict[str, Any] = {"point": point, "who": who, "steps": steps}
+    given: dict[str, Any] = {"point": point, "who": who}
     if not who:
         return {}
-    told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who), steps)))
+    told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who))))
     tokens, money, sofar = context.settings.token_budget, context.settings.money_budget, spent(tape.calls())
     rest: dict[str, float] = {"tokens": max(0, tokens - sofar.tokens)} if tokens else {}
     rest |= {"money": max(0.0, round(money - sofar.money, 9))} if money else {}

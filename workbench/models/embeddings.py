@@ -113,18 +113,6 @@ class _Embeddings:
         """The text's vector."""
         return self.array([text])[0].tolist()
 
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """As ``embed_documents``, in a thread."""
-        import asyncio
-
-        return await asyncio.to_thread(self.embed_documents, texts)
-
-    async def aembed_query(self, text: str) -> list[float]:
-        """As ``embed_query``, in a thread."""
-        import asyncio
-
-        return await asyncio.to_thread(self.embed_query, text)
-
 
 class HashingEmbeddings(_Embeddings):
     """Signed feature hashing of words, Chinese bigrams and character 4-grams (Weinberger et al. 2009).

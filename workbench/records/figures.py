@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.records.timeline import elapsed_ms, moment_ms
-from workbench.state import Citation, ExecutionRecord, Merged, RetrievalResult, Supported, Without
+from workbench.state import Citation, ExecutionRecord, Merged, RetrievalResult, Supported
 
 _WRITERS = ("generate", "kb_handler")
 
@@ -100,7 +100,7 @@ def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
 
 
 Fate = Literal["found", "cited", "used", "dropped"]
-Why = Literal["", "duplicate", "results", "characters", "without"]
+Why = Literal["", "duplicate", "results", "characters"]
 Identity = tuple[str, str, str]
 Found = Mapping[str, Sequence[RetrievalResult]]
 """What each step found, by step."""
@@ -128,30 +128,13 @@ def winners(found: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
     return best
 
 
-def remaining(found: Found, without: Without) -> dict[str, list[RetrievalResult]]:
-    """What is left of what the steps found, when some of it is left out.
-
-    >>> found = {"a": [{"result_id": "x"}, {"result_id": "y"}], "b": [{"result_id": "x"}]}
-    >>> remaining(found, {"steps": ["b"], "pieces": [["a", "y"]]})
-    {'a': [{'result_id': 'x'}]}
-    """
-    steps, ids = set(without.get("steps", ())), set(without.get("evidence", ()))
-    pieces = {(step_id, result_id) for step_id, result_id in without.get("pieces", ())}
-    return {
-        step_id: [r for r in results if r["result_id"] not in ids and (step_id, r["result_id"]) not in pieces]
-        for step_id, results in found.items()
-        if step_id not in steps
-    }
-
-
 class Piece(TypedDict):
     """One finding of a step, or what stands for several.
 
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
     several did. ``score`` is after the merge, ``scores`` what each step gave it, ``ranks`` its place in each step's
     findings, both by step. ``why`` it was dropped: ``results`` and ``characters`` are the two limits of the merge,
-    ``without`` a fork that leaves it out, ``duplicate`` the same piece again, whose ``of`` is the place of the one that
-    was kept.
+    ``duplicate`` the same piece again, whose ``of`` is the place of the one that was kept.
     """
 
     key: str
@@ -176,7 +159,6 @@ def pieces(
     kept: Sequence[RetrievalResult],
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
-    without: Without | None = None,
 ) -> list[Piece]:
     """Every finding, those in the merge first, in its order; then what was dropped, best first.
 
@@ -185,11 +167,8 @@ def pieces(
         kept: the distinct pieces, best first; with a merge those that it kept.
         merged: the merge, once there is one: then each piece has its fate.
         citations: of the answer.
-        without: what the run leaves out of the merge.
     """
-    left = remaining(found, without or {})
-    stays = {(step_id, id(result)) for step_id, results in left.items() for result in results}
-    best, places = winners(left), {identity(result): n for n, result in enumerate(kept, 1)}
+    best, places = winners(found), {identity(result): n for n, result in enumerate(kept, 1)}
     scores, ranks = _by_step(found)
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
@@ -224,13 +203,11 @@ def pieces(
     for step_id, results in found.items():
         for rank, result in enumerate(results, 1):
             one, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
-            if (step_id, id(result)) not in stays:
-                dropped.append(piece(step_id, result, None, "dropped", "without", key))
-            elif best[one][0] != step_id or best[one][1] is not result:
+            if best[one][0] != step_id or best[one][1] is not result:
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
             elif one not in places:
                 dropped.append(piece(step_id, result, None, "dropped", "results"))
-    order = ("results", "without", "duplicate")
+    order = ("results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
 
 

@@ -2,17 +2,16 @@
 
 ``workbench/prompts/planner.en.toml`` holds a version, a ``system`` text and a ``user`` text with slots such as
 ``$question``; ``$$`` is a dollar sign. A file of the same name in a workspace's ``prompts`` folder takes its place, and
-an edit in a notebook (``wb.prompts["planner"].edit(system=...)``) the place of both.
+what is set in a notebook (``wb.prompts["planner"] = {"system": ...}``) the place of both, until ``del``.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -86,7 +85,6 @@ class Prompt:
     system: str
     user: str
     source: str = "shipped"
-    among: Prompts | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -107,47 +105,16 @@ class Prompt:
             for kind, text in (("system", self.system), ("human", self.user))
         ]
 
-    def edit(self, *, system: str | None = None, user: str | None = None) -> Prompt:
-        """The prompt with other texts; from now on the workbench that it came from uses it.
-
-        Raises:
-            SettingsError: a slot that this role does not have.
-        """
-        texts = (self.system if system is None else system, self.user if user is None else user)
-        new = replace(self, source="edited", system=texts[0], user=texts[1])
-        _check(new)
-        if self.among is not None:
-            self.among.put(new)
-        return new
-
-    def diff(self, other: Prompt | None = None) -> str:
-        """What differs from another prompt, or from the shipped one, as a unified diff; "" when nothing does."""
-        old = other or shipped(self.role, self.language)
-        lines = [f"{part}: {line}" for part in _PARTS for line in getattr(old, part).splitlines()]
-        now = [f"{part}: {line}" for part in _PARTS for line in getattr(self, part).splitlines()]
-        return "\n".join(
-            difflib.unified_diff(lines, now, f"{old.name} {old.label}", f"{self.name} {self.label}", lineterm="")
-        )
-
-    def reset(self) -> Prompt:
-        """Take the edit back: the file's text counts again."""
-        return self.among.reset(self.role, self.language) if self.among else shipped(self.role, self.language)
-
     def dump(self) -> dict[str, Any]:
         """As JSON."""
         return {name: getattr(self, name) for name in ("version", "system", "user", "source")}
-
-    def text(self) -> str:
-        """As its file has it."""
-        parts = "\n".join(f'{part} = """\n{getattr(self, part).strip()}"""' for part in _PARTS)
-        return f"version = {self.version}\n{parts}"
 
     def _repr_html_(self) -> str:
         parts = "".join(f"<b>{part}</b><pre>{escape(getattr(self, part).strip())}</pre>" for part in _PARTS)
         return f"<p>{escape(self.name)}, version {escape(self.label)} ({escape(self.source)})</p>{parts}"
 
 
-class Prompts(Mapping[str, Prompt]):
+class Prompts(MutableMapping[str, Prompt]):
     """Every prompt by its name: ``prompts["planner"]`` is the English one, ``prompts["planner.zh"]`` the Chinese.
 
     Args:
@@ -159,16 +126,23 @@ class Prompts(Mapping[str, Prompt]):
         self._folder = folder
         self._edited: dict[str, Prompt] = {}
         for name, told in (kept or {}).items():
-            role, language = _split(name)
-            self.put(Prompt(role, language, **told))
+            prompt = Prompt(*_split(name), **told)
+            _check(prompt)
+            self._edited[prompt.name] = prompt
 
     def __getitem__(self, name: str) -> Prompt:
         role, language = _split(name)
-        return replace(self._edited.get(f"{role}.{language}") or self._read(role, language), among=self)
+        return self._edited.get(f"{role}.{language}") or self._read(role, language)
 
     def __setitem__(self, name: str, given: Prompt | Mapping[str, str] | str | Path) -> None:
-        """Another prompt: a ``Prompt``, its texts, or the path of a file."""
-        self.put(prompt_of(name, given, self))
+        """Use another prompt from now on: a ``Prompt``, its texts, or the path of a file."""
+        prompt = prompt_of(name, given, self)
+        self._edited[prompt.name] = prompt
+
+    def __delitem__(self, name: str) -> None:
+        """Take what was set back: the file's text counts again."""
+        role, language = _split(name)
+        self._edited.pop(f"{role}.{language}", None)
 
     def __iter__(self) -> Iterator[str]:
         return (f"{role}.{language}" for role in SLOTS for language in LANGUAGES)
@@ -178,16 +152,6 @@ class Prompts(Mapping[str, Prompt]):
 
     def of(self, role: str, language: str) -> Prompt:
         """The prompt of a role for a question in this language."""
-        return self[f"{role}.{language}"]
-
-    def put(self, prompt: Prompt) -> None:
-        """Use this one from now on."""
-        _check(prompt)
-        self._edited[prompt.name] = replace(prompt, among=None)
-
-    def reset(self, role: str, language: str = "en") -> Prompt:
-        """Take an edit back; gives the prompt that counts again."""
-        self._edited.pop(f"{role}.{language}", None)
         return self[f"{role}.{language}"]
 
     def own(self) -> dict[str, dict[str, Any]]:

@@ -29,7 +29,7 @@ from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Decision, ExecutionRecord
 from workbench.text import without_secrets
 
-VERSION = 8
+VERSION = 9
 """Of the tables."""
 _SCHEMA = """
     CREATE TABLE runs (
@@ -52,8 +52,7 @@ _SCHEMA = """
     CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
     CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
     CREATE TABLE costs (
-        run_id TEXT, point TEXT, who TEXT NOT NULL, steps INTEGER NOT NULL, cost TEXT NOT NULL,
-        PRIMARY KEY (run_id, point)
+        run_id TEXT, point TEXT, who TEXT NOT NULL, cost TEXT NOT NULL, PRIMARY KEY (run_id, point)
     );
     CREATE INDEX costs_by_point ON costs (point, who);
     CREATE INDEX runs_by_report ON runs (report);
@@ -409,16 +408,16 @@ class RunStore:
         for row in self._of(run_id, "events", "key, event", order="position"):
             if log := self._loaded(row["event"]).get("execution_log"):
                 nodes.append(Node(log["node"], int(log["input"].get("iteration") or 1), calls.get(row["key"], [])))
-        for point, steps, cost in taken(nodes, self.records(run_id)):
-            self._keep("costs", run_id, point, canonical_json(who), steps, _json(cost))
+        for point, cost in taken(nodes).items():
+            self._keep("costs", run_id, point, canonical_json(who), _json(cost))
 
-    def costs(self, point: str, who: Mapping[str, str]) -> list[tuple[int, Cost]]:
-        """What the models of the newest runs with these models took after that point, beside the steps run next."""
+    def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
+        """Return what the models of the newest runs with these models took after that point."""
         rows = self._rows(
-            "SELECT steps, cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT ?",
+            "SELECT cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT ?",
             (point, canonical_json(who), MOST),
         )
-        return [(row["steps"], self._loaded(row["cost"])) for row in rows]
+        return [self._loaded(row["cost"]) for row in rows]
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page of the run's tape, once."""

@@ -127,11 +127,8 @@ def comparable(value: Any) -> Any:
 
 FULL = "full"
 """Name of the effect that says that a tape ends before its run."""
-Mode = Literal["live", "fork", "replay", "regression", "check"]
-MODES: tuple[Mode, ...] = ("live", "fork", "replay", "regression", "check")
-SEALED: tuple[Mode, ...] = ("replay", "check")
-"""Modes in which nothing is asked but the tape: no network, no model, no clock."""
-FROM_TAPE: tuple[Mode, ...] = (*SEALED, "regression")
+Mode = Literal["live", "fork", "replay", "regression"]
+FROM_TAPE: tuple[Mode, ...] = ("replay", "regression")
 """Modes in which what the tape does not know is a divergence."""
 RULES = "rules"
 """The name of the planner that follows rules."""
@@ -202,8 +199,7 @@ class Tape:
     """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
 
     ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
-    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again. ``check`` is a replay whose
-    plan is made again where rules made it; models give the recorded words, whatever they are asked.
+    has not is a ``Divergence``: no network, no model, no clock. ``regression`` asks models again.
 
     Args:
         store: keeps the pages.
@@ -245,12 +241,10 @@ class Tape:
         Raises:
             Divergence: the mode must answer and cannot.
         """
-        if self.mode == "live" or made_again(self.mode, kind, name):
+        if self.mode == "live" or (self.mode == "regression" and kind == "model"):
             return None
         key = key_of(kind, name, version, given)
         found = self._twins.get(key, {}).get(step_id) or self.known.get(key)
-        if found is None and self.mode == "check" and kind in _WORDED:
-            found = nearest(kind, name, version, given, self.known.values())
         if found is None and self.mode != "fork":
             raise divergence(kind, name, version, given, self.known.values())
         return found
@@ -506,15 +500,6 @@ def unpacked(page: bytes) -> list[Effect]:
     True
     """
     return [Effect(**row) for row in json.loads(zlib.decompress(page))]
-
-
-def made_again(mode: Mode, kind: str, name: str) -> bool:
-    """Whether a mode that replays makes this effect again all the same.
-
-    >>> made_again("regression", "model", "writer"), made_again("check", "plan", "rules"), made_again("replay", "", "")
-    (True, True, False)
-    """
-    return kind == "model" if mode == "regression" else (mode, kind, name) == ("check", "plan", RULES)
 
 
 def nearest(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Effect | None:

@@ -1,6 +1,6 @@
 """A run at work: started, driven to its next pause or its end, answered, resumed, forked.
 
-``asking`` (a message and its options), ``workers`` (who works on which run), ``driver`` (one run through the graph),
-``playback`` (its settings, and the ports over its tape), ``recording`` (what is kept of it), ``run`` (the handle that
-people hold), ``pictures``, ``fork``, ``past``.
+``asking`` (a message and its options), ``workers`` (which run is worked on here), ``driver`` (one run through the
+graph), ``playback`` (its settings, and the ports over its tape), ``recording`` (what is stored of it), ``run`` (the
+handle), ``listing`` (all runs of a workspace), ``pictures``, ``fork``, ``what_if``, ``past``.
 """

@@ -5,54 +5,26 @@ from __future__ import annotations
 import asyncio
 import itertools
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from inspect import signature
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from workbench.errors import RunError, UnknownKnowledge, shown
-from workbench.graphs.reviewers import Reviewer
 from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
-from workbench.runs.fork import dates_of
+from workbench.runs.calls import models_of, own_prompts
+from workbench.runs.fork import checked, date_of
+from workbench.runs.reporting import asked_for
 from workbench.runs.run import Run
-from workbench.state import REVIEW_POINTS
+from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import clean
+from workbench.tools.registry import require
 
 if TYPE_CHECKING:
     import pandas
-
-
-class Options(TypedDict, total=False):
-    """What ``Workbench.start`` takes beside the message, for whatever hands it on."""
-
-    kb: str | Sequence[str] | None
-    review: bool | str | Iterable[str] | None
-    session: str | None
-    user: str
-    worker: str | Sequence[str]
-    thresholds: Mapping[str, float] | None
-    as_of: str
-    known: str
-    reviewer: Reviewer | None
-    decisions: Iterable[Mapping[str, Any]] | None
-    models: Mapping[str, Any] | None
-    prompts: Mapping[str, Any] | None
-    plan: Plan | Mapping[str, Any] | None
-    settings: Mapping[str, Any] | None
-    incognito: bool
-    debug: bool
-    report: Mapping[str, Any] | None
-
-
-def shows(start: Callable[..., Any], *doors: Callable[..., Any]) -> None:
-    """Let doors that hand their options on show them, as ``start`` has them, to completion and help."""
-    taken = [p for p in signature(start).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    for door in doors:
-        own = signature(door)
-        kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        door.__signature__ = own.replace(parameters=[*kept, *taken])  # type: ignore[attr-defined]
 
 
 LONGEST_NAME = 200
@@ -78,38 +50,6 @@ def message_of(message: Any, longest: int) -> str:
     return cleaned
 
 
-def options_of(
-    *,
-    kb: Any,
-    review: Any,
-    session: Any,
-    user: Any,
-    worker: Any,
-    thresholds: Any,
-    known: Iterable[str],
-    dates: tuple[Any, Any] = ("", ""),
-    points: Sequence[str] = REVIEW_POINTS,
-    **flags: Any,
-) -> dict[str, Any]:
-    """The options of a run as the graph begins with them.
-
-    Raises:
-        UnknownKnowledge: lists the known ones.
-        RunError: an option has another type or value than it may have.
-    """
-    names = sorted(known)
-    return {
-        "kb": _bases(kb, names),
-        "review": points_of(review, points),
-        "session": _name("session", session),
-        "user": _name("user", user),
-        "worker": _worker(worker, names),
-        "thresholds": _thresholds(thresholds),
-        **dates_of(*dates),
-        **{name: bool(value) for name, value in flags.items()},
-    }
-
-
 def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
     """Review points, in the order in which a run meets them; ``points`` are all that it has.
 
@@ -123,62 +63,11 @@ def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
     """
     if not review:
         return []
-    asked = points if review is True or review == "all" else _several("review", review, "a review point")
-    for point in asked:
+    wanted = points if review is True or review == "all" else _several("review", review, "a review point")
+    for point in wanted:
         if point not in points:
             raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(points)}.")
-    return [point for point in points if point in asked]
-
-
-def recorded(decisions: Any) -> list[Mapping[str, Any]]:
-    """Recorded answers: each names its review point and what was done there.
-
-    Raises:
-        RunError: one is no such answer.
-    """
-    rows = list(decisions) if isinstance(decisions, Iterable) and not isinstance(decisions, str | Mapping) else None
-    if rows is None:
-        raise RunError(f"decisions is {shown(decisions)}. Give a list of decisions, as `run.decisions` has them.")
-    for number, row in enumerate(rows, 1):
-        if fault := unkeepable(row):
-            raise RunError(f"Decision {number} cannot be kept: {fault}.")
-        missing = [name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row]
-        if missing:
-            raise RunError(
-                f'Decision {number} is {shown(row)}, without {missing[0]!r}. One looks like {{"point": "plan", '
-                '"action": "approve"}.'
-            )
-    return rows
-
-
-def count_of(limit: Any) -> int:
-    """How many are wanted.
-
-    Raises:
-        RunError: it is no whole number of 1 or more.
-    """
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise RunError(f"limit is {shown(limit)}. Give a whole number of 1 or more.")
-    return min(limit, 2**31)
-
-
-def reviewer_of(reviewer: Any) -> Callable[..., Any] | None:
-    """Who answers in place of a person, if anybody.
-
-    Raises:
-        RunError: it cannot be called.
-    """
-    if reviewer is not None and not callable(reviewer):
-        raise RunError(f"reviewer is {shown(reviewer)}. Give an object that is called with a request, or None.")
-    return reviewer
-
-
-def _bases(kb: Any, known: list[str]) -> list[str]:
-    names = [] if kb is None else _several("kb", kb, "the name of a knowledge base")
-    for name in names:
-        if name not in ("", "general") and name not in known:
-            raise UnknownKnowledge(name, known)
-    return list(dict.fromkeys(names))
+    return [point for point in points if point in wanted]
 
 
 def _several(option: str, value: Any, what: str) -> list[str]:
@@ -187,29 +76,43 @@ def _several(option: str, value: Any, what: str) -> list[str]:
         return [value]
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
         raise RunError(f"{option} is {shown(value)}. Give {what}, or a list of several.")
-    found = list(value)
-    for item in found:
+    items = list(value)
+    for item in items:
         if not isinstance(item, str):
             raise RunError(f"{option} holds {shown(item)}. Give {what}, or a list of several.")
-    return found
+    return items
 
 
-def _name(option: str, value: Any) -> str:
+def _bases(kb: Any, info: ValidationInfo) -> list[str]:
+    names, bases = [] if kb is None else _several("kb", kb, "the name of a knowledge base"), _of(info, "bases")
+    for name in names:
+        if name not in ("", "general") and name not in bases:
+            raise UnknownKnowledge(name, sorted(bases))
+    return list(dict.fromkeys(names))
+
+
+def _points(review: Any, info: ValidationInfo) -> list[str]:
+    return points_of(review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS)
+
+
+def _name(value: Any, info: ValidationInfo) -> str | None:
+    if value is None and info.field_name == "session":
+        return None
     if not isinstance(value, str):
-        raise RunError(f"{option} is {shown(value)}. Give a name as text.")
+        raise RunError(f"{info.field_name} is {shown(value)}. Give a name as text.")
     if len(value) > LONGEST_NAME:
-        raise RunError(f"{option} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}.")
+        raise RunError(f"{info.field_name} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}.")
     if any(unicodedata.category(sign) in ("Cc", "Zl", "Zp") for sign in value):
         raise RunError(
-            f"{option} is {shown(value)}, with a line break or another sign that is not printed. Leave it out."
+            f"{info.field_name} is {shown(value)}, with a line break or another sign that is not printed. Leave it out."
         )
     return clean(value)
 
 
-def _worker(value: Any, known: list[str]) -> str:
+def _worker(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
         raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
-    names = clean(value if isinstance(value, str) else ",".join(value))
+    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _of(info, "bases")
     if names:
         from workbench.graphs.route import AGENT_TYPES, read_workers
 
@@ -223,23 +126,17 @@ def _worker(value: Any, known: list[str]) -> str:
                     f"worker is {shown(agent_type)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
                     "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
                 )
-            if base and base not in known:
-                raise UnknownKnowledge(base, known)
+            if base and base not in bases:
+                raise UnknownKnowledge(base, sorted(bases))
     return names
 
 
-def plan_of(value: Any) -> Plan:
-    """A plan, or the JSON form of one.
-
-    Raises:
-        RunError: it is neither.
-    """
-    try:
-        return value if isinstance(value, Plan) else Plan.load(value)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(["plan", *map(str, fault["loc"])])
-        raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None
+def _plan(value: Any, info: ValidationInfo) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    with refusing("plan"):
+        plan = value if isinstance(value, Plan) else Plan.load(value)
+    return require(plan, _of(info, "tools")).dump()
 
 
 def _thresholds(value: Any) -> dict[str, float]:
@@ -247,38 +144,173 @@ def _thresholds(value: Any) -> dict[str, float]:
         return {}
     from workbench.graphs.review import Thresholds
 
-    try:
+    with refusing("thresholds"):
         return Thresholds.model_validate(value).model_dump(exclude_none=True)
+
+
+def _report(value: Any, info: ValidationInfo) -> dict[str, Any] | None:
+    settings = _of(info, "settings").model_copy(update=info.data.get("settings", {}))
+    return None if value is None else asked_for(settings, value)
+
+
+def _decisions(value: Any) -> list[Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Iterable) or isinstance(value, str | Mapping):
+        raise RunError(f"decisions is {shown(value)}. Give a list of decisions, as `run.decisions` has them.")
+    rows = list(value)
+    for number, row in enumerate(rows, 1):
+        if fault := unkeepable(row):
+            raise RunError(f"Decision {number} cannot be kept: {fault}.")
+        missing = [name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row]
+        if missing:
+            raise RunError(
+                f'Decision {number} is {shown(row)}, without {missing[0]!r}. One looks like {{"point": "plan", '
+                '"action": "approve"}.'
+            )
+    return rows
+
+
+def _reviewer(value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise RunError(f"reviewer is {shown(value)}. Give an object that is called with a request, or None.")
+    return value
+
+
+def _prompts(value: Any, info: ValidationInfo) -> dict[str, Any]:
+    return own_prompts(value, _of(info, "prompts"))
+
+
+def _date(value: Any, info: ValidationInfo) -> str:
+    return date_of(str(info.field_name), value)
+
+
+def _of(info: ValidationInfo, name: str) -> Any:
+    return (info.context or {})[name]
+
+
+@contextmanager
+def refusing(what: str = "") -> Iterator[None]:
+    """Raise what pydantic finds wrong with a value as a ``RunError`` that names the place and the value."""
+    try:
+        yield
     except ValidationError as error:
         fault = error.errors()[0]
-        where = ".".join(["thresholds", *map(str, fault["loc"])])
+        where = ".".join([*filter(None, [what]), *map(str, fault["loc"])])
+        if fault["type"] == "extra_forbidden" and not what:
+            raise RunError(f"Unknown option {shown(where)}. Known: {', '.join(RunOptions.model_fields)}.") from None
         if fault["type"] == "refused":
             raise RunError(f"{where}: {fault['msg']}") from None
         raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None
 
 
+class RunOptions(BaseModel):
+    """The options of a question: their names, what each may be, and what is stored of them with the run.
+
+    They are read with the workspace as pydantic's context: its ``settings``, ``bases``, ``tools`` and ``prompts``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kb: Annotated[list[str], BeforeValidator(_bases)] = []
+    """The knowledge base, or several; without one the router chooses."""
+    session: Annotated[str | None, BeforeValidator(_name)] = None
+    """The conversation that this goes on, as ``run.session_id`` names it: its last messages are part of the question.
+    None begins a new one, which has the id of the run."""
+    user: Annotated[str, BeforeValidator(_name)] = "default"
+    """Whose conversation."""
+    worker: Annotated[str, BeforeValidator(_worker)] = ""
+    """``kb:agent:mode``, which then decides how is searched; several are asked in one run."""
+    thresholds: Annotated[dict[str, float], BeforeValidator(_thresholds)] = {}
+    """``min_evidence`` and ``min_top_score`` in place of the intent's."""
+    as_of: Annotated[str, BeforeValidator(_date)] = ""
+    """The date as of which is asked, as "2003" or "2003-05-01": documents with a later ``valid_from`` (else a later
+    date) or an earlier ``valid_to`` are left out. "" takes it from the question ("as of 2003")."""
+    known: Annotated[str, BeforeValidator(_date)] = ""
+    """The date by which documents are to have been known, by their ``known_since``."""
+    reviewer: Annotated[Any, BeforeValidator(_reviewer)] = None
+    """Answers at the review points in place of a person."""
+    decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
+    """Recorded answers, given in their order; after the last one the run waits for a person."""
+    models: Annotated[dict[str, str], BeforeValidator(lambda models: models_of(models or {}))] = {}
+    """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
+    ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role."""
+    prompts: Annotated[dict[str, Any], BeforeValidator(_prompts)] = {}
+    """Prompts for this run alone, as ``wb.prompts`` takes them."""
+    plan: Annotated[dict[str, Any] | None, BeforeValidator(_plan)] = None
+    """The first plan, in place of the planner's."""
+    settings: Annotated[dict[str, Any], BeforeValidator(lambda settings: checked(settings or {}))] = {}
+    """Single settings that differ for this run, as ``{"max_iterations": 1}``."""
+    incognito: bool = False
+    """Write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end."""
+    debug: bool = False
+    """Send the debug events to listeners too."""
+    report: Annotated[dict[str, Any] | None, BeforeValidator(_report)] = None
+    """What ``wb.report`` takes, as ``{"report_type": "short"}``, to have a report in place of an answer."""
+    review: Annotated[list[str], BeforeValidator(_points)] = []
+    """Where a person decides: ``plan``, ``step``, ``reflect``, several of them, or True for all."""
+
+    @classmethod
+    def read(cls, workspace: Any, options: Mapping[str, Any]) -> RunOptions:
+        """Return the options as this workspace reads them.
+
+        Raises:
+            UnknownKnowledge: lists the known ones.
+            RunError: an option is not one, or has another value than it may have: it says which, and what is allowed.
+        """
+        context = {"settings": workspace.settings, "bases": workspace.knowledge.names()}
+        with refusing():
+            return cls.model_validate(
+                dict(options), context={**context, "tools": workspace.tools, "prompts": workspace.prompts}
+            )
+
+    def stored(self, session: str) -> dict[str, Any]:
+        """Return what is stored with the run, as JSON; ``session`` is its conversation unless it names one."""
+        names = ("kb", "review", "user", "worker", "thresholds", "incognito", "debug")
+        options = {name: getattr(self, name) for name in names}
+        options["session"] = session if self.session is None else self.session
+        more: dict[str, Any] = {"report": self.report, "plan": self.plan, "prompts": self.prompts}
+        more |= {"settings": {**self.settings, **self.models}}
+        more |= {"dates": [self.as_of, self.known] if self.as_of or self.known else None}
+        return options | {name: value for name, value in more.items() if value}
+
+
+def shows(*doors: Callable[..., Any]) -> None:
+    """Let doors that take the options show them in completion and help."""
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
+        for name, field in RunOptions.model_fields.items()
+    ]
+    text = "\n".join(f"            {name}: {field.description}" for name, field in RunOptions.model_fields.items())
+    for door in doors:
+        signed = signature(door)
+        first = [p for p in signed.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        door.__signature__ = signed.replace(parameters=[*first, *parameters])  # type: ignore[attr-defined]
+        door.__doc__ = f"{door.__doc__}\n        Options:\n{text}\n"
+
+
 class Runs(list[Any]):
     """What ``map`` gives: a run for each question, or the error with which it could not begin."""
 
-    def __init__(self, found: Any = (), questions: Any = ()):
-        super().__init__(found)
+    def __init__(self, runs: Any = (), questions: Any = ()):
+        super().__init__(runs)
         self._questions = list(questions)
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a question: what was asked, how it ended, the answer, why one failed, what models took."""
         import pandas
 
-        return pandas.DataFrame([self._row(place, one) for place, one in enumerate(self)], columns=list(_COLUMNS))
+        return pandas.DataFrame([self._row(place, entry) for place, entry in enumerate(self)], columns=list(_COLUMNS))
 
-    def _row(self, place: int, one: Any) -> dict[str, Any]:
-        if isinstance(one, Run):
-            run = one.recording()
-            told = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
+    def _row(self, place: int, entry: Any) -> dict[str, Any]:
+        if isinstance(entry, Run):
+            run = entry.recording()
+            row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
             seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
             cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}
-            return {**told, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
-        asked = self._questions[place] if len(self._questions) == len(self) else ""
-        return {"message": asked, "status": "refused", "error": f"{type(one).__name__}: {one}"}
+            return {**row, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
+        question = self._questions[place] if len(self._questions) == len(self) else ""
+        return {"message": question, "status": "refused", "error": f"{type(entry).__name__}: {entry}"}
 
     def _repr_html_(self) -> str:
         frame = self.to_frame().drop(columns="seconds")  # a cell that is executed again shows the same
@@ -286,7 +318,7 @@ class Runs(list[Any]):
 
 
 async def asked_each(
-    ask: Callable[..., Awaitable[Run]],
+    start: Callable[..., Run],
     questions: Sequence[str],
     return_exceptions: bool,
     progress: Callable[[str, int, int], None] | None,
@@ -299,7 +331,7 @@ async def asked_each(
     async def one(message: str) -> Run:
         async with slots:
             try:
-                return await ask(message, **options)
+                return await start(message, **options).aio.wait()
             finally:
                 tell("asked", next(done), len(questions))
 

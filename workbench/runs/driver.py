@@ -149,12 +149,10 @@ class Driver:
         for run_id in run_ids:
             await saver.adelete_thread(run_id)
 
-    async def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
-        """LangGraph's checkpoints of a run, in all its graphs, oldest first; or the one of that id."""
-        graph, which = await self.graph(), {"thread_id": run_id}
-        if checkpoint_id is not None:
-            which["checkpoint_id"] = checkpoint_id
-        found = [one async for one in graph.checkpointer.alist({"configurable": which})]
+    async def past(self, run_id: str) -> list[Any]:
+        """Return LangGraph's checkpoints of a run, in all its graphs, oldest first."""
+        saver = (await self.graph()).checkpointer
+        found = [one async for one in saver.alist({"configurable": {"thread_id": run_id}})]
         return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
 
     async def drive(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict
 
 from pydantic import SecretStr
 
@@ -20,7 +20,7 @@ from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, answered
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord, Without
+from workbench.state import Decision, ExecutionRecord
 from workbench.text import iso
 
 
@@ -39,7 +39,7 @@ def forked(
     review: Iterable[str] | None = None,
     mismatch: str = "ask",
     rest: str = "ask",
-    without: Mapping[str, Any] | None = None,
+    without: Sequence[str] | None = None,
     thresholds: Mapping[str, float] | None = None,
     needs: Mapping[str, str] | None = None,
     graft: Mapping[str, Any] | None = None,
@@ -67,9 +67,7 @@ def forked(
         review: review points, when not the same.
         mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
         rest: who answers after the last recorded decision: ``ask`` or ``rules``.
-        without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids], "pieces": [[step_id,
-            result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left; and
-            ``memories`` that are not recalled, by which everything may become another.
+        without: ids of memories that are not recalled, by which everything may change.
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
         needs: what is said of needs, when not the same.
         graft: what the new run is put together from, which is kept with it.
@@ -79,8 +77,7 @@ def forked(
         answers: decisions in place of the recorded ones, in the order in which they are asked for.
 
     Raises:
-        RunError: there is no such review point, or nothing of that name to leave out, or a setting is not one, or is a
-            secret.
+        RunError: there is no such review point, or a setting is not one, or is a secret.
     """
     options = {**row["options"], "debug": False}
     options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
@@ -90,12 +87,13 @@ def forked(
     if review is not None:
         options["review"] = list(review)
     if without is not None:
-        options["without"] = left_out(without)
+        options["without"] = list(without)
     kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "replies": replies}
     for name, given in kinds.items():
         if given is not None:
             options[name] = {**row["options"].get(name, {}), **given}
-    options |= dates_of(as_of, known)
+    if any(dates := [date_of("as_of", as_of), date_of("known", known)]):
+        options["dates"] = dates
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
@@ -118,21 +116,19 @@ def forked(
     return (query if query is not None else row["message"]), options
 
 
-def dates_of(as_of: Any, known: Any) -> dict[str, list[str]]:
-    """The dates as of which is asked, as ISO; nothing where neither is given.
+def date_of(name: str, given: Any) -> str:
+    """Return a date as ISO; "" where none is given.
 
-    >>> dates_of("March 2003", ""), dates_of(None, "")
-    ({'dates': ['2003-03', '']}, {})
+    >>> date_of("as_of", "March 2003"), date_of("known", None)
+    ('2003-03', '')
 
     Raises:
-        RunError: one is no date.
+        RunError: it is no date.
     """
-    told = []
-    for name, given in (("as_of", as_of), ("known", known)):
-        told.append(iso(given))
-        if given not in ("", None) and not told[-1]:
-            raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
-    return {"dates": told} if any(told) else {}
+    told = iso(given)
+    if given not in ("", None) and not told:
+        raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
+    return told
 
 
 def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
@@ -160,30 +156,6 @@ def _place(kept: list[dict[str, Any]], at: str | None) -> tuple[int, str]:
         known = ", ".join(ids) or "none"
         raise RunError(f"No review point {place!r} in this run. It has: {known}; or give the id of a checkpoint.")
     return number, ids[number].partition("-")[2] if number < len(ids) else point
-
-
-def left_out(without: Mapping[str, Any], **known: Sequence[str]) -> Without:
-    """What is to be left out, as JSON; ``known`` has the ``steps`` and the ``evidence`` that there are.
-
-    Raises:
-        RunError: it has another shape, or names what this run does not have.
-    """
-    unknown = [name for name in without if name not in Without.__annotations__]
-    if unknown:
-        raise RunError(f"Unknown: without {shown(unknown[0])}. Known: {', '.join(Without.__annotations__)}.")
-    for name, value in without.items():
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            raise RunError(f"without {name} is {shown(value)}. Give a list.")
-    told: Any = {name: [list(v) if name == "pieces" else v for v in value] for name, value in without.items()}
-    flat = [*told.get("steps", ()), *told.get("evidence", ()), *(v for pair in told.get("pieces", ()) for v in pair)]
-    if any(len(pair) != 2 for pair in told.get("pieces", [])) or not all(isinstance(v, str) for v in flat):
-        raise RunError("What is left out has other names than ids, or a piece that is not [step_id, result_id].")
-    for name, names in known.items():
-        for one in told.get(name, []):
-            if one not in names:
-                some = f"{', '.join(names[:10])}{', ...' if len(names) > 10 else ''}" or "none"
-                raise RunError(f"There is no {shown(one)} among this run's {name} to leave out. It has: {some}.")
-    return cast(Without, told)
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,6 @@ from workbench.views.outline import Block
 from workbench.views.past import past_blocks
 from workbench.views.render import Shown
 
-Read = Callable[[str | None], Sequence[Any]]
-"""Gives LangGraph's checkpoints of a run, oldest first: all of them, or the one of that id."""
-
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:-[0-9a-f]{4}-[0-9a-f]{12})?")
 _BRIEF = 160
 _KEYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -58,6 +55,7 @@ class Checkpoint:
         asks: the review point at which a person is asked next, as ``1-reflect``; None for none.
         decided: how many decisions were made before it.
         changes: what changed since the one before it in the same graph; None when that one was let go by `gc`.
+        values: the whole state as it stood.
     """
 
     id: str
@@ -69,18 +67,7 @@ class Checkpoint:
     asks: str | None
     decided: int
     changes: tuple[Change, ...] | None
-    _values: Callable[[str], dict[str, Any] | None] = field(repr=False, compare=False)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The whole state as it stood, read now.
-
-        Raises:
-            RunError: `gc` has let it go meanwhile.
-        """
-        if (values := self._values(self.id)) is None:
-            raise RunError(f"Checkpoint {self.id} is gone: {_PRUNED}")
-        return values
+    values: dict[str, Any] = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, without the values."""
@@ -98,6 +85,14 @@ class Past(list[Checkpoint], Shown):
     def __init__(self, found: Iterable[Checkpoint], run: Any):
         super().__init__(found)
         self.run, self.message = run, run.message
+
+    def find(self, checkpoint_id: str) -> Checkpoint:
+        """Return the checkpoint of that id, or whose id alone begins so.
+
+        Raises:
+            RunError: there is none.
+        """
+        return named(self.run.run_id, self, checkpoint_id)
 
     def blocks(self) -> list[Block]:
         """As a table."""
@@ -118,28 +113,16 @@ def is_checkpoint_id(at: object) -> bool:
     return isinstance(at, str) and _ID.fullmatch(at) is not None
 
 
-def checkpoints(run_id: str, ended: bool, read: Read) -> list[Checkpoint]:
-    """Every checkpoint of a run, in all its graphs, oldest first.
-
-    Args:
-        run_id: for the message.
-        ended: whether the run is done, so that there were checkpoints.
-        read: gives them.
-
-    Raises:
-        RunError: there were some, and `gc` has let them go.
-    """
-    found = read(None)
-    if ended and not found:
-        raise RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
+def checkpoints(found: Sequence[Any]) -> list[Checkpoint]:
+    """Return LangGraph's checkpoints of a run, in all its graphs, oldest first, as ours."""
     known = {_id(one): one for one in found}
     above = {_above(one) for one in found}
+    return [_checkpoint(one, known, _id(one) in above) for one in found]
 
-    def values(checkpoint_id: str) -> dict[str, Any] | None:
-        again = read(checkpoint_id)
-        return _values(again[0]) if again else None
 
-    return [_checkpoint(one, known, _id(one) in above, values) for one in found]
+def pruned(run_id: str) -> RunError:
+    """Return the error of a run whose checkpoints were let go."""
+    return RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
 
 
 def folded(found: Sequence[Checkpoint]) -> list[dict[str, Any]]:
@@ -149,20 +132,11 @@ def folded(found: Sequence[Checkpoint]) -> list[dict[str, Any]]:
 
 def unfolded(rows: Sequence[Mapping[str, Any]]) -> list[Checkpoint]:
     """Return the checkpoints that were folded."""
-    values = {row["id"]: row["values"] for row in rows}
-    told = [{name: value for name, value in row.items() if name != "values"} for row in rows]
-    return [
-        Checkpoint(
-            **{
-                **row,
-                "ran": tuple(row["ran"]),
-                "next": tuple(row["next"]),
-                "changes": None if row["changes"] is None else tuple(row["changes"]),
-            },
-            _values=values.get,
-        )
-        for row in told
-    ]
+
+    def as_tuple(value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    return [Checkpoint(**{name: as_tuple(value) for name, value in row.items()}) for row in rows]
 
 
 def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
@@ -188,7 +162,7 @@ def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Mappin
     return str(pending["review_id"]) if pending else str(one.decided)
 
 
-def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool, read: Any) -> Checkpoint:
+def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool) -> Checkpoint:
     """``entered``: a child graph began from here, so what is asked is asked in there."""
     parent_id = one.parent_config["configurable"]["checkpoint_id"] if one.parent_config else None
     parent, values = known.get(parent_id or ""), _values(one)
@@ -203,7 +177,7 @@ def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool, read: Any) ->
         asks=None if entered else _asks(one),
         decided=len(values.get("decisions") or []),
         changes=None if parent_id and not parent else tuple(_changes(_values(before) if before else {}, values)),
-        _values=read,
+        values=values,
     )
 
 

@@ -10,14 +10,14 @@ from workbench.errors import KnowledgeError, RunError, shown
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
-from workbench.views import figures, plan_graph
+from workbench.views import figures, neighbourhood, plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
-from workbench.views.neighbourhood import Around, around, seeds_of, way, with_outside
+from workbench.views.neighbourhood import Around, seeds_of, way, with_outside
 from workbench.views.timeline import when
 
 
@@ -59,19 +59,19 @@ def knowledge(run: Recording, found: Around) -> Drawing:
     return draw_knowledge(found, run.query, _language(run))
 
 
-def around_answer(run: Recording, bases: KnowledgeBases, path: tuple[str, str] | None, expand: Iterable[str]) -> Around:
-    """See ``Run.around``."""
-    base, outside = _base(run, bases), run.merged.get("enrichment")
+def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Around:
+    """Return the data of ``Run.knowledge``."""
+    base, outside = _base(run, run.workspace.knowledge), run.merged.get("enrichment")
     documents = [str(one["source"].get("doc_id", "")) for one in run.citations]
     documents = documents or [str(one["metadata"].get("doc_id", "")) for one in run.evidence[:8]]
     seeds = seeds_of(base, documents, f"{run.query}\n{run.answer}")
     opened = [*seeds, *(_entity(base, name) for name in expand)]
     if path is None:
-        return with_outside(around(base, seeds, opened), outside)
+        return with_outside(neighbourhood.around(base, seeds, opened), outside)
     found = way(base, *(_entity(base, name) for name in path))
     if not found:
         raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
-    return with_outside(around(base, seeds, opened, found), outside)
+    return with_outside(neighbourhood.around(base, seeds, opened, found), outside)
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:

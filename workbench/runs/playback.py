@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ from workbench.ports import (
 )
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
-from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
+from workbench.records.tape import FROM_TAPE, RULES, Effect, Tape
 from workbench.settings import ROLES, Settings
 from workbench.text import language_of
 from workbench.tools.registry import BUILT_IN
@@ -56,7 +56,7 @@ def taped(context: Context, tape: Tape) -> Context:
         corpora=context.knowledge,
         conversations=cast(Conversations, TapedConversations(context.conversations, tape)),
         memory=TapedMemory(context.memory, tape),
-        clock=context.clock if tape.mode not in SEALED else StillClock(begun(tape)),
+        clock=context.clock if tape.mode != "replay" else StillClock(begun(tape)),
     )
 
 
@@ -313,7 +313,7 @@ def context_of(
     prompts = Prompts(kept={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
     context = replace(ports, settings=settings, prompts=prompts, today=day)
-    if tape.mode in SEALED:
+    if tape.mode == "replay":
         context = _sealed(context, tape, begin)
     else:
         context = replace(context, models=models_for(settings), planner=planner_for(settings))
@@ -388,34 +388,25 @@ def _settings(here: Settings, recorded: Mapping[str, Any], edited: Mapping[str, 
 
 
 def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
-    """The ports of a replay: whoever could be asked is a stand-in, except the rules in a check."""
-    from workbench.graphs.plan import RulePlanner
-
-    settings = context.settings
-    models: Any = {role: RecordedModel(name) for role in ROLES if (name := settings.model_of(role))}
-    planner, tools = planned_by(tape.known.values()), begin.get("tools")
-    by_rules = tape.mode == "check" and planner == RULES
-    plans: Any = RulePlanner(settings) if by_rules else RecordedPlanner(planner)
+    """The ports of a replay: whoever could be asked is a stand-in."""
+    models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
+    planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
+    tools = begin.get("tools")
     return replace(
         context,
         models=models,
-        planner=plans,
+        planner=planner,
         handlers=dict.fromkeys(begin.get("handlers", []), _answers),
         unsearched=frozenset(begin.get("unsearched", [])),
         parts=dict.fromkeys(begin.get("parts", []), _answers),
-        tools=context.tools if tools is None else _tools(context.tools, tools, tape.mode == "check"),
+        tools=context.tools if tools is None else _tools(context.tools, tools),
     )
 
 
-def planned_by(effects: Iterable[Effect]) -> str:
-    """Return the name of the planner whose plan is on the tape; behind a model that planned stand the rules."""
-    return next((effect.name for effect in effects if effect.kind == "plan"), RULES)
-
-
-def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any], today: bool) -> dict[str, Tool]:
-    """The tools of the recording: ours, and stand-ins for others; in a check the others too, where they are here."""
+def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any]) -> dict[str, Tool]:
+    """The tools of the recording: ours, and stand-ins for others."""
     return {
-        name: here[name] if name in here and (told is None or today) else _stand_in(name, told or {})
+        name: here[name] if name in here and told is None else _stand_in(name, told or {})
         for name, told in recorded.items()
     }
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from workbench.errors import Divergence
 from workbench.knowledge.dated import dates_asked
-from workbench.plans import Plan
+from workbench.plans import Plan, last_records
 from workbench.records.document import run_document
-from workbench.records.figures import Piece, pieces
+from workbench.records.figures import Identity, Piece, identity, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
@@ -53,6 +52,11 @@ class Recording:
         still._work, still._store = cast(Any, _Once(still._work)), cast(Any, _Once(still._store))
         still._row  # noqa: B018, raises where there is none
         return still
+
+    @property
+    def workspace(self) -> Any:
+        """The open workspace that it belongs to."""
+        return self._work.workspace
 
     # how it stands
 
@@ -106,11 +110,6 @@ class Recording:
     def created_at(self) -> str:
         """UTC, ISO 8601."""
         return self._row["created_at"]
-
-    @property
-    def ended_at(self) -> str | None:
-        """UTC, ISO 8601; None while it has not ended."""
-        return self._row["ended_at"]
 
     # what it did
 
@@ -185,11 +184,30 @@ class Recording:
         """The evidence, best first: what was merged, or all that was found so far."""
         return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
 
+    def provenance(self) -> list[dict[str, Any]]:
+        """Return where each piece of evidence came from: a row per piece and step that found it.
+
+        ``n`` and ``result_id`` of the piece, its ``title`` and ``score``; ``step_id`` and ``tool``; ``from_run`` and
+        ``from_step``, the branch from which a graft took the step.
+        """
+        finders: dict[Identity, dict[str, None]] = {}
+        for step_id, results in self.found.items():
+            for result in results:
+                finders.setdefault(identity(result), {})[step_id] = None
+        records, origins, rows = last_records(self.records), self.grafted.get("steps", {}), []
+        for n, piece in enumerate(self.evidence, 1):
+            about = {"n": n, "result_id": piece["result_id"], "title": piece["metadata"].get("title", "")}
+            for step_id in finders.get(identity(piece), ()):
+                origin = origins.get(step_id, {"run_id": self.run_id, "step_id": step_id})
+                found_by = {"score": piece["score"], "step_id": step_id, "tool": records[step_id]["tool"]}
+                rows.append({**about, **found_by, "from_run": origin["run_id"], "from_step": origin["step_id"]})
+        return rows
+
     @property
     def pieces(self) -> list[Piece]:
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
         merged = cast(Any, self.merged) or None
-        return pieces(self.found, self.evidence, merged, self.citations, self.options.get("without"))
+        return pieces(self.found, self.evidence, merged, self.citations)
 
     @property
     def answer(self) -> str:
@@ -251,35 +269,12 @@ class Recording:
             found.append({name: value for name, value in kept.items() if name != "debug"})
         return found
 
-    def line(self) -> dict[str, str]:
-        """What a list says of it: ``run_id``, ``status``, ``message``, and ``query`` as its end kept it.
-
-        No checkpoint is opened, so that a list is quick, and shown beside one that is damaged.
-        """
-        read = (self._row["result"] or {}).get("query", self.message)
-        return {"run_id": self.run_id, "status": self.status, "message": self.message, "query": read}
-
     def to_dict(self) -> dict[str, Any]:
         """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
 
         still = self.recording()
         return {**run_document(still), "execution_log": nested(still.log)}
-
-    def debug(self) -> dict[str, Any]:
-        """What was collected of the run for whoever looks into it, under its id as the request's.
-
-        ``execution_log`` in levels, ``route_decision``, ``rag_runs``, ``combined_context``, ``retrieval_merged``, and
-        ``plan``, ``records`` and ``reflections``.
-        """
-        from workbench.graphs.merge import merged_events
-
-        still = self.recording()
-        merged, document = cast(Any, still.merged), still.to_dict()
-        told = merged_events(merged, still._values().get("runs") or []) if merged else []
-        collected = {name: content for event in told for name, content in event.items()}
-        names = ("status", "route_decision", "execution_log", "plan", "records", "reflections")
-        return {"request_id": self.run_id, **collected, **{name: document[name] for name in names}}
 
     def to_frame(self) -> pandas.DataFrame:
         """One row an attempt, in the order in which they began."""
@@ -295,10 +290,6 @@ class Recording:
             for r in self.records
         ]
         return pandas.DataFrame(rows)
-
-    def contents(self) -> dict[str, Any]:
-        """Everything that is kept of it, as JSON, for another workspace."""
-        return self._store.contents(self.run_id)
 
     # its tape
 
@@ -321,9 +312,14 @@ class Recording:
         return begun(self.tape())
 
     @property
+    def grafted(self) -> dict[str, Any]:
+        """Return what it was put together from: ``base``, ``steps`` and ``conflicts``; {} unless it is a graft."""
+        return self.options.get("graft", {})
+
+    @property
     def origin(self) -> str | None:
         """The run from which this one was made; None for a run of its own."""
-        return self.options["graft"]["base"] if "graft" in self.options else next(iter(self.sources), None)
+        return next(iter(self.sources), None)
 
     @property
     def sources(self) -> list[str]:
@@ -336,21 +332,11 @@ class Recording:
         return [r["step_id"] for r in self.records if "effect" in r and not r.get("replayed")]
 
     @property
-    def divergence(self) -> Divergence | None:
-        """Where a replay did not fit its tape, if that is why it failed."""
-        found = [effect for effect in self.tape() if effect.kind == "divergence"]
-        return Divergence(**found[-1].value) if found else None
-
-    @property
     def saved(self) -> Cost:
         """What the tape of another run spared this one: calls of tools, their seconds, and tokens."""
         from workbench.runs.fork import saved
 
         return saved(self.tape())
-
-    def tool_seconds(self) -> dict[str, list[float]]:
-        """How long each tool took, call by call, in all runs of the workspace."""
-        return self._store.tool_seconds()
 
     @property
     def options(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,22 +15,19 @@ from workbench.plans import Plan
 from workbench.records.tape import read
 from workbench.runs import feedback as thought
 from workbench.runs.calls import models_of, own_prompts, replies_of
-from workbench.runs.past import Checkpoint, Past, named
+from workbench.runs.past import Past
 from workbench.runs.recording import Recording
 
 if TYPE_CHECKING:
-    from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
-    from workbench.futures.what_if import WhatIf
     from workbench.parts.fusion.canvas_export import Part
     from workbench.parts.fusion.canvases import CanvasFile
     from workbench.runs.fork import Forecast
     from workbench.runs.reporting import Report
-    from workbench.runs.workers import Work
+    from workbench.runs.what_if import WhatIf
     from workbench.views.drawing import Drawing
     from workbench.views.figures.picture import Picture
     from workbench.views.memory import Rows
-    from workbench.views.neighbourhood import Around
 
 
 class Run(Recording):
@@ -54,11 +51,6 @@ class Run(Recording):
         return document
 
     @property
-    def workspace(self) -> Any:
-        """The open workspace that it belongs to."""
-        return self._work.workspace
-
-    @property
     def report(self) -> Report:
         """The report that it writes.
 
@@ -80,15 +72,8 @@ class Run(Recording):
             while (event := stream.get()) is not None:
                 yield event
 
-    async def aevents(self) -> AsyncGenerator[dict[str, Any]]:
-        """``events`` for a loop that must not block."""
-        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
-        with self._work.listening(self.run_id, lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)):
-            while (event := await stream.get()) is not None:
-                yield event
-
     def draft(self, name: str) -> str:
-        """What a person has typed or chosen for this run and not sent, by name; empty when nothing."""
+        """Return what a person has typed or chosen for this run and not sent, by name; empty when nothing."""
         return self._store.draft(self.run_id, name)
 
     def keep_draft(self, name: str, text: str) -> None:
@@ -149,12 +134,9 @@ class Run(Recording):
             NotPaused: nothing waits for an answer, or something else than what was shown; it says the difference.
             InvalidAnswer: the answer does not fit; the run waits as before.
         """
-        self._answer(given)
-        return self.wait() if wait else self
-
-    def _answer(self, given: dict[str, Any] | list[Any]) -> None:
         self._work.answer(self.run_id, given, self._seen)
         self._seen = None
+        return self.wait() if wait else self
 
     def _edited(self, edits: dict[str, Any], note: str) -> dict[str, Any]:
         asked = self._seen or self.review or {}
@@ -179,20 +161,10 @@ class Run(Recording):
         self._work.cancel(self.run_id)
         return self
 
-    async def await_end(self) -> Run:
-        """``wait`` for a loop that must not block."""
-        await self._work.await_end(self.run_id)
-        await asyncio.to_thread(lambda: self.review)
-        return self
-
-    async def aanswer_review(self, given: dict[str, Any] | list[Any]) -> Run:
-        """``answer_review`` for a loop that must not block."""
-        self._answer(given)
-        return await self.await_end()
-
-    async def acancel(self) -> Run:
-        """``cancel`` for a loop that must not block."""
-        return await asyncio.to_thread(self.cancel)
+    @property
+    def aio(self) -> RunAio:
+        """The asynchronous door: ``async for event in run.aio.events()``, ``await run.aio.wait()``."""
+        return RunAio(self)
 
     # what is thought of it
 
@@ -210,10 +182,6 @@ class Run(Recording):
         """
         thought.give(self, good, note, who, labels)
         return self
-
-    def feedbacks(self) -> thought.Feedbacks:
-        """What was thought of the answer, oldest first; ``to_frame()`` makes a table of it."""
-        return thought.of(self)
 
     # what it remembered
 
@@ -251,9 +219,9 @@ class Run(Recording):
                 versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
         now: dict[str, Any] = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
         now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
-        return forecast(plan, known, records, self.tool_seconds(), kb, **now)
+        return forecast(plan, known, records, self._store.tool_seconds(), kb, **now)
 
-    def fork(self, **edits: Any) -> Run:
+    def fork(self, *, wait: bool = True, **edits: Any) -> Run:
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
 
         Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
@@ -266,30 +234,20 @@ class Run(Recording):
             RunError: there is no such review point, or this run leaves nothing behind.
             PlanError: the plan is not valid.
         """
-        return self.start_fork(**edits).wait()
-
-    def start_fork(self, **edits: Any) -> Run:
-        """``fork`` that returns at once."""
         if models := edits.pop("models", None):
             edits["settings"] = {**(edits.get("settings") or {}), **models_of(models)}
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
         if edits.get("replies"):
             edits["replies"] = replies_of(edits["replies"], self.calls())
-        if edits.get("without"):
-            from workbench.runs.fork import left_out
-
-            known = {"steps": [step.step_id for step in self.plan.steps] if self.plan else []}
-            known["evidence"] = [piece["result_id"] for piece in self.evidence]
-            other = {"plan", "query"} & set(edits)  # then it finds what this run knows nothing of
-            edits["without"] = left_out(edits["without"], **({} if other else known))
-        return Run(self._work, self._work.fork(self.run_id, edits))
+        made = Run(self._work, self._work.fork(self.run_id, edits))
+        return made.wait() if wait else made
 
     def tree(self) -> Tree:
         """The tree of forks in which this run stands: from which it was made, and what was made of it."""
-        return self.workspace.tree(self)
+        return self.workspace.runs.tree(self)
 
-    def checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> Past:
         """Every checkpoint, inside the retrieval graph too, oldest first: what ran, what comes next, what changed.
 
         Raises:
@@ -297,37 +255,18 @@ class Run(Recording):
         """
         return Past(self._work.checkpoints(self.run_id), self)
 
-    def checkpoint(self, checkpoint_id: str) -> Checkpoint:
-        """The checkpoint of that id; its ``values`` are the whole state.
-
-        Raises:
-            RunError: there is none, or `gc` has let it go.
-        """
-        return named(self.run_id, self._work.checkpoints(self.run_id), checkpoint_id)
-
-    def graft(self, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any) -> Graft:
-        """This run with steps of another one, all or these: see ``Workbench.graft``, whose base is this run."""
-        return self.workspace.join(self, other, steps, prefer, **options)
-
-    def what_if(self, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
-        """Every reflect point played both ways, go on and stop: what going on found, and what it cost.
+    def what_if(self, gold: Collection[str] = ()) -> WhatIf:
+        """Play every reflect point both ways, go on and stop: what going on found, and what it cost.
 
         Args:
-            gold: ids of the documents that should be found; then recall is told too.
-            keep: keep the runs that were made for it, to be looked at.
+            gold: ids of the documents that should be found; then the gain in recall is a column too.
 
         Raises:
             RunError: the run is not done.
         """
-        return self.workspace.what_if(self, gold, keep)
+        from workbench.runs.what_if import what_if
 
-    def provenance(self) -> list[dict[str, Any]]:
-        """Where each piece of evidence came from: a row a piece and step that found it.
-
-        ``n`` and ``result_id`` of the piece, its ``title`` and ``score``; ``step_id`` and ``tool``; ``from_run`` and
-        ``from_step``, the branch from which a graft took the step.
-        """
-        return self.workspace.provenance(self)
+        return what_if(self.recording(), lambda **edits: self.fork(**edits).recording(), gold)
 
     # its pictures; the ``to_frame()`` of each is the table behind it
 
@@ -370,20 +309,9 @@ class Run(Recording):
             KnowledgeError: there is no such entity, or no way; the knowledge base is not here.
             RunError: no knowledge base was asked.
         """
-        from workbench.runs.pictures import knowledge
+        from workbench.runs.pictures import around_answer, knowledge
 
-        return knowledge(self, self.around(path, expand))
-
-    def around(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Around:
-        """The data of ``knowledge``.
-
-        Raises:
-            KnowledgeError: there is no such entity, or no way; the knowledge base is not here.
-            RunError: no knowledge base was asked.
-        """
-        from workbench.runs.pictures import around_answer
-
-        return around_answer(self, self.workspace.knowledge, path, expand)
+        return knowledge(self, around_answer(self, path, expand))
 
     # as a JSON Canvas, which Obsidian opens
 
@@ -414,8 +342,8 @@ class Run(Recording):
 
     def __repr__(self) -> str:
         why = f": {self.error}" if self.error else ""
-        line = self.line()
-        read = f", read as {line['query']!r}" if line["query"] != self.message else ""
+        query = (self._row["result"] or {}).get("query", self.message)
+        read = f", read as {query!r}" if query != self.message else ""
         return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}{read}>"
 
     def __str__(self) -> str:
@@ -441,20 +369,31 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-class Listing(list[Run]):
-    """Runs of a workspace, newest first."""
+class RunAio:
+    """The asynchronous door of a run."""
 
-    def __init__(self, work: Work, run_ids: Sequence[str]):
-        super().__init__(Run(work, run_id) for run_id in run_ids)
-        self._work = work
+    def __init__(self, run: Run):
+        self._run = run
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Return what a list shows of each run, in a few queries for all."""
-        return self._work.lines([run.run_id for run in self])
+    async def events(self) -> AsyncGenerator[dict[str, Any]]:
+        """Yield its events as ``Run.events`` does."""
+        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+        put = lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)  # noqa: E731
+        with self._run._work.listening(self._run.run_id, put):
+            while (event := await stream.get()) is not None:
+                yield event
 
-    def __repr__(self) -> str:
-        def asked(row: dict[str, Any]) -> str:
-            read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
-            return f"{row['message'][:80]}{read}"
+    async def wait(self) -> Run:
+        """Wait until it pauses or ends."""
+        await self._run._work.await_end(self._run.run_id)
+        await asyncio.to_thread(lambda: self._run.review)
+        return self._run
 
-        return "\n".join(f"{row['run_id']}  {row['status']:11}  {asked(row)}" for row in self.lines())
+    async def answer_review(self, given: dict[str, Any] | list[Any]) -> Run:
+        """Give an answer, and wait for the next pause or the end: see ``Run.answer_review``."""
+        self._run.answer_review(given, wait=False)
+        return await self.wait()
+
+    async def cancel(self) -> Run:
+        """Stop the work now: see ``Run.cancel``."""
+        return await asyncio.to_thread(self._run.cancel)

@@ -39,7 +39,7 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, review_after, unfolded
+from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, pruned, review_after, unfolded
 from workbench.state import Decision, RetrievalResult
 
 T = TypeVar("T")
@@ -242,14 +242,14 @@ class Work:
         """
 
         driver = self.driver(run_id)
-
-        def read(checkpoint_id: str | None) -> list[Any]:
-            return self.loop.call(driver.past(run_id, checkpoint_id))
-
-        if self.status(run_id) != "done":
-            return checkpoints(run_id, False, read)
-        found = unfolded(driver.runs.past(run_id)) or checkpoints(run_id, False, read)
-        return found or unfolded(driver.runs.past(run_id)) or checkpoints(run_id, True, read)  # folded just now
+        for _ in range(2):  # they may be folded between the two looks
+            if rows := driver.runs.past(run_id):
+                return unfolded(rows)
+            if found := self.loop.call(driver.past(run_id)):
+                return checkpoints(found)
+        if self.status(run_id) == "done":
+            raise pruned(run_id)
+        return []
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
         """What each finished step found."""
@@ -502,11 +502,9 @@ class Work:
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
             if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
                 return
-            rows = {None: await driver.past(run_id)}
-            whole = {one.config["configurable"]["checkpoint_id"]: [one] for one in rows[None]}
-            read: Any = lambda checkpoint_id: rows[None] if checkpoint_id is None else whole[checkpoint_id]  # noqa: E731
-            save = driver.runs.save_past  # read and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(run_id, True, read))))
+            found = await driver.past(run_id)
+            save = driver.runs.save_past  # folded and written in one trip to a thread: each trip wakes the loop
+            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(found))))
             await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:

@@ -22,7 +22,6 @@ def foreseen_told(request: Mapping[str, Any], labels: Labels) -> tuple[str, list
     if not told["total"]:
         return labels("foreseen_none", n=told["runs"], least=FEWEST), [], []
     line = labels("foreseen", n=told["runs"], what=_measured(told["total"], labels))
-    line += labels("foreseen_scaled") if told["scaled"] else ""
     roles = [f"{labels(f'role_{role}')}{labels('colon')}{_measured(of, labels)}" for role, of in told["roles"].items()]
     over = [
         labels(f"foreseen_{how}", left=labels(f"foreseen_left_{name}", n=_number(name, told["left"][name])))

@@ -257,11 +257,11 @@ class Bench(CellRoot):
 
     def _goes_on(self) -> bool:
         """Whether something was said before in the conversation that a question goes to."""
-        return bool(self._wb.runs(1, session_id=self._asking["session"], user_id=self._asking["user"]))
+        return bool(self._wb.runs.list(1, session_id=self._asking["session"], user_id=self._asking["user"]))
 
     def _waiting(self) -> Run | None:
         """The newest run of this conversation, or of a fork of it, that is not at its end."""
-        runs, session = self._wb.runs(50, user_id=self._asking["user"]), self._session
+        runs, session = self._wb.runs.list(50, user_id=self._asking["user"]), self._session
         here = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
         return next((run for run in here if run.status in UNDER_WAY), None)
 
@@ -305,5 +305,5 @@ def bench_of(run: Run) -> Bench:
 def fork_anew(run: Run) -> Run:
     """A new run from this one that asks a person again: at its last decision, or else before its plan runs."""
     if decisions := run.decisions:
-        return run.start_fork(at=decisions[-1]["review_id"])
-    return run.start_fork(review=["plan", "reflect"])
+        return run.fork(at=decisions[-1]["review_id"], wait=False)
+    return run.fork(review=["plan", "reflect"], wait=False)

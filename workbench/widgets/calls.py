@@ -29,7 +29,7 @@ _TYPED = ""
 class Calls(Panel):
     """What the models of a run saw and said; the form of one call takes the place of the list while it is edited.
 
-    It asks for ``{"edits": {...}}``, as ``Run.start_fork`` takes them.
+    It asks for ``{"edits": {...}}``, as ``Run.fork`` takes them.
     """
 
     def __init__(self, labels: Labels):

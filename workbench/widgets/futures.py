@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import ipywidgets
 
-from workbench.errors import GraftConflict, WorkbenchError
+from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
 from workbench.runs.run import Run
 from workbench.views.comparison import LETTERS, bar, beside
-from workbench.views.graft import Taken, conflicts_form, made, offered, panel
+from workbench.views.graft import Taken, made, offered, panel
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import Markup, el
 from workbench.views.past import forks
@@ -34,7 +34,7 @@ def _toggled(chosen: Sequence[T], item: T, most: int | None = None) -> list[T]:
 class Compare(Panel):
     """Two to four runs side by side, with the panel in which steps of one are grafted onto another.
 
-    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id, "prefer": run_id or None}``, or for
+    It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id}``, or for
     ``{"do": "open" | "swap", "runs": [run ids]}``.
     """
 
@@ -63,12 +63,11 @@ class Compare(Panel):
         self._draw()
 
     def graft(self, asked: Json) -> Run | None:
-        """Make the graft that was asked for, and say so; None with the reason, and with each value of a conflict."""
+        """Make the graft that was asked for, and say so; None with the reason."""
         try:
-            run = self._workspace.graft(asked["steps"], base=asked["base"], prefer=asked["prefer"])
+            run = self._workspace.graft(asked["steps"], base=asked["base"])
         except WorkbenchError as error:
-            conflicts = error.conflicts if isinstance(error, GraftConflict) else ()
-            self._note.show(conflicts_form(self._document, str(error), conflicts, self.labels))
+            self._note.show(el("div.wb-alert", str(error), role="alert"))
             return None
         else:
             self._note.show(made(run.run_id, self.labels))
@@ -89,23 +88,7 @@ class Compare(Panel):
         if not self._open:
             self._panel.show()
             return
-        forecast, fault = None, ""
-        try:
-            forecast = self._forecast()
-        except WorkbenchError as error:
-            fault = str(error)
-        chosen: dict[str, Any] = {"base": self._base, "taken": self._taken, "forecast": forecast}
-        self._panel.show(panel(self._document, self.labels, working=working, fault=fault, **chosen))
-
-    def _forecast(self) -> Json | None:
-        """What the graft would do."""
-        from workbench.futures.graft import foreseen  # brings LangGraph along
-
-        if not self._taken:
-            return None
-        runs = {run_id: self._workspace.run(run_id).recording() for run_id in self._ids}
-        steps = {step_id: [runs[run_id] for run_id in several] for step_id, several in self._steps().items()}
-        return foreseen(steps, runs[self._ids[self._base]])
+        self._panel.show(panel(self._document, self.labels, base=self._base, taken=self._taken, working=working))
 
     # what somebody does
 
@@ -115,10 +98,10 @@ class Compare(Panel):
             self.ask(do="open", runs=[key])
         elif kind == "swap" and ids:
             self.ask(do="swap", runs=[*ids[1:], ids[0]])
-        elif self._taken and (kind == "graft" or (kind == "prefer" and key in ids)):
+        elif self._taken and kind == "graft":
             self._note.show()
             self._draw_panel(working=True)
-            self.ask(do="graft", steps=self._steps(), base=ids[self._base], prefer=key if kind == "prefer" else None)
+            self.ask(do="graft", steps=self._steps(), base=ids[self._base])
         elif kind == "take":
             takes = {f"{taken[0]}:{taken[1]}": taken for taken in offered(self._document, self._base)}
             self._taken = _toggled(self._taken, takes[key]) if key in takes else self._taken
@@ -246,7 +229,7 @@ class Futures:
         for name, region in self._regions.items():
             display_if(region, name == view)
         if view == "runs":
-            self.forks.show(self._wb.tree())
+            self.forks.show(self._wb.runs.tree())
         elif view == "compare":
             ids = self._compared or _relatives(run)
             if len(ids) > 1:

@@ -140,7 +140,7 @@ class Inbox(CellRoot):
     def _read(self) -> None:
         """Everything that waits now; what was read before is not read again."""
         found = {}
-        handles = [*self._wb.runs(MOST + 1, status="paused"), *self._wb.runs(MOST, status="running")]
+        handles = [*self._wb.runs.list(MOST + 1, status="paused"), *self._wb.runs.list(MOST, status="running")]
         paused = [run for run in handles if run.status == "paused"]  # also when its process died while it waited
         for run in paused[:MOST]:
             decisions = run.decisions

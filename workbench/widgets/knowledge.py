@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
+from workbench.runs.pictures import around_answer
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
 from workbench.views.neighbourhood import Around, around, way
@@ -39,7 +40,7 @@ class Explore:
         self.chosen, self._start = "", ""
         self.told.show()
         try:
-            self.found = run.around()
+            self.found = around_answer(run)
             self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
         except WorkbenchError as error:
             self.found = Around()

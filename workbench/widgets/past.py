@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import ipywidgets
 
-from workbench.errors import WorkbenchError
 from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Markup, el
@@ -17,7 +16,7 @@ from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 class Checkpoints(Panel):
     """The checkpoints of a run; where `gc` let them go, its decisions.
 
-    It asks for a fork as ``Run.start_fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
     asked nobody with ``review`` too, where the new one is to ask.
     """
 
@@ -60,12 +59,8 @@ class Checkpoints(Panel):
         one = self._found.get(row.key)
         if one is None:
             return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
-        try:
-            values: Json | str = one.values
-        except WorkbenchError as gone:
-            values = str(gone)
         review = row.decision or self._review_after(one)
-        return looked_at(row, one.to_dict(), values, self.labels, review=review, ask=self._may_ask(one, review))
+        return looked_at(row, one.to_dict(), one.values, self.labels, review=review, ask=self._may_ask(one, review))
 
     def _review_after(self, one: Checkpoint) -> str:
         """The review point that a fork from here asks at; empty when none comes."""
@@ -100,4 +95,4 @@ def past_of(found: Past) -> PanelRoot:
     """The checkpoints of a run in a cell: a fork opens below them."""
     run, panel = found.run, Checkpoints(labels_for(found.run.message))
     panel.show(run.to_dict(), found)
-    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.start_fork(**asked["edits"]).run_id))
+    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.fork(wait=False, **asked["edits"]).run_id))

@@ -85,7 +85,7 @@ class Working:
         self.editor.on_asked(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls):
-            part.on_asked(run_and(lambda run, asked: self._opens(run.start_fork(**asked["edits"]))))
+            part.on_asked(run_and(lambda run, asked: self._opens(run.fork(wait=False, **asked["edits"]))))
         self.verdict.on_asked(run_and(self._judge))
         self.knew.on_asked(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
@@ -149,7 +149,7 @@ class Working:
         display_if(self.review.inside, paused)
         display_if(self.answer, not paused)
         if document["status"] != "running":
-            before = [one.line() for one in self._conversation(run)]
+            before = self._conversation(run)
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
             made = run.calls()
@@ -225,10 +225,10 @@ class Working:
         labels = self._labels
         return [labels("example_compare", a=titles[0], b=titles[1]), labels("example_about", a=titles[1])]
 
-    def _conversation(self, run: Run) -> list[Run]:
-        """The runs before this one in its conversation, oldest first."""
-        runs = self._wb.runs(100, session_id=run.session_id, user_id=run.user_id)
-        ids = [one.run_id for one in runs]
+    def _conversation(self, run: Run) -> list[Json]:
+        """Return a line per run before this one in its conversation, oldest first."""
+        runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.user_id)
+        ids = [one["run_id"] for one in runs]
         before = runs[ids.index(run.run_id) + 1 :] if run.run_id in ids else []
         return list(reversed(before[:MOST_TURNS]))
 
@@ -272,11 +272,11 @@ class Working:
             self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
             self.review.submit()
         else:
-            self._opens(run.start_fork(plan=Plan.load(asked["plan"])))
+            self._opens(run.fork(plan=Plan.load(asked["plan"]), wait=False))
 
     def _steer(self, run: Run, asked: Json) -> None:
         if "without" in asked:
-            self._opens(run.start_fork(without={"memories": [asked["without"]]}))
+            self._opens(run.fork(without=[asked["without"]], wait=False))
         else:
             steer(self._wb.memory, asked, run.user_id, self._labels)
 
@@ -288,7 +288,7 @@ class Working:
             self.editor.pressed(event)
         elif event.kind == "fork" and self._run and not self.editor.problems:
             run, plan = self._run, Plan.load(self.editor.plan)
-            self._act(lambda: self._opens(run.start_fork(plan=plan)))
+            self._act(lambda: self._opens(run.fork(plan=plan, wait=False)))
 
     def _on_turn(self, event: Event) -> None:
         self._act(lambda: self._opens(self._wb.run(event.key)))

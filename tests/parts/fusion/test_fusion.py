@@ -355,7 +355,8 @@ def test_a_run_shows_its_passes_and_a_replay_asks_nothing(wb):
 
 async def test_its_nodes_are_streamed(wb):
     plan = wb.fusion("Memento", kb="film").plan
-    told = [e["content"] async for e in wb.astream("Memento", kb="film", plan=plan) if e["status"] == "progress"]
+    events = wb.start("Memento", kb="film", plan=plan).aio.events()
+    told = [e["content"] async for e in events if e.get("status") == "progress"]
     nodes = [one["node"] for one in told if one["stage"] == "fusion"]
     assert sorted(nodes[:2]) == ["retrieve_graph", "retrieve_vectors"]
     assert nodes[2:] == ["fuse_results", "rerank_results", "check_quality"]

@@ -143,7 +143,7 @@ def test_a_conversation_is_listed_and_cleared_for_its_user_alone(client, wb) -> 
     assert [(m["role"], m["content"]) for m in first] == [("user", QUESTION), ("assistant", ANSWER)]
     assert [m["id"] for m in listed("ann", limit=1)] == [first[-1]["id"]]
     assert [m["id"] for m in listed("ann", before=first[-1]["id"])] == [first[0]["id"]]
-    assert listed("eve") == [] and len(wb.runs()) == 2
+    assert listed("eve") == [] and len(wb.runs.list()) == 2
     cleared = client.post("/api/v1/clear", json={"user_id": "ann", "session_id": "a/b c"})
     assert cleared.json() == {"status": "ok", "remaining_messages": "0", "cleared_messages": "2"}
     assert listed("ann") == [] and len(listed("bob")) == 2
@@ -208,7 +208,7 @@ def test_health_says_whether_the_stores_answer(client, wb, monkeypatch) -> None:
 def test_what_does_not_fit_is_refused_in_words(client, wb, door, wrong, status, said) -> None:
     given = client.post(f"/api/v1/{door}", json={**ANN, **wrong})
     assert given.status_code == status and said in json.dumps(given.json()["detail"])
-    assert wb.runs() == []
+    assert wb.runs.list() == []
 
 
 def test_hostile_bodies_and_names_do_no_harm(client, wb) -> None:
@@ -234,7 +234,7 @@ def test_hostile_bodies_and_names_do_no_harm(client, wb) -> None:
     assert client.get("/api/v1/conversations/x/messages", params={"user_id": "a", "limit": 9_999}).status_code == 422
     assert (client.get("/api/v1/nothing").status_code, client.get("/api/v1/chat").status_code) == (404, 405)
     assert all("detail" in client.get(path).json() for path in ("/api/v1/nothing", "/api/v1/chat"))
-    assert len(wb.runs()) == 1 and wb.messages("kilns", "ann") == []
+    assert len(wb.runs.list()) == 1 and wb.messages("kilns", "ann") == []
 
 
 def test_without_a_token_only_this_machines_own_names_are_answered(client) -> None:
@@ -255,7 +255,7 @@ def test_with_a_token_everybody_brings_it(folder, caplog) -> None:
             assert (
                 given.status_code == 401 and given.headers["www-authenticate"] == "Bearer" and TOKEN not in given.text
             )
-        assert wb.runs() == [] and client.get("/api/v1/health").status_code == 200
+        assert wb.runs.list() == [] and client.get("/api/v1/health").status_code == 200
         given = client.post("/api/v1/chat", json=ANN, headers={"authorization": f"Bearer {TOKEN}"})
         assert given.json()["answer"] == ANSWER
     assert TOKEN not in caplog.text

@@ -69,7 +69,7 @@ async def test_search_gives_passages_with_ids_scores_and_sources_and_makes_no_ru
     [passage] = found.structured_content["passages"]
     assert not found.is_error and "1993" in passage["text"] and passage["title"] == "Kiln"
     assert 0 < passage["score"] <= 1 and passage["result_id"] in text_of(found) and passage["kb_prefix"] == "notes"
-    assert wb.runs() == []
+    assert wb.runs.list() == []
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -141,7 +141,7 @@ async def test_a_client_that_cannot_ask_gets_the_proposal_and_may_answer(wb, mod
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_where_a_person_can_be_asked_an_agent_does_not_decide(wb, mode) -> None:
-    paused = await wb.aask(QUESTION, kb="notes", review=["plan"])
+    paused = await wb.start(QUESTION, kb="notes", review=["plan"]).aio.wait()
     person = Person({"decision": "stop"})
     async with client(wb, mode, person) as agent:
         done = await agent.call_tool("answer", {"run_id": paused.run_id, "decision": "approve"})
@@ -154,13 +154,13 @@ async def test_where_a_person_can_be_asked_an_agent_does_not_decide(wb, mode) ->
 async def test_an_answer_given_elsewhere_meanwhile_is_said(wb, mode) -> None:
     class Slow(Person):
         async def __call__(self, context: Any, params: Any) -> ElicitResult:
-            await asyncio.to_thread(wb.runs()[0].reject)
+            await asyncio.to_thread(wb.runs.list()[0].reject)
             return await super().__call__(context, params)
 
     async with client(wb, mode, Slow({"decision": "approve"})) as agent:
         late = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes", "review": ["plan"]})
     assert late.is_error and "answered elsewhere" in text_of(late)
-    assert wb.runs()[0].decisions[0]["action"] == "reject"
+    assert wb.runs.list()[0].decisions[0]["action"] == "reject"
 
 
 async def test_a_client_that_fails_to_ask_leaves_the_run_waiting(wb) -> None:
@@ -169,7 +169,7 @@ async def test_a_client_that_fails_to_ask_leaves_the_run_waiting(wb) -> None:
 
     async with Client(server_of(wb, serve.TOOLS), mode="legacy", elicitation_callback=broken) as agent:
         left = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes", "review": ["plan"]})
-    assert left.structured_content["status"] == "paused" and wb.runs()[0].review
+    assert left.structured_content["status"] == "paused" and wb.runs.list()[0].review
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -210,7 +210,7 @@ async def test_a_fork_changes_one_prompt(wb) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_show_tells_the_whole_run(wb, mode) -> None:
-    run = await wb.aask(QUESTION, kb="notes")
+    run = await wb.start(QUESTION, kb="notes").aio.wait()
     async with client(wb, mode) as agent:
         shown = await agent.call_tool("show", {"run_id": run.run_id})
     told = shown.structured_content
@@ -246,7 +246,7 @@ async def test_what_does_not_fit_is_a_tool_error_that_says_why(wb, tool, given, 
     async with client(wb, "legacy") as agent:
         refused = await agent.call_tool(tool, given)
     assert refused.is_error and said in text_of(refused), text_of(refused)
-    assert wb.runs() == []
+    assert wb.runs.list() == []
 
 
 async def test_what_documents_say_is_marked_as_data(wb) -> None:
@@ -294,7 +294,7 @@ async def test_cancelling_the_call_cancels_the_run(wb, mode) -> None:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        [run] = wb.runs()
+        [run] = wb.runs.list()
         for _ in range(200):
             if run.status != "running":
                 break

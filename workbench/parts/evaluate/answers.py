@@ -63,9 +63,6 @@ class Bench(Judging, Protocol):
 
     knowledge: Any
 
-    def ports(self) -> Context:
-        """Return the ports that nodes see."""
-
     @property
     def ask(self) -> Callable[..., Any]:
         """Ask a question."""

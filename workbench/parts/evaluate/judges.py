@@ -29,7 +29,7 @@ class Judging(Protocol):
     def call(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for a coroutine."""
 
-    def judging(self, model: str, prompts: Mapping[str, Any] | None = None) -> Context:
+    def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
         """Return the ports with this judge."""
 
 
@@ -65,7 +65,7 @@ def panel_of(bench: Judging, judges: Sequence[str]) -> dict[str, Context]:
     panel = {}
     for judge in judges:
         model, file = read_judge(judge)
-        panel[judge] = bench.judging(model, {f"judge.{lang}": file for lang in LANGUAGES} if file else {})
+        panel[judge] = bench.ports(model, {f"judge.{lang}": file for lang in LANGUAGES} if file else {})
     return panel
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from workbench.errors import shown
 from workbench.knowledge.reading.canvas import Canvas, CanvasError
 from workbench.plans import Plan, PlanStep, last_records
+from workbench.runs.pictures import around_answer
 from workbench.views.labels import labels_for
 from workbench.views.layout import layered
 from workbench.views.page import cut
@@ -96,7 +97,7 @@ def _run(run: Run) -> Made:
 
 
 def _knowledge(run: Run) -> Made:
-    around = run.around()
+    around = around_answer(run)
     seeds = set(around.seeds)
     nodes = {i: (f"**{e['name']}**\n{e['type']}", "5" if i in seeds else "") for i, e in around.entities.items()}
     return nodes, [(r["source"], r["target"], r["type"].replace("_", " ")) for r in around.relations]

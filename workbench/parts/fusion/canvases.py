@@ -95,7 +95,7 @@ class CanvasFile(Canvas, Shown):
             yield self.workspace.knowledge.get(name)
         finally:
             with suppress(UnknownKnowledge):
-                self.workspace.remove_knowledge(name)
+                self.workspace.knowledge.remove(name)
 
     def save(self, path: str | Path | None = None) -> Path:
         """Write it: into its file, or into a new one. What was not touched stays as it was, to the byte.

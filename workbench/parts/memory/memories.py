@@ -195,7 +195,7 @@ class Memories:
         """
         from workbench.views.figures.memory import tokens
 
-        newest = self._wb.runs(10_000, session_id=session, user_id=user)
+        newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]
         rows, said = list[dict[str, int]](), 0
         for turn, run in enumerate(runs, 1):
@@ -328,7 +328,7 @@ class Memories:
         run = run if isinstance(run, Run) else self._wb.run(run)
         moment = self._moment(at, run.user_id, run.session_id)
         later = [p["id"] for p in run.prompt_parts() if moment and p["at"] > moment]
-        return run.fork(without={"memories": [*dict.fromkeys([*without, *later])]})
+        return run.fork(without=[*dict.fromkeys([*without, *later])])
 
     def compare(self, run: Run | str, *, without: Iterable[str] = (), at: At = None) -> Comparison:
         """A run beside the same question asked with another state of memory; see ``branch``."""
@@ -367,7 +367,7 @@ class Memories:
 
     def _moment(self, at: At, user: str, session: str | None) -> str | None:
         """A moment as the store writes it; of a turn, the one at which the next turn of its conversation began."""
-        if isinstance(at, Run) or (isinstance(at, str) and self._wb.has_run(at)):
+        if isinstance(at, Run) or (isinstance(at, str) and at in self._wb.runs):
             run = at if isinstance(at, Run) else self._wb.run(at)
             return self._after(run.conversation_id, self._store.message_id(run.conversation_id, f"{run.run_id}:user"))
         if isinstance(at, int):

@@ -1,1 +1,1 @@
-"""A workspace for others: over HTTP, as tools for agents (MCP), and for a LangGraph server."""
+"""A workspace for others: over HTTP, as tools for agents (MCP), for a LangGraph server; its spans and metrics."""

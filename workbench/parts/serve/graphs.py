@@ -26,11 +26,9 @@ from workbench.graphs.route import build_router, make_worker_name, read_question
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
-from workbench.runs.asking import message_of, options_of, plan_of
-from workbench.runs.reporting import asked_for
+from workbench.runs.asking import RunOptions, message_of
 from workbench.session import Workbench
-from workbench.state import REPORT_POINTS, REVIEW_POINTS, ConversationState
-from workbench.tools.registry import require
+from workbench.state import ConversationState
 
 # The server's watch for blocking calls looks at every event loop of the process. The graphs work in the loop of their
 # workspace (``_elsewhere``), where a call that blocks holds up nobody else; the factories open it in a thread.
@@ -166,23 +164,10 @@ def _conversation() -> BoundGraph:
         message, messages = _message(given, "message"), given.pop("messages", [])
         asked = _read(Asked, {**told, **given})
         kb = asked.requested_kb_prefixes or asked.requested_kb_prefix or asked.kb_prefix or None
-        options = options_of(
-            kb=kb,
-            review=asked.review,
-            session=asked.session_id or thread,
-            user=asked.user_id,
-            worker=asked.worker_name or asked.agent_type,
-            thresholds=asked.thresholds,
-            known=wb.knowledge.names(),
-            dates=(asked.as_of, asked.known),
-            points=REVIEW_POINTS if asked.report is None else REPORT_POINTS,
-            incognito=False,
-            debug=asked.debug,
-        )
-        if asked.report is not None:
-            options["report"] = asked_for(wb.settings, asked.report)
-        if asked.plan is not None:
-            options["plan"] = require(plan_of(asked.plan), wb.tools).dump()
+        given = {"kb": kb, "review": asked.review, "user": asked.user_id, "debug": asked.debug, "plan": asked.plan}
+        given |= {"worker": asked.worker_name or asked.agent_type, "thresholds": asked.thresholds}
+        given |= {"session": asked.session_id or thread, "as_of": asked.as_of, "known": asked.known}
+        options = RunOptions.read(wb, {**given, "report": asked.report}).stored(thread)
         message = message_of(message, wb.settings.max_message_characters)
         run_id = new_run_id()
         conversation_id = ports.conversations.get_or_create_conversation_id(options["user"], options["session"])

@@ -56,6 +56,7 @@ _STATUS: Mapping[type[WorkbenchError], int] = {
     errors.InvalidAnswer: 422,
 }
 """What is not named here is 400."""
+_COLLECTED = ("rag_runs", "combined_context", "retrieval_merged")
 _DEBUG = ("route_decision", "execution_log", "plan", "records", "reflections")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _log = logging.getLogger("workbench.http")
@@ -175,7 +176,7 @@ class Door:
     async def health(self, request: Request) -> Response:
         """Whether the stores answer."""
         try:
-            await to_thread.run_sync(lambda: (self._wb.runs(1), self._wb.messages("", "")))
+            await to_thread.run_sync(lambda: (self._wb.runs.list(1), self._wb.messages("", "")))
         except WorkbenchError:
             return JSONResponse({"status": "failed"}, 503)
         return JSONResponse({"status": "ok"})
@@ -209,9 +210,8 @@ class Door:
         equals = {name: value for name, value in given.model_dump(exclude={"limit"}).items() if value}
 
         def work() -> list[dict[str, str]]:
-            found = self._wb.runs(given.limit, **equals)
-            names = ("user_id", "session_id", "created_at")
-            return [{**run.line(), **{name: getattr(run, name) for name in names}} for run in found]
+            names = ("run_id", "status", "message", "query", "user_id", "session_id", "created_at")
+            return [{name: line[name] for name in names} for line in self._wb.runs.lines(given.limit, **equals)]
 
         return JSONResponse({"runs": redacted(await to_thread.run_sync(work), self.hidden)})
 
@@ -221,7 +221,7 @@ class Door:
 
     async def debug(self, request: Request) -> Response:
         """What was collected for a request, whose id is its run's."""
-        return await self._of(request, "request_id", Run.debug)
+        return await self._of(request, "request_id", debugged)
 
     async def _of(self, request: Request, name: str, make: Callable[[Run], dict[str, Any]]) -> Response:
         given, run_id = _read(Which, dict(request.query_params)), request.path_params[name]
@@ -251,7 +251,7 @@ class Door:
         given = await self._body(request, Verdict)
 
         def work() -> dict[str, str]:
-            run_id = self._wb.run_of(given.message_id) if given.message_id else given.thread_id
+            run_id = self._wb.runs.of_message(given.message_id) if given.message_id else given.thread_id
             run = self._run(run_id, given.user_id)
             labels = dict(given.metadata)
             give(run, given.is_positive, labels.pop("note", ""), given.user_id, labels)
@@ -283,21 +283,30 @@ class Door:
 
     async def _ended(self, run: Run, debug: bool) -> Response:
         """How a run ended, or what it asks."""
-        await run.await_end()
+        await run.aio.wait()
         told = await to_thread.run_sync(lambda: _told(run, debug))
         if told["status"] not in ("done", "paused"):
             detail = {"detail": told["error"] or _stopped(run), "run_id": run.run_id, "status": told["status"]}
-            failed_with = 502 if isinstance(self._wb.failure_of(run.run_id), ModelError) else 500
+            failed_with = 502 if isinstance(self._wb.runs.failure(run.run_id), ModelError) else 500
             return JSONResponse(redacted(detail, self.hidden), failed_with if told["status"] == "failed" else 409)
         return JSONResponse(told)
 
     def _run(self, run_id: str, user: str) -> Run:
         """A run of this user; that of another is as unknown as none, and no id of theirs is told."""
-        if self._wb.has_run(run_id):
+        if run_id in self._wb.runs:
             run = self._wb.run(run_id)
             if not user or run.user_id == user:
                 return run
         raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
+
+
+def debugged(run: Run) -> dict[str, Any]:
+    """Return what was collected of a run under its id as the request's: its log in levels, route, plan, evidence."""
+    still = run.recording()
+    document = still.to_dict()
+    collected = {name: told for event in still.debug_events for name, told in event.items() if name in _COLLECTED}
+    names = ("status", "route_decision", "execution_log", "plan", "records", "reflections")
+    return {"request_id": run.run_id, **collected, **{name: document[name] for name in names}}
 
 
 def _answered(run: Run, given: Decision) -> Run:
@@ -342,7 +351,7 @@ class Events(StreamingResponse):
                     await to_thread.run_sync(self._run.interrupt)
 
     async def _frames(self) -> AsyncIterator[str]:
-        async with aclosing(_paced(self._run.aevents(), self._heartbeat_s)) as events:
+        async with aclosing(_paced(self._run.aio.events(), self._heartbeat_s)) as events:
             async for event in events:
                 if event is None:
                     yield ": ping\n\n"
@@ -372,7 +381,7 @@ class Events(StreamingResponse):
     async def _end(self) -> dict[str, Any]:
         """The last event of a run that did not tell how it ended: its answer was refused, or it was stopped."""
         try:
-            await self._run.await_end()
+            await self._run.aio.wait()
             told = await to_thread.run_sync(lambda: _told(self._run, False))
         except WorkbenchError as error:
             return failed(str(error))
@@ -565,5 +574,5 @@ def server_of(wb: Workbench, heartbeat_s: float, limits: Limits = LIMITS) -> Any
 
 
 def _interrupted(wb: Workbench) -> None:
-    for run in wb.runs(1_000, status="running"):
+    for run in wb.runs.list(1_000, status="running"):
         run.interrupt()

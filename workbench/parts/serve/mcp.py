@@ -150,7 +150,7 @@ class Door:
         edits = {"query": query, "models": models, "prompts": prompts, "needs": needs}
         edits["thresholds"] = thresholds.model_dump(exclude_none=True) if thresholds else {}
         given = {name: edit for name, edit in edits.items() if edit} | ({} if review is None else {"review": review})
-        return await self._carried(ctx, lambda: self._wb.run(run_id).start_fork(**given))
+        return await self._carried(ctx, lambda: self._wb.run(run_id).fork(**given, wait=False))
 
     async def answer(
         self,
@@ -245,16 +245,16 @@ class Door:
 async def _followed(run: Run, ctx: Context) -> None:
     """Tell the client what is done, until the run pauses or ends; when the client cancels the call, so is the run."""
     try:
-        async with aclosing(run.aevents()) as events:
+        async with aclosing(run.aio.events()) as events:
             done = 0
             async for event in events:
                 if heard := _heard(event):
                     done += 1
                     await ctx.report_progress(done, None, heard)
-        await run.await_end()
+        await run.aio.wait()
     except get_cancelled_exc_class():
         with CancelScope(shield=True):
-            await run.acancel()
+            await run.aio.cancel()
         raise
 
 

@@ -22,7 +22,6 @@ _SIGNS = {
     "characters": ("circle-open", "idle"),
     "results": ("x-thin-open", "idle"),
     "duplicate": ("line-ns-open", "person"),
-    "without": ("square-open", "fail"),
 }
 """What became of a finding -> shape and family of colour, from front to back: the shape alone tells it."""
 

@@ -87,9 +87,9 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
         text = labels(f"did_{edit['action']}")
         if edit["fields"]:
             text = labels("aside", said=text, more=comma.join(field_told(name, labels) for name in edit["fields"]))
-    elif what in ("settings", "thresholds", "needs", "without"):
+    elif what in ("settings", "thresholds", "needs"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
-    elif what in ("prompts", "replies"):
+    elif what in ("prompts", "replies", "without"):
         text = comma.join(name[:20] for name in edit[what])
     elif what == "review":
         text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"

@@ -2,86 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import Effect
-from workbench.runs.recording import Recording
 from workbench.tools.registry import BUILT_IN
-from workbench.views.graft import what_if_blocks
-from workbench.views.outline import Block
-from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas
 
-
-Point = dict[str, Any]
-Forks = Callable[..., Recording]
-"""Makes a run of the one that is looked at, by its edits, and waits for it."""
-Forget = Callable[[Recording], None]
-"""Removes a run that was made only to be looked at."""
+    from workbench.runs.recording import Recording
 
 
-class WhatIf(Shown):
-    """What each reflect point was worth.
+class Point(TypedDict):
+    """One reflection, played both ways.
 
     Attributes:
-        run: the run that was played.
-        points: one dict per point:
-            ``iteration``; ``recorded`` (``go_on`` or ``stop``);
-            ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``probability`` (of the answer, as the last reflection
-            saw it; None where it did not say), ``recall`` (of gold documents, among the first five; None without
-            gold), ``first`` (those five), ``answer``, ``live`` (calls that no tape had); ``go_on`` is None where the
-            rules know nothing more to do;
-            ``gain``, what going on adds, or takes away: ``pieces``, ``probability``, ``recall``, ``left`` (documents
-            that are no longer among the first five), ``answer_changes``, ``new`` (result ids);
-            ``cost``: ``seconds``, ``tokens``, ``calls``.
+        iteration: the pass that it judged.
+        recorded: what was done: ``go_on`` or ``stop``.
+        stop: the run that stops there; ``go_on`` the one that goes on, None where the rules have nothing more to try.
+        pieces: ids of the pieces that going on found in addition.
+        displaced: documents that going on drove out of the first five.
+        recall: what going on adds to the recall of the gold documents among the first five; None without gold.
+        answer_changes: whether the answer becomes another.
+        seconds: what going on takes, as recorded when the work was done; ``tokens`` and ``calls`` of tools too.
+        live: the steps that no tape had, and that were run for this.
     """
 
-    def __init__(self, run: Recording, points: list[Point]):
-        self.run, self.points, self.message = run, points, run.message
+    iteration: int
+    recorded: str
+    stop: str | None
+    go_on: str | None
+    pieces: list[str]
+    displaced: list[str]
+    recall: float | None
+    answer_changes: bool
+    seconds: float
+    tokens: int
+    calls: int
+    live: list[str]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"run_id": self.run.run_id, "message": self.message, "points": self.points}
+
+class WhatIf(list[Point]):
+    """What each reflect point was worth; a table in a notebook."""
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return one row per point: what going on gains and costs."""
+        """Return one row per point."""
         import pandas
 
-        return pandas.json_normalize([{name: p[name] for name in _SHOWN} for p in self.points], sep="_")
+        return pandas.DataFrame(self, columns=list(Point.__annotations__))
 
-    def blocks(self) -> list[Block]:
-        """Return a table with a row per reflect point."""
-        return what_if_blocks(self.points, self.message)
-
-
-_SHOWN = ("iteration", "recorded", "gain", "cost")
+    def _repr_html_(self) -> str:
+        return str(self.to_frame().to_html(index=False))
 
 
-def what_if(run: Recording, fork: Forks, forget: Forget | None, gold: Collection[str] = ()) -> list[Point]:
-    """Return the points of ``Run.what_if``; without ``forget`` the runs that are made for it are kept.
+def what_if(run: Recording, fork: Callable[..., Recording], gold: Collection[str] = ()) -> WhatIf:
+    """Return the points of ``Run.what_if``.
+
+    Args:
+        run: the run that is played.
+        fork: makes a run of it, by its edits, and waits for that.
+        gold: documents that should be found.
 
     Raises:
         RunError: the run is not done.
     """
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise.")
-    visits, points = _visits(run), []
+    visits, points = _visits(run), WhatIf()
     for place, visit in enumerate(visits):
         edits = _otherwise(run, visits[:place], visit)
         other = fork(**edits) if edits else None
         if other and other.status != "done":
-            raise other.divergence or RunError(f"{other.run_id}, played otherwise, is {other.status}: {other.error}")
+            raise RunError(f"{other.run_id}, played otherwise, is {other.status}: {other.error}")
         points.append(_point(visit, run, other, frozenset(gold)))
-        if other and forget:
-            forget(other)
     return points
 
 
@@ -155,52 +153,39 @@ def _more(run: Recording, reflection: Mapping[str, Any]) -> dict[str, Any] | Non
 
 def _point(visit: Mapping[str, Any], run: Recording, fork: Recording | None, gold: frozenset[str]) -> Point:
     stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
-    point: Point = {
-        "iteration": visit["reflection"]["current_iteration"],
-        "recorded": "go_on" if visit["went_on"] else "stop",
-        "stop": stop and _side(stop, gold),
-        "go_on": go_on and _side(go_on, gold),
-        "gain": None,
-        "cost": None,
-    }
+    point = Point(
+        iteration=visit["reflection"]["current_iteration"],
+        recorded="go_on" if visit["went_on"] else "stop",
+        stop=stop.run_id if stop else None,
+        go_on=go_on.run_id if go_on else None,
+        pieces=[],
+        displaced=[],
+        recall=None,
+        answer_changes=False,
+        seconds=0.0,
+        tokens=0,
+        calls=0,
+        live=fork.called if fork else [],
+    )
     if stop and go_on:
-        point |= {"gain": _gain(stop, go_on, point), "cost": _cost(stop.tape(), go_on.tape())}
+        known, first, then = _pieces(stop), _first(stop), _first(go_on)
+        keys = {effect.key for effect in stop.tape()}
+        work = [e for e in go_on.tape() if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
+        point["pieces"] = [result_id for place, result_id in _pieces(go_on).items() if place not in known]
+        point["displaced"] = [document for document in first if document not in then]
+        point["recall"] = round(len(gold & {*then}) / len(gold) - len(gold & {*first}) / len(gold), 6) if gold else None
+        point["answer_changes"] = stop.answer != go_on.answer
+        point["seconds"], point["tokens"] = round(sum(e.seconds for e in work), 3), sum(e.tokens for e in work)
+        point["calls"] = sum(e.kind == "tool" for e in work)
     return point
 
 
-def _side(run: Recording, gold: frozenset[str]) -> dict[str, Any]:
-    """Return what one way came to."""
+def _first(run: Recording) -> list[str]:
+    """Return the first five documents of the evidence."""
     documents = [str(piece["metadata"].get("doc_id") or piece["source_id"]) for piece in run.evidence]
-    first = list(dict.fromkeys(documents))[:PLACES]
-    return {
-        "run_id": run.run_id,
-        "pieces": len(_pieces(run)),
-        "probability": run.reflections[-1]["signals"].get("probability") if run.reflections else None,
-        "recall": round(len(gold.intersection(first)) / len(gold), 6) if gold else None,
-        "first": first,
-        "answer": run.answer,
-        "live": run.called if run.origin else [],
-    }
+    return list(dict.fromkeys(documents))[:PLACES]
 
 
 def _pieces(run: Recording) -> dict[str, str]:
     """Return every distinct piece that any step found, merged or not: its result id by its place."""
     return {f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in distinct(run.found)}
-
-
-def _gain(stop: Recording, go_on: Recording, point: Point) -> dict[str, Any]:
-    before, after, first, then = _pieces(stop), _pieces(go_on), point["stop"], point["go_on"]
-    new = [result_id for place, result_id in after.items() if place not in before]
-    gain: dict[str, Any] = {"pieces": len(new)}
-    for name in ("probability", "recall"):
-        gain[name] = None if None in (first[name], then[name]) else round(then[name] - first[name], 6)
-    left = [document for document in first["first"] if document not in then["first"]]
-    return {**gain, "left": left, "answer_changes": stop.answer != go_on.answer, "new": new}
-
-
-def _cost(stop: Iterable[Effect], go_on: Iterable[Effect]) -> dict[str, Any]:
-    """Return what going on took beyond what stopping took: seconds and tokens as recorded when the work was done."""
-    keys = {effect.key for effect in stop}
-    work = [e for e in go_on if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
-    seconds, tokens = round(sum(e.seconds for e in work), 3), sum(e.tokens for e in work)
-    return {"seconds": seconds, "tokens": tokens, "calls": sum(e.kind == "tool" for e in work)}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Container
 from typing import Any
 
-from workbench.futures import metrics, spans
+from workbench.parts.serve import metrics, spans
 from workbench.ports import Remembering
 from workbench.runs.recording import Recording
 from workbench.settings import Settings

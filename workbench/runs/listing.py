@@ -1,0 +1,87 @@
+"""The runs of a workspace as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError, shown
+from workbench.runs.run import Run
+from workbench.text import clean
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.futures.tree import Tree
+    from workbench.runs.workers import Work
+
+
+class WorkspaceRuns:
+    """The runs of a workspace, newest first."""
+
+    def __init__(self, work: Work, workspace: Any):
+        self._work, self._workspace = work, workspace
+
+    def list(self, limit: int = 100, **equals: str) -> Sequence[Run]:
+        """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
+        return [Run(self._work, run_id) for run_id in self._ids(limit, equals)]
+
+    def lines(self, limit: int = 100, **equals: str) -> Sequence[dict[str, Any]]:
+        """Return what a list shows of each run, in a few queries for all; narrowed as in ``list``."""
+        return self._work.lines(self._ids(limit, equals))
+
+    def to_frame(self, limit: int = 100, **equals: str) -> pandas.DataFrame:
+        """Return one row per run: ``lines`` as a table."""
+        import pandas
+
+        return pandas.DataFrame(self.lines(limit, **equals))
+
+    def tree(self, run: Run | str | None = None) -> Tree:
+        """Return every run with its forks, replays and grafts; or only the tree in which one run stands.
+
+        Raises:
+            UnknownRun: there is none of that id.
+        """
+        return self._workspace._tree(run)
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run with everything that it did; what was said in its conversation stays.
+
+        Raises:
+            RunError: it still runs.
+        """
+        self._work.remove(self._workspace.run(run_id).run_id)
+
+    def of_message(self, message_id: str) -> str:
+        """Return the id of the run that gave that answer; empty when there is no such answer."""
+        message = self._work.durable.conversations.message(clean(str(message_id))) or {}
+        return str((message.get("debug") or {}).get("run_id", ""))
+
+    def failure(self, run_id: str) -> BaseException | None:
+        """Return with what a run failed in this process; None where it has not."""
+        return self._work.failure(run_id)
+
+    def __contains__(self, run_id: str) -> bool:
+        return self._work.driver(run_id).runs.has(run_id)
+
+    def _ids(self, limit: int, equals: Mapping[str, str]) -> Sequence[str]:
+        wanted = {name: clean(str(value)) for name, value in equals.items()}
+        return self._work.durable.runs.ids(count_of(limit), **wanted)
+
+    def __repr__(self) -> str:
+        def question(row: Mapping[str, Any]) -> str:
+            read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
+            return f"{row['message'][:80]}{read}"
+
+        return "\n".join(f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines())
+
+
+def count_of(limit: Any) -> int:
+    """Return how many are wanted.
+
+    Raises:
+        RunError: it is no whole number of 1 or more.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise RunError(f"limit is {shown(limit)}. Give a whole number of 1 or more.")
+    return min(limit, 2**31)
