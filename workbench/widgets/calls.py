@@ -17,8 +17,8 @@ from workbench.views.calls import calls, edited
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
 from workbench.views.page import el
-from workbench.widgets.controls import Control, text
-from workbench.widgets.form import Fields, Said
+from workbench.widgets.controls import Control, Said, text
+from workbench.widgets.form import Fields
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
@@ -43,7 +43,7 @@ class Calls(Panel):
         self._model = ipywidgets.Dropdown(options=[("", _TYPED)])
         areas = {"reply": 6, "system": 8, "user": 8}
         controls = {name: text(ipywidgets.Textarea(rows=rows)) for name, rows in areas.items()}
-        controls |= {"model": Control(self._model, lambda _: True, _TYPED), "typed": text(ipywidgets.Text())}
+        controls |= {"model": Control(self._model, _TYPED), "typed": text(ipywidgets.Text())}
         schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
         title = lambda name: labels(f"call_field_{name}")  # noqa: E731 - one line says it
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)

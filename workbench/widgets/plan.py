@@ -20,7 +20,7 @@ from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, RunPlan
 from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
-from workbench.widgets.form import Said
+from workbench.widgets.controls import Said
 from workbench.widgets.panel import Event, Json, Panel, Pick
 from workbench.widgets.step import SCOPES, StepForm
 
@@ -217,7 +217,7 @@ class PlanEditor(Panel):
         if name == "step_id":
             self._rename(step_id, str(value), key)
         else:
-            self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
+            self._draft.do(plan.replace(step_id, **{name.partition(".")[0]: value}), key)
         self._published = self._draft.plan
         self.plan = self._published.dump()
         self._soon()
@@ -268,7 +268,7 @@ class PlanEditor(Panel):
                 self.foreseen = self._foresee(plan)
         step = plan.by_id().get(self.chosen)
         self.fields.show(step, self._lock(self.chosen), anew)
-        typed = self.fields.faults if step else {}
+        typed = self.fields.form.faults if step else {}
         faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
         with self.hold_trait_notifications():  # who hears of the plan sees its problems too
             if plan is not self._published:
