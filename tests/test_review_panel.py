@@ -16,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.review import band, why
-from workbench.widgets.proposal import ReflectForm, _Needs
+from workbench.widgets.proposal import ReflectForm
 from workbench.widgets.review import Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -493,7 +493,7 @@ def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str]
             html = band(one, labels).html + why(document(one, route_decision=route), labels).html
             assert_text(html)
             assert len(html) < 100_000
-    needs = _Needs(seen["needs"], Labels("en"), lambda: None).fields.box.children
+    needs = ReflectForm(asked[2], {"steps": []}, Labels("en"), lambda: None).needs.box.children
     assert_text("".join(row.children[0].value for row in needs))
     review = Review(Labels("en"))
     review.refuse(hostile)

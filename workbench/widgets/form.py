@@ -68,7 +68,8 @@ class Field:
         hint = str(spec.get("description", ""))
         label: Any = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
         words = [(labels("form_as_form"), True), (labels("form_as_json"), False)]
-        self.form = ipywidgets.ToggleButtons(options=words) if isinstance(control, Fields) else None
+        writable = isinstance(control, Fields) and control.writable
+        self.form = ipywidgets.ToggleButtons(options=words) if writable else None
         if self.form:
             on_change(self.form, self._switched)
             label = ipywidgets.HBox([label, self.form]).add_class("wb-input-title")
@@ -79,8 +80,10 @@ class Field:
         """Type the value into this control from now on."""
         if control is self._plain:
             return
-        inner = isinstance(control, Fields)  # which have defaults of their own
-        self._plain, self._default = control, control.blank if inner else self.spec.get("default", control.blank)
+        self._plain, self._default = control, self.spec.get("default", control.blank)
+        if isinstance(control, Fields):  # its fields have defaults of their own
+            self._default = control.blank
+            control.box.add_class("wb-within")
         control.listen(self._changed)
         self.show(self.value, anew=True)
 
@@ -161,6 +164,7 @@ class Fields(Control):
         title: the name of a property for people; the property itself when empty.
         own: controls for properties that take another one than that of their type.
         blank: the value of an empty form.
+        writable: whether the object can be written as JSON too.
     """
 
     def __init__(
@@ -173,8 +177,10 @@ class Fields(Control):
         title: Callable[[str], str] = str,
         own: Mapping[str, Control] = {},
         blank: Any = None,
+        writable: bool = False,
         depth: int = 0,
     ):
+        self.writable = writable
         self._heard: Callable[[str], None] = heard
         self._labels, self._without, self._title = labels, without, title
         self._disabled = False
@@ -266,9 +272,7 @@ class Fields(Control):
             return controls.conditions()
         if kind == "object" and spec.get("properties") and depth < _DEEPEST:
             blank = None if nullable else {}
-            within = Fields(spec, labels, title=self._title, blank=blank, depth=depth + 1)
-            within.box.add_class("wb-within")
-            return within
+            return Fields(spec, labels, title=self._title, blank=blank, depth=depth + 1)
         if kind == "string":
             return controls.text_or_none(labels) if nullable else controls.text()
         return controls.as_json(labels)

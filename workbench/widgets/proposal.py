@@ -12,19 +12,19 @@ from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.controls import Control, choice, text, toggle
-from workbench.widgets.form import ABSENT, Field, Fields, Said
+from workbench.widgets.controls import Control, Said, choice, text, toggle
+from workbench.widgets.form import ABSENT, Field, Fields, fields_of
 from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
 
 
-def fault(value: Any, spec: Json, labels: Labels) -> str:
-    """What the schema of a field says against a value; nothing when it fits.
-
-    >>> fault(3, {"maximum": 1}, Labels("en"))
-    '3 is too large. Enter 1 or less.'
-    """
+def fault(field: Field, labels: Labels) -> str:
+    """Return what the schema of a field says against its value; nothing when it fits."""
+    spec, value = field.spec, field.value
+    if value is ABSENT or value is None:
+        wanted = field.given and ("pattern" in spec or "minLength" in spec or spec.get("type") != "string")
+        return labels("must_be_given") if field.required or wanted else ""
     if isinstance(value, str):
         if (most := spec.get("maxLength")) is not None and len(value) > most:
             return labels("too_long", n=f"{len(value):,}", most=f"{most:,}")
@@ -60,12 +60,7 @@ class Form:
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         self._schema, values = self._shown(proposals.schema(request))
         self._wrong: set[str] = set()
-        self._fields = Fields(
-            self._schema,
-            labels,
-            lambda _: self.changed(),
-            title=lambda name: labels(f"field_{name}").removeprefix("field "),
-        )
+        self._fields = Fields(self._schema, labels, self.changed, title=self._titled, own=self._own())
         self._fields.show(values)
         some = self._fields.fields
         self.box = ipywidgets.VBox([heading(labels("edit_first" if some else "nothing_proposed"))])
@@ -89,43 +84,49 @@ class Form:
         """The schema of the fields that are shown, and their values."""
         return schema, self._before
 
-    def changed(self) -> None:
+    def _own(self) -> dict[str, Control]:
+        """Controls of fields that take another one than that of their type."""
+        return {}
+
+    def _titled(self, name: str) -> str:
+        return self._labels.known(f"field_{name}", self._labels.known(f"edit_{name}", name))
+
+    def changed(self, path: str = "") -> None:
         """Say what is wrong, and that somebody changed something."""
-        said = {name: fault for name, field in self._fields.fields.items() if (fault := self._fault(name, field.value))}
-        self._fields.say({name: [Said(fault)] for name, fault in said.items()})
-        self._wrong = {*said, *self._fields.faults}
+        wrong = {at: told for at, field in fields_of(self._fields) if (told := fault(field, self._labels))}
+        self._fields.say({at: [Said(told)] for at, told in wrong.items()})
+        self._wrong = {*wrong, *self._fields.faults}
         self._heard()
 
-    def _fault(self, name: str, value: Any) -> str:
-        if value is ABSENT or value is None:
-            return self._labels("must_be_given") if name in self._schema.get("required", ()) else ""
-        return fault(value, proposals.property_of(name, self._schema), self._labels)
+
+def _parts(schema: Json, values: Json, *names: str) -> tuple[Json, Json]:
+    """These properties of a schema, and the values that they have."""
+    known = schema.get("properties", {})
+    properties = {name: known[name] for name in names if name in known}
+    return {**schema, "properties": properties}, {name: values[name] for name in properties if values.get(name)}
 
 
 class ClarifyForm(Form):
     """A field for each question, with what may be answered to choose from; one left empty goes by what is assumed."""
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
-        super().__init__(request, labels, heard)
-        questions = {one["question_id"]: one for one in self._proposed["questions"]}
-        self.answers = Fields(
-            {"properties": {name: {"description": cut(one["question"], 200)} for name, one in questions.items()}},
-            labels,
-            lambda _: heard(),
-            title=lambda name: cut(questions[name]["question"], 60),
-            own={name: self._control(one) for name, one in questions.items()},
-        )
-        first, *others = self.box.children
-        self.box.children = (first, self.answers.box, *others)
-
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The answers that were given, and the query where it is another one."""
         given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
-        return {**super().edits(plan), **({"answers": given} if given else {})}
+        changed = {**super().edits(plan), "answers": given}
+        return changed if given else {name: value for name, value in changed.items() if name != "answers"}
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
-        query = {"query": schema["properties"]["query"]}
-        return {**schema, "properties": query}, {"query": self._before["query"]}
+        return _parts(schema, {"query": self._before["query"]}, "answers", "query")
+
+    def _own(self) -> dict[str, Control]:
+        questions = {one["question_id"]: one for one in self._proposed["questions"]}
+        self.answers = Fields(
+            {"properties": {name: {"description": cut(one["question"], 200)} for name, one in questions.items()}},
+            self._labels,
+            title=lambda name: cut(questions[name]["question"], 60),
+            own={name: self._control(one) for name, one in questions.items()},
+        )
+        return {"answers": self.answers}
 
     def _control(self, question: Json) -> Control:
         hint = self._labels("assumed_unless", what=question["assumed"])
@@ -133,14 +134,10 @@ class ClarifyForm(Form):
 
 
 class PlanForm(Form):
-    """At a plan or its next steps: the query and the thresholds, flat in one form; the plan is edited beside it."""
-
-    _text, _needed = "query", True
-    """The property of the text, and whether it may not become empty."""
+    """At a plan or its next steps: the query and the thresholds; the plan is edited beside it."""
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
-        self._fields.box.add_class("wb-limits")
         self._obeyed = {one["memory_id"]: ticked(one["told"], heard) for one in request.get("obeyed") or ()}
         if self._obeyed:
             told = heading(labels("mem_obeyed"))
@@ -148,37 +145,20 @@ class PlanForm(Form):
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The plan, the query and the thresholds, each when it differs."""
-        changed: dict[str, Any] = {}
+        changed = super().edits(plan)
         if plan is not None and _plan_changes(self._proposed["plan"], plan):
-            changed["plan"] = dict(plan)
-        if self.text.strip() and self.text != (self._before.get("query") or ""):
-            changed["query"] = self.text
+            changed = {"plan": dict(plan), **changed}
+        if not str(changed.get("query", "")).strip():
+            changed.pop("query", None)
         struck = [memory_id for memory_id, box in self._obeyed.items() if not box.value]
-        return {**changed, **self.limits(), **({"struck": struck} if struck else {})}
-
-    @property
-    def text(self) -> str:
-        """What stands in the text."""
-        return str(self._fields.value.get(self._text) or "")
-
-    def limits(self) -> dict[str, Any]:
-        """The thresholds that are not as they were."""
-        before, now = self._before.get(proposals.LIMITS, {}), self._fields.value
-        now.pop(self._text, None)
-        return proposals.differing({proposals.LIMITS: before}, {proposals.LIMITS: now})
+        return {**changed, **({"struck": struck} if struck else {})}
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
-        limits = proposals.property_of(proposals.LIMITS, schema).get("properties", {})
-        texts = {name: spec for name, spec in schema.get("properties", {}).items() if name == self._text}
-        values = {self._text: self._before.get(self._text) or "", **self._before.get(proposals.LIMITS, {})}
-        filled = [name for name in values if name in limits or (self._needed and values[name])]
-        return {"$defs": schema.get("$defs", {}), "properties": {**texts, **limits}, "required": filled}, values
+        return _parts(schema, self._before, "query", proposals.LIMITS)
 
 
-class ReflectForm(PlanForm):
-    """At a reflection: the steps proposed next, the rewritten query, the thresholds, and whether to go on."""
-
-    _text, _needed = "rewrite_query", False
+class ReflectForm(Form):
+    """At a reflection: the steps proposed next, the rewritten query, the thresholds, the needs, and whether to go on."""
 
     def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
         """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
@@ -193,13 +173,7 @@ class ReflectForm(PlanForm):
         self._wakes = {i: ticked(told[i], heard, on=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self._nothing = heading(labels("nothing_proposed"))
-        choices = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
-        title = labels("field_should_continue")
-        self.goes_on = Field("should_continue", choices, labels, lambda _: self._chose(), title=title)
-        self.goes_on.show(bool(self._proposed["should_continue"]))
-        self.needs = _Needs((self._proposed.get("signals") or {}).get("needs") or [], labels, heard)
-        parts = [self._list, self._note, self._fields.box, self.needs.box, self.goes_on.box]
-        self.box.children = [heading(labels("proposed_next")), *parts]
+        self.box.children = [heading(labels("proposed_next")), self._list, self._note, self._fields.box]
         self._next_steps(None)
 
     @property
@@ -207,14 +181,53 @@ class ReflectForm(PlanForm):
         """How many fields cannot be sent, and how many steps changed that cannot change."""
         return len(self._wrong) + len(self._refused)
 
+    @property
+    def goes_on(self) -> Field:
+        """Whether retrieval goes on."""
+        return self._fields.fields["should_continue"]
+
+    def changed(self, path: str = "") -> None:
+        """Say what is wrong, and that somebody changed something."""
+        if path == "should_continue":
+            self._chosen = self.goes_on.value
+        super().changed(path)
+
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
         steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
-        changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
+        typed = self._fields.value
+        query = str(typed.get("rewrite_query") or "")
+        changed = proposals.next_pass(self._proposed, steps, woken, query, self._chosen)
         self.goes_on.show(proposals.will_go_on(self._proposed, changed))
-        needs = self.needs.edits()
-        return {**changed, **self.limits(), **({proposals.NEEDS: needs} if needs else {})}
+        judged = proposals.differing(self._before, {name: typed.get(name) for name in proposals.JUDGED_BY})
+        needs = judged.get(proposals.NEEDS, {})
+        if added := needs.pop("", "").strip()[: proposals.LONGEST_NEED]:
+            needs[added] = "open"
+        return {**changed, **{name: value for name, value in judged.items() if value}}
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        entries = (self._proposed.get("signals") or {}).get("needs") or []
+        self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
+        self._before["should_continue"] = bool(self._proposed["should_continue"])
+        names = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
+        more = {proposals.NEEDS: {}, "should_continue": {}}
+        return _parts({**schema, "properties": {**schema.get("properties", {}), **more}}, self._before, *names)
+
+    def _own(self) -> dict[str, Control]:
+        labels, before = self._labels, self._before[proposals.NEEDS]
+        words = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
+        # what was said can be changed, and not unsaid
+        own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in before.items()}
+        own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
+        self.needs = Fields(
+            {"properties": {need: {"description": cut(need, 200)} for need in before}, "required": [*before]},
+            labels,
+            title=lambda need: cut(need, 60) or labels("need_another"),
+            own=own,
+        )
+        goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
+        return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
     def _next_steps(self, plan: Json | None) -> Sequence[Json]:
         """Show a box for each step beyond the recorded plan, and refuse changes of that; without a plan as proposed."""
@@ -231,38 +244,6 @@ class ReflectForm(PlanForm):
         boxes = [*map(self._boxes.__getitem__, following), *self._wakes.values()]
         self._list.children = boxes or [self._nothing]
         return list(following.values())
-
-    def _chose(self) -> None:
-        self._chosen = self.goes_on.value
-        self._heard()
-
-
-class _Needs:
-    """What a person says of each line of the ledger, and a need that they add."""
-
-    def __init__(self, entries: Sequence[Json], labels: Labels, heard: Heard):
-        words = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
-        self._before = {entry["need"]: entry["said"] for entry in entries}
-        # what was said can be changed, and not unsaid
-        own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in self._before.items()}
-        another = ipywidgets.Text(placeholder=labels("need_another_hint"))
-        titles = {need: cut(need, 60) for need in own} | {"": labels("need_another")}
-        self.fields = Fields(
-            {"properties": {need: {"description": cut(need, 200)} for need in titles}, "required": [*titles]},
-            labels,
-            lambda _: heard(),
-            title=titles.__getitem__,
-            own={**own, "": text(another)},
-        )
-        self.fields.show({**self._before, "": ""})
-        self.box = ipywidgets.VBox([heading(labels("needs")), self.fields.box.add_class("wb-limits")])
-
-    def edits(self) -> dict[str, str]:
-        """What is said that was not, need by need."""
-        words = self.fields.value
-        added = words.pop("").strip()[: proposals.LONGEST_NEED]
-        changed = {need: word for need, word in words.items() if word != self._before[need]}
-        return {**changed, **({added: "open"} if added else {})}
 
 
 def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:

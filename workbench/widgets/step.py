@@ -119,5 +119,5 @@ class StepForm:
     def _inputs_of(self, tool: str) -> Fields:
         if tool not in self._inputs:
             schema = self._tools[tool].input_schema.model_json_schema() if tool in self._tools else {}
-            self._inputs[tool] = Fields(schema, self._labels, without=_SELDOM, blank={})
+            self._inputs[tool] = Fields(schema, self._labels, without=_SELDOM, blank={}, writable=True)
         return self._inputs[tool]
