@@ -310,7 +310,7 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     assert "wb-proposed" in made.list.picture.rows["step_4_more"] and made.edits == 0
     for locked, why in ((A, "has already run"), (C, "was approved")):
         made.chosen = locked
-        assert made.fields.fields["objective"].control.widget.disabled and why in made.fields._note.html
+        assert made.fields.fields["objective"].control.widget.disabled and why in made.fields.head.html
         made.list.press("remove", locked)
         made.list.press("move", locked, "")
         made.fields.head.press("remove")
@@ -340,7 +340,7 @@ def test_a_failed_step_says_what_can_be_done_about_it():
         row = made.list.picture.rows[B]
         assert "no" in row and "Attempt 2 of 2." in row and words in row
         made.chosen = B
-        assert ("in progress" in made.fields._note.html) == (status == "running"), "a run that ended is not at work"
+        assert ("in progress" in made.fields.head.html) == (status == "running"), "a run that ended is not at work"
 
 
 def held(asked: Any) -> list[str]:

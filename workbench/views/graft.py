@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.views.comparison import LETTERS, change
+from workbench.views.comparison import LETTERS, change, lettered
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Column, Table, clipped, columns
-from workbench.views.page import Data, Markup, button, code, cut, el, glyph
+from workbench.views.page import Data, Markup, cut, draw
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.render import page_html
 
@@ -56,70 +56,45 @@ def panel(
         working: it is being made.
         fault: what stands in the way, in words.
     """
-    bases = [
-        button(f"{LETTERS[n]} {run['run_id']}", "base", key=str(n), cls="wb-switch wb-round", role="radio",
-               aria_checked=n == base)
-        for n, run in enumerate(document["runs"])
-    ]  # fmt: skip
     offers = offered(document, base)
-    rows = {row["step_id"]: row for row in document["steps"]}
-    steps = [_offer(rows[step_id], n, base, (n, step_id) in taken, labels) for n, step_id in offers[:MOST_OFFERED]]
-    title = el("b", labels("graft_base"))
-    hint = el("span.wb-dim", labels("graft_base_told"))
-    return el(
-        "section.wb-part.wb-graft",
-        el("div.wb-dim", labels("graft_told")),
-        el("div.wb-bar", title, hint, bases, role="radiogroup", aria_label=labels("graft_base")),
-        el("div", el("b", labels("graft_take"))),
-        el("div.wb-graft-steps", steps) if steps else el("div.wb-dim", labels("graft_none")),
-        el("div.wb-alert", fault, role="alert") if fault else None,
-        _go(labels, base, [t for t in offers if t in taken], forecast, working),
-        aria_label=labels("graft"),
+    steps = {row["step_id"]: row for row in document["steps"]}
+    chosen = [one for one in offers if one in taken]
+    go = ""
+    if chosen:
+        others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in chosen))
+        many = labels("steps", n=len(chosen))
+        go = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
+    return draw(
+        "graft.panel",
+        labels=labels,
+        runs=lettered(document),
+        base=base,
+        offers=[_offer(steps[i], n, base, (n, i) in taken, labels) for n, i in offers[:MOST_OFFERED]],
+        go=go,
+        working=working,
+        forecast=plan_forecast(forecast, True, labels) if forecast else "",
+        fault=fault,
     )
 
 
-def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> Markup:
-    side = row["sides"][n]
-    parts = [LETTERS[n], el("b", row["step_id"]), code(side["tool"]), change(_kind(row, n, base), labels)]
-    found = el("span.wb-dim", labels("n_found", n=side["found"]))
-    key = f"{n}:{row['step_id']}"
-    words = [[part, " "] for part in (*parts, found)]
-    return button(words, "take", key=key, cls="wb-switch", role="checkbox", aria_checked=taken)
-
-
-def _go(labels: Labels, base: int, taken: Sequence[Taken], forecast: Mapping[str, Any] | None, working: bool) -> Markup:
-    if not taken:
-        return el("div.wb-dim", labels("graft_nothing"))
-    others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in taken))
-    many = labels("steps", n=len(taken))
-    word = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
-    go = button(word, "graft", cls="wb-primary", disabled=working)
-    return el("div.wb-bar", go, plan_forecast(forecast, True, labels) if forecast else None)
+def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> dict[str, Any]:
+    step_id, kind = row["step_id"], change(_kind(row, n, base), labels)
+    named = {"key": f"{n}:{step_id}", "letter": LETTERS[n], "step_id": step_id}
+    return {**named, "side": row["sides"][n], "change": kind, "taken": taken}
 
 
 def conflicts_form(document: Data, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
     """Return what branches contradict one another in, and the buttons that let one of them hold."""
     held = {run_id for conflict in found for run_id in conflict["values"]}
-    choices = [
-        button(labels("graft_prefer", run=letter), "prefer", key=run["run_id"])
-        for letter, run in zip(LETTERS, document["runs"], strict=False)
-        if run["run_id"] in held
-    ]
+    choices = [(letter, run["run_id"]) for letter, run in lettered(document) if run["run_id"] in held]
     text = labels("graft_needs_choice") if found else message
     table = Markup(page_html(conflicts_blocks(found, labels), labels, "wb-worked"))
-    return el(
-        "div.wb-part.wb-graft-conflicts",
-        el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("span.wb-strong", text), role="alert"),
-        table,
-        el("div.wb-bar", choices, el("span.wb-dim", labels("graft_instead"))) if choices else None,
-    )
+    return draw("graft.conflicts", labels=labels, text=text, table=table, choices=choices)
 
 
 def made(run_id: str, labels: Labels) -> Markup:
     """Return the new run, to be opened."""
-    text = [glyph("done", labels, said=False), " ", labels("graft_made", run=run_id)]
-    opening = button(labels("open_run"), "open", key=run_id)
-    return el("div.wb-part.wb-bar.wb-graft-made", el("span.wb-strong", text), opening, role="status")
+    return draw("graft.made", labels=labels, run_id=run_id)
 
 
 def graft_blocks(graft: Graft) -> list[Block]:

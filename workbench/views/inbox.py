@@ -14,7 +14,7 @@ from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, button, closed, code, el, glyph, joined, opened, safe
+from workbench.views.page import Markup, Picture, draw
 
 MOST_NAMED = 3
 
@@ -133,13 +133,10 @@ def how_long(begun: str, now: datetime) -> str:
 
 # the list in the widget
 
-_LONGEST = 300
-
 
 def title(asked: Sequence[Question], labels: Labels) -> Picture:
     """The head of the list, with how much it is."""
-    told = _counted(asked, labels) if asked else ""
-    return Picture(el("div", el("h3.wb-title", labels("inbox")), " ", el("span.wb-dim", told), role="status"))
+    return Picture(draw("inbox.title", labels=labels, told=_counted(asked, labels) if asked else ""))
 
 
 def inbox(
@@ -167,69 +164,27 @@ def inbox(
         answers: how many answers wait to be judged.
         refused: why the last answer was not taken.
     """
-    rows = {question.key: _waiting(question, labels, now, question.key == picked) for question in asked}
+    rows = {one.key: _row(one.key, one, labels, now, picked=one.key == picked) for one in asked}
     for number, one in enumerate(settled):
-        rows[f"settled {number}"] = _settled(f"settled {number}", one, labels)
-    empty = None
+        rows[f"settled {number}"] = _row(f"settled {number}", one.question, labels, became=one.said)
+    empty = ""
     if not asked and (point or not answers):
-        told = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
-        empty = el("p.wb-dim.wb-empty", told)
-    head = joined([empty, opened("div.wb-list.wb-scroll", role="listbox", aria_label=labels("inbox"))])
-    left = el("p.wb-dim", labels("inbox_more", n=more)) if more else None
-    alert = el("p.wb-alert", glyph("invalid", labels), " ", refused, role="alert") if refused else None
-    return Picture(head, rows, joined([closed("div"), left, alert]))
-
-
-def _waiting(question: Question, labels: Labels, now: datetime, picked: bool) -> Markup:
-    first, number = question.first, len(question.runs)
-    proposed = short(first.request, labels)
-    if number > 1:
-        proposed = labels("inbox_alike", n=number, what=proposed)
-    return _row(
-        question.key,
-        glyph("paused", labels),
-        question,
-        proposed,
-        [el("div", how_long(first.since, now)), el("div.wb-dim", _which(question, labels))],
-        labels,
-        role="option",
-        aria_selected=picked,
-    )
-
-
-def _settled(key: str, one: Settled, labels: Labels) -> Markup:
-    which = el("div.wb-dim", _which(one.question, labels))
-    return _row(key, glyph("done", labels), one.question, one.said, [which], labels, "wb-row wb-gone", role="note")
-
-
-def _which(question: Question, labels: Labels) -> str:
-    """The run that asks, or how many do."""
-    number = len(question.runs)
-    return labels("inbox_runs", n=number) if number > 1 else code(question.first.run_id)
+        empty = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
+    return Picture(draw("inbox.list", labels=labels, empty=empty, more=more, refused=refused), rows)
 
 
 def _row(
-    key: str,
-    sign: Markup,
-    question: Question,
-    told: str,
-    side: Sequence[Markup],
-    labels: Labels,
-    classes: str = "wb-row",
-    **aria: Any,
+    key: str, question: Question, labels: Labels, now: datetime | None = None, *, became: str = "", picked: bool = False
 ) -> Markup:
-    where = f"{labels('point_' + question.point)} · " if question.point else ""
-    main = el(
-        "div.wb-main",
-        el("div.wb-strong.wb-lines", safe(question.first.message, _LONGEST)),
-        el("div.wb-dim.wb-lines", where, safe(told, _LONGEST)),
-    )
-    return el("div", sign, main, el("div.wb-side", side), cls=classes, data_key=key, **aria)
+    """A question that waits until ``now``, or what ``became`` of it."""
+    told, waits = became, how_long(question.first.since, now) if now else None
+    if now:
+        told, number = short(question.first.request, labels), len(question.runs)
+        told = labels("inbox_alike", n=number, what=told) if number > 1 else told
+    return draw("inbox.row", labels=labels, key=key, question=question, told=told, waits=waits, picked=picked)
 
 
 # an answer that an evaluation wants judged by a person
-
-_WHOLE = 30_000
 
 
 def asks(asked: Mapping[str, str]) -> tuple[str, ...]:
@@ -248,44 +203,8 @@ def to_judge(count: int, first: Mapping[str, Any], said: Mapping[str, bool], lab
     """
     if not first:
         return Picture()
-    asked, digest = first["asked"], first["digest"]
-    texts = [
-        el("div", el("div.wb-dim.wb-small", labels(f"judge_{name}")), el("div.wb-kept", safe(asked[name], _WHOLE)))
-        for name in ("gold", "answer")
-    ]
-    evidence = el("div.wb-kept.wb-scroll", safe(asked["evidence"], _WHOLE), data_scroll=digest, tabindex=0)
-    if asked["evidence"]:
-        texts.append(el("div", el("div.wb-dim.wb-small", labels("evidence_title")), evidence))
-    lacking = not set(asks(asked)) <= set(said)  # so that a second click on it judges nothing that nobody has read
-    keeps = button(labels("judge_keep"), "keep", key=digest, cls="wb-primary", disabled=lacking)
-    wanted = [_yes_or_no(name, digest, said.get(name), labels) for name in asks(asked)]
-    return Picture(
-        el(
-            "div",
-            el("h3.wb-title", labels("judge_title"), " ", el("span.wb-dim", labels("judge_count", n=count))),
-            el("div.wb-strong.wb-kept", safe(asked["question"])),
-            *texts,
-            *wanted,
-            el("div.wb-buttons", keeps, button(labels("judge_skip"), "skip", key=digest, cls="wb-quiet")),
-            cls="wb-judge",
-            data_key=digest,
-        )
-    )
-
-
-def _yes_or_no(name: str, digest: str, said: bool | None, labels: Labels) -> Markup:
-    told = labels(f"judge_{name}")
-    buttons = [
-        button(
-            labels(f"form_{word}"),
-            f"{name} {word}",
-            key=digest,
-            name=f"{told} {labels(f'form_{word}')}",
-            aria_pressed=said is not None and said == (word == "yes"),
-        )
-        for word in ("yes", "no")
-    ]
-    return el("div.wb-buttons", el("span", told), buttons, role="group", aria_label=told)
+    told = {"count": count, "digest": first["digest"], "asked": first["asked"], "said": said}
+    return Picture(draw("inbox.judge", labels=labels, wanted=asks(first["asked"]), **told))
 
 
 # the list as text, for a page without a front-end and for a terminal

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from workbench.ports import Entity
+from workbench.ports import Entity, Relation
 from workbench.text import CJK
 from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
 from workbench.views.labels import Labels, labels_for
 from workbench.views.neighbourhood import Around
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, button, closed, el, joined, opened, safe
+from workbench.views.page import Markup, Picture, draw, el
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ _HALO: dict[str, Any] = {"paint_order": "stroke", "stroke": paint("ground"), "st
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
     """The graph, in which entities can be chosen."""
     told = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
-    before = joined([opened("section.wb-section"), el("div", el("span.wb-dim", told))])
     look = {"cls": "wb-knowledge", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "listbox", "aria_label": told}
-    return _body(found, labels, chosen).picture(before, closed("section"), **look)
+    picture = _body(found, labels, chosen).picture(**look)
+    return Picture(draw("knowledge.graph", told=told, svg=picture.frame), picture.rows)
 
 
 def knowledge(found: Around, title: str = "", language: str = "en") -> Drawing:
@@ -75,19 +75,15 @@ def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Pic
     """
     entity = found.entities.get(one)
     if entity is None:
-        return Picture(el("section.wb-section", el("p.wb-dim", labels("knowledge_choose"))))
-    opens = labels("fold_entity") if one in found.opened else labels("expand_entity")
-    buttons = [button(opens, "expand", key=one)]
-    if start and start != one:
-        buttons.append(button(labels("way_to", name=found.entities[start]["name"]), "way", key=one, cls="wb-primary"))
-    else:
-        buttons.append(button(labels("way_from"), "start", key=one))
-    title = el("div.wb-bar", el("h3.wb-title", entity["name"]), el("span.wb-dim", entity["type"]))
-    aliases = el("p.wb-dim", labels("comma").join(entity["aliases"])) if entity["aliases"] else None
-    hidden = found.more.get(one, 0)
-    more = el("p.wb-dim", labels("neighbours_hidden", n=hidden)) if hidden else None
-    parts = [title, aliases, el("div.wb-bar", buttons), _relations(found, one, labels), more]
-    return Picture(el("section.wb-section", parts))
+        return Picture(draw("knowledge.note", text=labels("knowledge_choose"), status=False))
+    told = {
+        "entity": entity,
+        "opened": one in found.opened,
+        "start": found.entities[start]["name"] if start and start != one else "",
+        "hidden": found.more.get(one, 0),
+        "relations": list(_relations(found, one)),
+    }
+    return Picture(draw("knowledge.card", labels=labels, **told))
 
 
 def way_told(found: Around, labels: Labels) -> str:
@@ -165,18 +161,12 @@ def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, c
     return el("g.wb-entity", inside, data_key=one, **option)
 
 
-def _relations(found: Around, one: str, labels: Labels) -> Markup:
-    rows = []
+def _relations(found: Around, one: str) -> Iterator[tuple[Relation, str, str, str]]:
+    """The relations of an entity: each with an arrow, and the id and name of the other end."""
     for relation in found.relations:
-        if one not in (relation["source"], relation["target"]):
-            continue
-        other = relation["target"] if relation["source"] == one else relation["source"]
-        arrow = "→" if relation["source"] == one else "←"
-        name = button(found.entities[other]["name"], "choose", key=other, cls="wb-quiet")
-        cells = [el("td", f"{arrow} {relation['type']}"), el("td", name), el("td", safe(relation["sentence"], 200))]
-        rows.append(el("tr", cells))
-    heads = el("tr", [el("th", labels(name)) for name in ("relation", "entity", "sentence")])
-    return el("table.wb-table.wb-relations", el("thead", heads), el("tbody", rows))
+        if one in (relation["source"], relation["target"]):
+            arrow, other = ("→", relation["target"]) if relation["source"] == one else ("←", relation["source"])
+            yield relation, arrow, other, found.entities[other]["name"]
 
 
 # what is in a knowledge base, as tables

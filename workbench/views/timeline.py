@@ -14,7 +14,7 @@ from workbench.state import Decision, ExecutionRecord
 from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import took_told
-from workbench.views.page import Data, Markup, Picture, button, closed, el, family, joined, opened
+from workbench.views.page import Data, Markup, Picture, draw, el, family, joined
 
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
@@ -40,13 +40,9 @@ def timeline(
     found = bars(document["log"], document["records"], document["decisions"])
     body = _body(found, document["records"], labels, running or {}, unfolded)
     took = took_told(document["figures"], labels) if document["log"] else ""
-    title = el("h3.wb-title", labels("timeline"), " ", el("span.wb-dim", took))
-    fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
-    bar = el("div.wb-bar", title, el("span.wb-dim.wb-push", labels("timeline_axis")), fold)
-    before = [opened("section.wb-section"), bar, opened("div.wb-time-lanes", data_scroll="lanes")]
-    empty = None if found else el("p.wb-dim", labels("nothing_run"))
-    after = joined([closed("div"), empty, closed("section")])
-    return body.picture(joined(before), after, role="listbox", aria_label=labels("timeline"))
+    picture = body.picture(role="listbox", aria_label=labels("timeline"))
+    told = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
+    return Picture(draw("plan.timeline", labels=labels, **told), picture.rows)
 
 
 def when(
@@ -88,8 +84,7 @@ def _body(
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
         name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
-        option: dict[str, Any] = {"role": "option", "aria_label": spoken, "aria_selected": "false", "tabindex": "-1"}
-        lanes.add(key, name, _step_bar(bar, status, scale, labels), **option)
+        lanes.add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if shown else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, fill=paint("done-fill"))
             lanes.add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
@@ -106,15 +101,10 @@ class _Lanes:
     rows: dict[str, Markup] = field(default_factory=dict)
     height: int = 0
 
-    def add(self, key: str, name: str, inside: Sequence[Markup], height: int = _HIGH, **attributes: Any) -> None:
+    def add(self, key: str, name: str, inside: Sequence[Markup], height: int = _HIGH, spoken: str = "") -> None:
         """Put a lane below the others."""
-        dim = "dim" if height == _LOW else "text"
-        ground = el("rect", width="100%", height=height, fill="none", pointer_events="all")
-        named = el("svg", text(2, height / 2 + 4, name, ink=dim), width="22%", height=height)
-        track = el("svg", inside, x="23%", width="75%", height=height, overflow="visible")
-        place = f"translate(0 {self.height})"
-        lane = el("g.wb-time-lane", ground, named, track, transform=place, data_key=key, **attributes)
-        self.rows[key] = lane
+        place = {"height": height, "top": self.height, "dim": height == _LOW}
+        self.rows[key] = draw("svg.lane", key=key, name=name, inside=joined(inside), spoken=spoken, **place)
         self.height += height
 
 
@@ -150,16 +140,13 @@ def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> list[Mar
     for bar in (bar for bar in found if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
         ink = "person" if bar.kind == "waiting" else "idle"
-        drawn.append(_named(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", "4 3"))
+        drawn.append(_named(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", True))
     return drawn
 
 
-def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: str | None = None) -> Markup:
+def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
     """A bar with its name inside, cut at its edges."""
-    look = {"fill": paint(f"{ink}-tint"), "stroke": paint(f"{ink}-fill"), "stroke_dasharray": dashes}
-    box = el("rect", width="100%", height="100%", **look)
-    words = text("50%", 11, name, 10, "text" if ink == "idle" else ink, text_anchor="middle")
-    return el("svg", el("title", title), box, words, **scale.span(bar), y=4, height=16)
+    return draw("svg.gap", **scale.span(bar), title=title, name=name, ink=ink, dashes=dashes)
 
 
 def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> list[Markup]:

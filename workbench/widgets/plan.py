@@ -15,12 +15,12 @@ import traitlets
 from workbench.plans import Plan, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, button, el, joined
+from workbench.views.page import Markup, draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
+from workbench.widgets.controls import Said
 from workbench.widgets.draft import Draft, RunPlan
 from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
-from workbench.widgets.controls import Said
 from workbench.widgets.panel import Event, Json, Panel, Pick
 from workbench.widgets.step import SCOPES, StepForm
 
@@ -317,27 +317,16 @@ class PlanEditor(Panel):
         told = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
         if edits:
             told.append(labels("plan_edits", n=edits))
-        facts = el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
-        do = [
-            button(labels("plan_add"), "add"),
-            button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=not self._draft.undoable),
-            button(labels("plan_redo"), "redo", cls="wb-quiet", disabled=not self._draft.redoable),
-        ]
-        for row in [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]:
-            number, why = row["version"], labels("plan_bring_back_told", author=row["author"], reason=row["reason"])
-            text = labels("plan_bring_back", n=number)
-            do.append(button(text, "version", key=str(number), cls="wb-quiet", title=why))
-        views = [
-            button(labels(f"plan_{name}"), name, aria_pressed=str(self._graph == (name == "graph")).lower())
-            for name in ("steps", "graph")
-        ]
-        return el(
-            "div",
-            el("h3.wb-title", labels("plan"), " ", facts),
-            el("span.wb-push"),
-            do if self._editable else None,
-            el("span.wb-views", views, role="group", aria_label=labels("plan_view")),
-            cls="wb-bar wb-plan-bar",
+        earlier = [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]
+        return draw(
+            "plan.bar",
+            labels=labels,
+            facts=" · ".join(told) if plan.steps else labels("plan_empty"),
+            editable=self._editable,
+            undoable=self._draft.undoable,
+            redoable=self._draft.redoable,
+            versions=earlier,
+            graph=self._graph,
         )
 
     def _say(self) -> None:

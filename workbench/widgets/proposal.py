@@ -158,7 +158,7 @@ class PlanForm(Form):
 
 
 class ReflectForm(Form):
-    """At a reflection: the steps proposed next, the rewritten query, the thresholds, the needs, and whether to go on."""
+    """At a reflection: the steps proposed next, the rewritten query, thresholds, needs, and whether to go on."""
 
     def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
         """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""

@@ -10,7 +10,7 @@ import ipywidgets
 from workbench.plans import PlanBudget, PlanStep
 from workbench.ports import Tool
 from workbench.views.labels import Labels
-from workbench.views.page import NOTHING, button, code, el, safe
+from workbench.views.page import draw
 from workbench.widgets.controls import Said, names, text, toggle
 from workbench.widgets.form import Fields
 from workbench.widgets.panel import Pick, display_if
@@ -40,7 +40,7 @@ class StepForm:
         self._labels, self._tools = labels, tools
         self._inputs: dict[str, Fields] = {}
         self._locked = ""
-        self.head, self.foot, self._note = Pick(), Pick(), Pick()
+        self.head, self.foot = Pick(), Pick()
         schema = PlanStep.model_json_schema()
         schema["properties"]["tool"] = {"enum": list(tools)}
 
@@ -66,7 +66,7 @@ class StepForm:
         boxes = {name: field.box for name, field in self.fields.items()}
         numbers = [*(field.box for field in budget.fields.values()), boxes["priority"]]
         inside = [
-            *(self.head, self._note, boxes["step_id"], boxes["objective"]),
+            *(self.head, boxes["step_id"], boxes["objective"]),
             ipywidgets.HBox([boxes["tool"], boxes["condition"]]).add_class("wb-pair"),
             *(boxes["tool_input"], boxes["depends_on"]),
             ipywidgets.HBox(numbers).add_class("wb-numbers"),
@@ -94,27 +94,15 @@ class StepForm:
         self.form.disable(bool(locked))
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
-        self._draw(step, locked)
+        self.head.show(draw("plan.step_head", labels=self._labels, step_id=step.step_id, locked=locked))
         display_if(self.box, True)  # not before it is filled: somebody may type at once
-
-    def _draw(self, step: PlanStep, locked: str) -> None:
-        labels = self._labels
-        do = [
-            button(labels("form_duplicate"), "duplicate", cls="wb-quiet", disabled=locked in ("running", "ended")),
-            button(labels("form_remove"), "remove", cls="wb-quiet", disabled=bool(locked)),
-            button("×", "close", cls="wb-quiet", name=labels("form_close")),
-        ]
-        bar = [el("h3.wb-title.wb-cut", code(safe(step.step_id, 120))), el("span.wb-push"), do]
-        self.head.show(el("div.wb-bar", bar))
-        self._note.show(el("div.wb-dim.wb-locked", labels(f"form_locked_{locked}")) if locked else NOTHING)
 
     def say(self, said: Mapping[str, Sequence[Said]], runnable: bool) -> None:
         """Show messages beside the fields, by path, and whether the plan can be run."""
         self.form.say(said)
         shut = {s: bool(self._locked) for s in SCOPES} | {"rest": self._locked in ("running", "ended")}
-        buttons = [button(self._labels(f"scope_{s}"), s, disabled=shut[s] or not runnable) for s in SCOPES]
-        hint = el("div.wb-dim", self._labels("scope_hint"))
-        self.foot.show(el("div.wb-step-foot", el("div", buttons, cls="wb-bar"), hint))
+        scopes = [(scope, shut[scope] or not runnable) for scope in SCOPES]
+        self.foot.show(draw("plan.step_foot", labels=self._labels, scopes=scopes))
 
     def _inputs_of(self, tool: str) -> Fields:
         if tool not in self._inputs:
