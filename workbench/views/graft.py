@@ -21,66 +21,52 @@ Taken = tuple[int, str]
 MOST_CONFLICTS, MOST_OFFERED = 20, 200
 
 
-def offered(document: Data, base: int) -> list[Taken]:
-    """Return the steps that the other runs have otherwise than this one."""
-    places = ((n, row) for row in document["steps"] for n in range(len(document["runs"])))
-    return [(n, row["step_id"]) for n, row in places if row["sides"][n] and _kind(row, n, base) != "same"]
-
-
-def _kind(row: Mapping[str, Any], n: int, base: int) -> str:
-    """What taking the step of one run does to the base's plan."""
-    if row["sides"][base] is None:
-        return "added"
-    as_first = {0, *(other for other, kind in enumerate(row["changes"], 1) if kind == "same")}
-    return "same" if n == base or {n, base} <= as_first else "changed"
+def offered(document: Data) -> list[Taken]:
+    """Return the steps that the other runs have otherwise than the first one."""
+    numbers = range(1, len(document["runs"]))
+    found = ((n, row) for n in numbers for row in document["steps"] if row["sides"][n])
+    return [(n, row["step_id"]) for n, row in found if row["changes"][n - 1] != "same"]
 
 
 def panel(
     document: Data,
     labels: Labels,
     *,
-    base: int,
     taken: Collection[Taken],
     forecast: Mapping[str, Any] | None = None,
     working: bool = False,
     fault: str = "",
 ) -> Markup:
-    """Return the form in which a graft is put together.
+    """Return the form in which a graft onto the first run is put together.
 
     Args:
         document: of the comparison.
         labels: the words.
-        base: number of the run whose plan the steps join.
         taken: the steps that are chosen.
         forecast: what the graft will do (``fork.Forecast``), when that is known.
         working: it is being made.
         fault: what stands in the way, in words.
     """
-    offers = offered(document, base)
+    offers = offered(document)
     steps = {row["step_id"]: row for row in document["steps"]}
-    chosen = [one for one in offers if one in taken]
     go = ""
-    if chosen:
+    if chosen := [one for one in offers if one in taken]:
         others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in chosen))
         many = labels("steps", n=len(chosen))
-        go = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
-    return draw(
-        "graft.panel",
-        labels=labels,
-        runs=lettered(document),
-        base=base,
-        offers=[_offer(steps[i], n, base, (n, i) in taken, labels) for n, i in offers[:MOST_OFFERED]],
-        go=go,
-        working=working,
-        forecast=plan_forecast(forecast, True, labels) if forecast else "",
-        fault=fault,
-    )
-
-
-def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> dict[str, Any]:
-    step_id, kind = row["step_id"], change(_kind(row, n, base), labels)
-    named = {"key": f"{n}:{step_id}", "letter": LETTERS[n], "step_id": step_id}
-    return {**named, "side": row["sides"][n], "change": kind, "taken": taken}
+        go = labels("graft_working") if working else labels("graft_now", base="A", steps=many, others=others)
+    rows = [
+        {
+            "key": f"{n}:{step_id}",
+            "letter": LETTERS[n],
+            "step_id": step_id,
+            "side": steps[step_id]["sides"][n],
+            "change": change("changed" if steps[step_id]["sides"][0] else "added", labels),
+            "taken": (n, step_id) in taken,
+        }
+        for n, step_id in offers[:MOST_OFFERED]
+    ]
+    told = plan_forecast(forecast, True, labels) if forecast else ""
+    return draw("graft.panel", labels=labels, offers=rows, go=go, working=working, forecast=told, fault=fault)
 
 
 def conflicts_form(document: Data, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.ports import Entity, Relation
 from workbench.text import CJK
-from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
+from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.neighbourhood import Around
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, draw, el
+from workbench.views.page import Markup, Picture, draw
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, EDGE = 1000, 560, 70
 _LONGEST_NAME = 26
-_HALO: dict[str, Any] = {"paint_order": "stroke", "stroke": paint("ground"), "stroke_width": 3}
 
 
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
@@ -127,11 +126,15 @@ def _line(
     ink, width = ("person", 3.5) if on_way else ("run-fill", 1.5) if near else ("idle-fill", 0.6)
     words = labels("comma").join(kinds)
     stated = next(r["sentence"] for r in found.relations if {r["source"], r["target"]} == set(pair))
-    drawn = [el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=paint(ink), stroke_width=width)]
-    drawn.append(el("title", f"{words}\n{stated[:300]}"))
-    if near or on_way:
-        drawn.append(text((x1 + x2) / 2, (y1 + y2) / 2 - 3, words, 10, "dim", text_anchor="middle", **_HALO))
-    return el("g", drawn)
+    return draw(
+        "svg.relation",
+        **{name: f"{value:g}" for name, value in zip(("x1", "y1", "x2", "y2"), (x1, y1, x2, y2), strict=True)},
+        ink=ink,
+        width=width,
+        title=f"{words}\n{stated[:300]}",
+        words=words if near or on_way else "",
+        middle=(f"{(x1 + x2) / 2:g}", f"{(y1 + y2) / 2 - 3:g}"),
+    )
 
 
 def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, chosen: bool) -> Markup:
@@ -139,26 +142,9 @@ def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, c
     name, (x, y) = name_of(entity, labels.language), place
     said = f"{entity['name']}, {_word('type', entity['type'], labels)}"
     said += f", {labels('of_the_answer')}" if seed else ""
-    stroke = "person" if on_way else "run" if seed else "idle-fill"
-    look = {
-        "fill": paint("run-fill" if seed else "ground"),
-        "stroke": paint(stroke),
-        "stroke_width": 3 if on_way else 1.5,
-    }
-    inside = [
-        el("circle", cx=x, cy=y, r=10 if seed else 6, **look),
-        text(
-            x,
-            y + (22 if seed else 17),
-            short(name, _LONGEST_NAME),
-            text_anchor="middle",
-            font_weight=600 if seed else None,
-            **_HALO,
-        ),
-        el("title", said),
-    ]
-    option = {"role": "option", "aria_label": said, "aria_selected": chosen, "tabindex": "-1"}
-    return el("g.wb-entity", inside, data_key=one, **option)
+    where = {"x": f"{x:g}", "y": f"{y:g}", "below": f"{y + (22 if seed else 17):g}"}
+    look = {"seed": seed, "on_way": on_way, "chosen": chosen, "name": short(name, _LONGEST_NAME)}
+    return draw("svg.entity", key=one, said=said, **where, **look)
 
 
 def _relations(found: Around, one: str) -> Iterator[tuple[Relation, str, str, str]]:

@@ -32,7 +32,7 @@ def _toggled(chosen: Sequence[T], item: T, most: int | None = None) -> list[T]:
 
 
 class Compare(Panel):
-    """Two to four runs side by side, with the panel in which steps of one are grafted onto another.
+    """Two to four runs side by side, with the panel in which steps of the others are grafted onto the first.
 
     It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id, "prefer": run_id or None}``, or for
     ``{"do": "open" | "swap", "runs": [run ids]}``.
@@ -43,7 +43,7 @@ class Compare(Panel):
         self._workspace: Any = None
         self._document: Json = {}
         self._ids: list[str] = []
-        self._differing, self._open, self._base = False, False, 0
+        self._differing, self._open = False, False
         self._taken = list[Taken]()
         self._picks = [Pick(heard=self._pressed) for _ in range(4)]
         self._head, self._panel, self._note, self._body = self._picks
@@ -55,11 +55,9 @@ class Compare(Panel):
         self._workspace, self._document = comparison.workspace, comparison.to_dict()
         ids = [run["run_id"] for run in self._document["runs"]]
         if ids != self._ids:
-            self._ids, self._base, self._open = ids, 0, False
-            self._taken = []
+            self._ids, self._open, self._taken = ids, False, []
             self._note.show()
-        known = set(offered(self._document, self._base))
-        self._taken = [taken for taken in self._taken if taken in known]
+        self._taken = [taken for taken in self._taken if taken in offered(self._document)]
         self._draw()
 
     def graft(self, asked: Json) -> Run | None:
@@ -76,8 +74,6 @@ class Compare(Panel):
         finally:
             self._draw_panel()
 
-    # drawing
-
     def _draw(self) -> None:
         document, labels = self._document, self.labels
         self._head.show(bar(document, labels, differing=self._differing, graft=self._open))
@@ -91,23 +87,26 @@ class Compare(Panel):
             return
         forecast, fault = None, ""
         try:
-            forecast = self._forecast()
+            forecast = self._forecast() if self._taken else None
         except WorkbenchError as error:
             fault = str(error)
-        chosen: dict[str, Any] = {"base": self._base, "taken": self._taken, "forecast": forecast}
-        self._panel.show(panel(self._document, self.labels, working=working, fault=fault, **chosen))
+        told: dict[str, Any] = {"taken": self._taken, "forecast": forecast, "working": working, "fault": fault}
+        self._panel.show(panel(self._document, self.labels, **told))
 
-    def _forecast(self) -> Json | None:
+    def _forecast(self) -> Json:
         """What the graft would do."""
         from workbench.futures.graft import foreseen  # brings LangGraph along
 
-        if not self._taken:
-            return None
         runs = {run_id: self._workspace.run(run_id).recording() for run_id in self._ids}
         steps = {step_id: [runs[run_id] for run_id in several] for step_id, several in self._steps().items()}
-        return foreseen(steps, runs[self._ids[self._base]])
+        return foreseen(steps, runs[self._ids[0]])
 
-    # what somebody does
+    def _steps(self) -> dict[str, list[str]]:
+        """The chosen steps, each with the runs that it is taken from."""
+        steps: dict[str, list[str]] = {}
+        for n, step_id in self._taken:
+            steps.setdefault(step_id, []).append(self._ids[n])
+        return steps
 
     def _pressed(self, event: Event) -> None:
         kind, key, ids = event.kind, event.key, self._ids
@@ -118,28 +117,17 @@ class Compare(Panel):
         elif self._taken and (kind == "graft" or (kind == "prefer" and key in ids)):
             self._note.show()
             self._draw_panel(working=True)
-            self.ask(do="graft", steps=self._steps(), base=ids[self._base], prefer=key if kind == "prefer" else None)
+            self.ask(do="graft", steps=self._steps(), base=ids[0], prefer=key if kind == "prefer" else None)
         elif kind == "take":
-            takes = {f"{taken[0]}:{taken[1]}": taken for taken in offered(self._document, self._base)}
+            takes = {f"{n}:{step_id}": (n, step_id) for n, step_id in offered(self._document)}
             self._taken = _toggled(self._taken, takes[key]) if key in takes else self._taken
             self._draw_panel()
-        elif kind == "differing":
-            self._differing = not self._differing
-            self._draw()
-        elif kind == "panel" or (kind == "base" and key in map(str, range(len(ids)))):
-            self._note.show()
+        elif kind in ("differing", "panel"):
+            self._differing ^= kind == "differing"
             if kind == "panel":
                 self._open = not self._open
-            else:
-                self._base, self._taken = int(key), []
+                self._note.show()
             self._draw()
-
-    def _steps(self) -> dict[str, list[str]]:
-        """The chosen steps, with the runs from which each is taken."""
-        found: dict[str, list[str]] = {}
-        for n, step_id in self._taken:
-            found.setdefault(step_id, []).append(self._ids[n])
-        return found
 
 
 def beside_of(comparison: Comparison) -> PanelRoot:
