@@ -65,7 +65,7 @@ class Field:
         self._plain: Control | None = None
         self._json: Control | None = None
         self._note: Pick | None = None
-        hint = str(spec.get("description", ""))
+        hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
         label: Any = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
         words = [(labels("form_as_form"), True), (labels("form_as_json"), False)]
         writable = isinstance(control, Fields) and control.writable

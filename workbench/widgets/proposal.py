@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ipywidgets
+from jsonschema import Draft202012Validator
 
-from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import cut, el, glyph
@@ -17,27 +16,25 @@ from workbench.widgets.form import ABSENT, Field, Fields, fields_of
 from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
+_LIMITS = ("minLength", "maxLength", "pattern", "minimum", "maximum", "enum")
+"""Rules of a schema that are told beside a field while it is typed; the rest is checked when it is sent."""
 
 
 def fault(field: Field, labels: Labels) -> str:
     """Return what the schema of a field says against its value; nothing when it fits."""
-    spec, value = field.spec, field.value
+    limits = {name: field.spec[name] for name in _LIMITS if name in field.spec}
+    value, text = field.value, field.spec.get("type") == "string"
     if value is ABSENT or value is None:
-        wanted = field.given and ("pattern" in spec or "minLength" in spec or spec.get("type") != "string")
-        return labels("must_be_given") if field.required or wanted else ""
-    if isinstance(value, str):
-        if (most := spec.get("maxLength")) is not None and len(value) > most:
-            return labels("too_long", n=f"{len(value):,}", most=f"{most:,}")
-        if len(value) < spec.get("minLength", 0) or (spec.get("pattern") == r"\S" and not re.search(r"\S", value)):
-            return labels("must_be_given")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if (least := spec.get("minimum")) is not None and value < least:
-            return labels("too_small", value=f"{value:g}", least=f"{least:g}")
-        if (most := spec.get("maximum")) is not None and value > most:
-            return labels("too_large", value=f"{value:g}", most=f"{most:,g}")
-    if "enum" in spec and value not in spec["enum"]:
-        return labels("not_one_of", value=str(value)[:50], known=", ".join(map(str, spec["enum"])))
-    return ""
+        emptied = field.given and (not text or {"pattern", "minLength"} & {*limits})
+        return labels("wrong_minLength") if field.required or emptied else ""
+    wrong = next(Draft202012Validator(limits).iter_errors(value), None)
+    if wrong is None:
+        return ""
+    rule, limit = wrong.validator, wrong.validator_value
+    if limit == r"\S":
+        rule = "minLength"
+    known = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
+    return labels(f"wrong_{rule}", value=cut(value, 50), limit=known)
 
 
 class Form:
@@ -146,7 +143,7 @@ class PlanForm(Form):
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The plan, the query and the thresholds, each when it differs."""
         changed = super().edits(plan)
-        if plan is not None and _plan_changes(self._proposed["plan"], plan):
+        if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
             changed = {"plan": dict(plan), **changed}
         if not str(changed.get("query", "")).strip():
             changed.pop("query", None)
@@ -256,38 +253,3 @@ def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidge
 def heading(text: str) -> ipywidgets.HTML:
     """A line above widgets."""
     return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))
-
-
-def count(edits: Json, request: Json) -> int:
-    """How many things an edit changes: each step, each threshold, each field."""
-    total, args = 0, proposals.proposal(request)
-    for name, value in edits.items():
-        if name == "plan":
-            total += _plan_changes(args.get("plan") or {}, value)
-        elif name in (*proposals.JUDGED_BY, "struck", "answers"):
-            total += len(value)
-        elif name == "sections":
-            total += _list_changes(_apart(args.get(name) or []), _apart(value))
-        elif name in ("next_steps", "activate"):
-            total += _list_changes(args.get(name) or [], value)
-        else:
-            total += value != args.get(name)  # what the schema requires goes along unchanged
-    return total
-
-
-def _plan_changes(before: Json, now: Json) -> int:
-    """How many steps and fields of the plan differ; the order alone is one change."""
-    changed = Plan.load(before).diff(Plan.load(now))
-    order = [step["step_id"] for step in before["steps"]] != [step["step_id"] for step in now["steps"]]
-    return sum(map(len, changed.values())) or int(order)
-
-
-def _apart(sections: Sequence[Json]) -> list[Json]:
-    """Sections with their depth in place of their id, which changes with those before them."""
-    return [{**one, "section_id": one["section_id"].count(".")} for one in sections]
-
-
-def _list_changes(before: Sequence[Any], now: Sequence[Any]) -> int:
-    """How many items differ; the order alone is one change."""
-    gone, new = [one for one in before if one not in now], [one for one in now if one not in before]
-    return max(len(gone), len(new)) or 1

@@ -18,7 +18,7 @@ from workbench.views.page import joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
 from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
-from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm, count
+from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
 from workbench.widgets.report_forms import FORMS
 
 _STOPS = {
@@ -206,7 +206,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
     if point == "reflect":
         goes_on = proposals.will_go_on(proposed, edits)
         verb = "judge" if set(edits) <= set(proposals.JUDGED_BY) else "run" if goes_on else "answer"
-    return labels(f"{verb}_with_edits", n=count(edits, request))
+    return labels(f"{verb}_with_edits")
 
 
 def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:
