@@ -191,18 +191,6 @@ def seconds_told(value: float) -> str:
 
 
 _MOST_NAMED = 6
-_RULES = {
-    "greater_than_equal": ("rule_least", "ge"),
-    "greater_than": ("rule_more", "gt"),
-    "less_than_equal": ("rule_most", "le"),
-    "less_than": ("rule_less", "lt"),
-    "string_too_short": ("rule_short", "min_length"),
-    "too_short": ("rule_short", "min_length"),
-    "string_too_long": ("rule_long", "max_length"),
-    "too_long": ("rule_long", "max_length"),
-    "literal_error": ("rule_one_of", "expected"),
-    "enum": ("rule_one_of", "expected"),
-}
 
 
 def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
@@ -232,11 +220,8 @@ def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
 
 def _rule(values: Mapping[str, Any], labels: Labels) -> str:
     rule = str(values["rule"])
-    if rule in _RULES:
-        word, limit = _RULES[rule]
-        return labels(word, limit=values["limits"].get(limit, ""))
     wanted = rule.removesuffix("_type").removesuffix("_parsing")
-    return labels.known(f"rule_{wanted}", labels("rule_other"))
+    return labels.known(f"rule_{wanted}", labels("rule_other"), **values["limits"])
 
 
 def _cycle(path: list[str], labels: Labels) -> str:

@@ -21,15 +21,6 @@ from workbench.widgets.panel import Json, Pick, display_if, on_change, press_but
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
 from workbench.widgets.report_forms import FORMS
 
-_STOPS = {
-    "step": "skip_steps",
-    "clarify": "stop_report",
-    "outline": "stop_outline",
-    "section": "stop_section",
-    "report": "stop_final",
-}
-_RESPONDS = {"outline": "respond_more", "section": "respond_section", "report": "respond_more"}
-
 
 class Review(traitlets.HasTraits):
     """Decides at a review point. There is no edit mode: whoever changes something edits, and the button says so.
@@ -128,9 +119,10 @@ class Review(traitlets.HasTraits):
             self._form.restore(json.loads(self._kept))
         self.form.children = [self._form.box]
         kind = proposals.kind(self._request)
-        stop = _STOPS.get(kind, "stop_here")
-        self.stop.description, self.stop.tooltip = self._labels(stop), self._labels(f"{stop}_told")
-        self.message.description = self._labels(_RESPONDS.get(kind, "respond_field"))
+        known = self._labels.known
+        self.stop.description = known(f"stop_{kind}", self._labels("stop_here"))
+        self.stop.tooltip = known(f"stop_{kind}_told", self._labels("stop_here_told"))
+        self.message.description = known(f"respond_{kind}", self._labels("respond_field"))
         taken = proposals.allowed(self._request)
         for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             display_if(widget, kind in taken)
