@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from workbench.views.labels import Labels
-from workbench.views.page import Data, Markup, draw
+from workbench.views.page import Data, draw
 
 _SIGNS = {"supported": "done", "partly": "partial", "unsupported": "invalid", "uncited": "warning"}
 _INKS = {"supported": "done", "unsupported": "fail"}

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.views.outline import Block, Column, Lines, clipped, columns, one_line
-from workbench.views.page import Data, Markup, cut, draw
+from workbench.views.page import Data, cut, draw
 from workbench.views.plan_graph import fields_told
 
 LETTERS = "ABCD"

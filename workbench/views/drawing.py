@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from markupsafe import Markup
+
 from workbench.records.writing import write_file
-from workbench.views.page import ROWS, Markup, Picture, draw, el, joined
+from workbench.views.page import ROWS, Picture, draw, el, joined
 
 if TYPE_CHECKING:
     import pandas
@@ -34,16 +36,6 @@ _NAMES |= {
     for family, shades in COLOURS.items()
     for ending, colour in zip(("", "-fill", "-tint"), shades, strict=True)
 }
-
-
-def paint(name: str) -> str:
-    """Return a colour by its name in the style sheet: ``text``, ``line``, ``run``, ``run-fill``, ``run-tint``."""
-    return f"var(--wb-{name})"
-
-
-def text(x: object, y: float, words: str, size: float = 12, ink: str = "text", **more: Any) -> Markup:
-    """Return one line of text."""
-    return el("text", words, x=x, y=y, font_size=size, fill=paint(ink), **more)
 
 
 def short(words: str, columns: int) -> str:

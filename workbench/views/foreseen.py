@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.records.foreseeing import FEWEST, exceeds
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, draw
+from workbench.views.page import draw
 
 _DIGITS = {"seconds": 1, "money": 4}
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from workbench.views.comparison import LETTERS, change, lettered
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Column, Table, clipped, columns
-from workbench.views.page import Data, Markup, cut, draw
+from workbench.views.page import Data, cut, draw
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.render import page_html
 

@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.plans import canonical_json
 from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, draw
+from workbench.views.page import Picture, draw
 
 MOST_NAMED = 3
 
@@ -64,14 +66,6 @@ class Question:
     def point(self) -> str:
         """Where they wait."""
         return proposals.point(self.first.request)
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What waited and does not wait any more, with what became of it."""
-
-    question: Question
-    said: str
 
 
 def questions(waiting: Iterable[Waits], point: str = "") -> list[Question]:
@@ -141,7 +135,7 @@ def title(asked: Sequence[Question], labels: Labels) -> Picture:
 
 def inbox(
     asked: Sequence[Question],
-    settled: Iterable[Settled],
+    settled: Iterable[tuple[Question, str]],
     labels: Labels,
     *,
     now: datetime,
@@ -165,8 +159,8 @@ def inbox(
         refused: why the last answer was not taken.
     """
     rows = {one.key: _row(one.key, one, labels, now, picked=one.key == picked) for one in asked}
-    for number, one in enumerate(settled):
-        rows[f"settled {number}"] = _row(f"settled {number}", one.question, labels, became=one.said)
+    for number, (question, became) in enumerate(settled):
+        rows[f"settled {number}"] = _row(f"settled {number}", question, labels, became=became)
     empty = ""
     if not asked and (point or not answers):
         empty = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from workbench.ports import Entity, Relation
 from workbench.text import CJK
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.neighbourhood import Around
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, draw
+from workbench.views.page import Picture, draw
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.views.page import Markup, el
+from markupsafe import Markup
+
+from workbench.views.page import el
 
 Pair = tuple[str, str]
 """An edge: its source and its target."""

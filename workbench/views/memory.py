@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, cut, draw
+from workbench.views.page import Picture, cut, draw
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:

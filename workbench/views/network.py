@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from workbench.views.drawing import Body, short
 from workbench.views.layout import layered
-from workbench.views.page import Markup, draw
+from workbench.views.page import draw
 
 _WIDE, _HIGH, _EDGE = 188, 46, 12
 _LINES = {"heavy": ("text", 2.5), "cycle": ("fail-fill", 2)}

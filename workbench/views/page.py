@@ -183,8 +183,3 @@ def button(
     return el(
         "button", text, type="button", cls=f"wb-button {cls}".strip(), data_do=do, data_of=key, aria_label=name, **more
     )
-
-
-def code(text: object) -> Markup:
-    """A name of the machine's: an id, a tool."""
-    return el("code.wb-code", text)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
 from workbench.views.outline import Block, Lines, Table, clipped, columns
-from workbench.views.page import Data, Markup, Picture, cut, draw
+from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_SHOWN = 400
@@ -163,14 +165,14 @@ def looked_at(
     """
     number, _, point = review.partition("-")
     where = f"{labels('point_' + point)} {number}" if point else number
-    gone = values if isinstance(values, str) else ""
+    gone, state = (values, {}) if isinstance(values, str) else ("", values)
     tables = list[Table]()
     if one and one["changes"]:
         rows = [(change["key"], "\n".join(_became(change))) for change in one["changes"]]
         tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
     if one and not gone:
-        state = tuple((name, cut(value, _VALUE)) for name, value in sorted(dict(values).items()))
-        tables.append(Table(labels("past_values"), columns(labels, ":code", ""), state, opened=False))
+        cells = tuple((name, cut(value, _VALUE)) for name, value in sorted(state.items()))
+        tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
     html = Markup(page_html(tables, labels, "wb-worked")) if tables else ""
     look = {"row": row, "one": one, "fork": where, "ask": ask, "tables": html, "gone": gone if one else ""}
     return draw("past.moment", labels=labels, **look)

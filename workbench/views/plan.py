@@ -9,13 +9,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters
-from workbench.views.page import Markup, Picture, cut, draw
+from workbench.views.page import Picture, cut, draw
 
 _LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")

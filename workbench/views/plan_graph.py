@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import ExecutionRecord
 from workbench.views.drawing import Body, Drawing, sheet
@@ -14,7 +16,7 @@ from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.network import Box, Line, network
 from workbench.views.outline import clipped, columns
-from workbench.views.page import Markup, Picture, cut, draw, family
+from workbench.views.page import Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_told
 from workbench.views.render import page_html
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from markupsafe import Markup
+
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
 from workbench.state import Reflection
@@ -12,7 +14,7 @@ from workbench.views.claims import standing_told, statements
 from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import Labels
 from workbench.views.outline import reflection_table, review_question
-from workbench.views.page import Data, Markup, Picture, cut, draw
+from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_LISTED = 6

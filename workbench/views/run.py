@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import read_told
 from workbench.views.outline import run_facts
-from workbench.views.page import Data, Markup, Picture, button, draw, el, joined
+from workbench.views.page import Data, Picture, button, draw, el, joined
 
 # the head of the bench
 

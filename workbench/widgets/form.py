@@ -62,7 +62,8 @@ class Field:
         self.said: tuple[Said, ...] = ()
         self.given, self._writing = False, False
         self._labels, self._heard, self._nullable = labels, heard, nullable
-        self._plain: Control | None = None
+        self._plain: Any = None
+        self.control: Control
         self._json: Control | None = None
         self._note: Pick | None = None
         hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
@@ -271,8 +272,7 @@ class Fields(Control):
         if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
             return controls.conditions()
         if kind == "object" and spec.get("properties") and depth < _DEEPEST:
-            blank = None if nullable else {}
-            return Fields(spec, labels, title=self._title, blank=blank, depth=depth + 1)
+            return Fields(spec, labels, title=self._title, blank=None if nullable else {}, depth=depth + 1)
         if kind == "string":
             return controls.text_or_none(labels) if nullable else controls.text()
         return controls.as_json(labels)

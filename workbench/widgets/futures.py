@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.errors import GraftConflict, WorkbenchError
 from workbench.futures.compare import Comparison
@@ -15,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.views.comparison import LETTERS, bar, beside
 from workbench.views.graft import Taken, conflicts_form, made, offered, panel
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import Markup, el
+from workbench.views.page import el
 from workbench.views.past import forks
 from workbench.views.render import page_html
 from workbench.widgets.knowledge import Explore

@@ -10,10 +10,11 @@ import anywidget
 import IPython.display
 import ipywidgets
 import traitlets
+from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.views.labels import LANGUAGES, Labels, labels_for
-from workbench.views.page import NOTHING, Markup, Picture
+from workbench.views.page import NOTHING, Picture
 from workbench.widgets.display import in_kernel
 
 Json = Mapping[str, Any]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import BLANK, Markup, el
+from workbench.views.page import BLANK, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 

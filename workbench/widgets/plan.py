@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
+from markupsafe import Markup
 
 from workbench.plans import Plan, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, draw, joined
+from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.controls import Said

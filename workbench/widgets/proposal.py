@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 
 from workbench.records import proposals
 from workbench.views.labels import Labels
+from workbench.views.labels.sentences import field_told
 from workbench.views.page import cut, el, glyph
 from workbench.widgets.controls import Control, Said, choice, text, toggle
 from workbench.widgets.form import ABSENT, Field, Fields, fields_of
@@ -86,7 +87,7 @@ class Form:
         return {}
 
     def _titled(self, name: str) -> str:
-        return self._labels.known(f"field_{name}", self._labels.known(f"edit_{name}", name))
+        return self._labels.known(f"field_{name}", field_told(name, self._labels))
 
     def changed(self, path: str = "") -> None:
         """Say what is wrong, and that somebody changed something."""
@@ -208,7 +209,7 @@ class ReflectForm(Form):
         self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
         self._before["should_continue"] = bool(self._proposed["should_continue"])
         names = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
-        more = {proposals.NEEDS: {}, "should_continue": {}}
+        more: Json = {proposals.NEEDS: {}, "should_continue": {}}
         return _parts({**schema, "properties": {**schema.get("properties", {}), **more}}, self._before, *names)
 
     def _own(self) -> dict[str, Control]:

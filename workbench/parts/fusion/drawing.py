@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import ROWS, Markup, Picture, cut, el
+from workbench.views.page import ROWS, Picture, cut, el
 
 MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
