@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
 _FIELDS = {
+    "answers",
     "plan",
     "query",
     "struck",
