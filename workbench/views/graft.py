@@ -47,7 +47,7 @@ def panel(
         taken: the steps that are chosen.
         forecast: what the graft will do (``fork.Forecast``), when that is known.
         working: it is being made.
-        fault: what stands in the way, in words.
+        fault: what is in the way, in words.
     """
     offers = offered(document)
     steps = {row["step_id"]: row for row in document["steps"]}

@@ -1,4 +1,4 @@
-"""Where the nodes of a graph stand: in layers, or in the lanes of a gutter beside a list, as in a git log."""
+"""Where the nodes of a graph stand: in layers, or in the lanes of a gutter next to a list, as in a git log."""
 
 from __future__ import annotations
 

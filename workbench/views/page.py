@@ -164,7 +164,7 @@ def family(status: str) -> str:
 
 
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
-    """The sign of a status: a shape for each; screen readers hear its word, unless that stands beside it."""
+    """The sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
     word = labels("step_recorded" if status == "recorded" else status)
     named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
     going = ".wb-going" if status == "running" else ""

@@ -161,7 +161,7 @@ def looked_at(
         values: the state as it stood; or why it cannot be read.
         labels: the words.
         review: the review point that comes after it; empty when none does.
-        ask: review points at which a fork may ask where nobody was asked.
+        ask: review points at which a fork may ask where no one was asked.
     """
     number, _, point = review.partition("-")
     where = f"{labels('point_' + point)} {number}" if point else number

@@ -32,7 +32,7 @@ class PlanView:
         plan: the steps.
         labels: the words.
         records: what has run, of steps that are as they were.
-        proposed: ids of steps that nobody has approved.
+        proposed: ids of steps that no one has approved.
         live: seconds since the call began, by the id of a step that runs now.
         expected: seconds that a step will probably take, by id.
         problems: what is wrong (``plans.problem`` each).
@@ -196,7 +196,7 @@ _MOST_NAMED = 6
 
 
 def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
-    """What is wrong and the mend; the English of the problem itself where its kind has no words here.
+    """What is wrong and the fix; the English of the problem itself where its kind has no words here.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])

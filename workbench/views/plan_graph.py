@@ -98,7 +98,7 @@ def _badge(row: Mapping[str, Any]) -> str:
 
 
 def plan_body(view: PlanView, badges: Mapping[str, str] | None = None) -> Body:
-    """Draw the steps and who waits for whom; a badge stands in the corner of its step."""
+    """Draw the steps and who waits for whom; a badge is in the corner of its step."""
     boxes = {i: _box(view, step, (badges or {}).get(i, "")) for i, step in view.plan.by_id().items()}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 

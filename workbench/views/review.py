@@ -22,7 +22,7 @@ MOST_LISTED = 6
 
 
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
-    """The band above the decision: the question, and that there is time; or what is to be mended first."""
+    """The band above the decision: the question, and that there is time; or what is to be fixed first."""
     question = review_question(request, labels)
     return Picture(draw("review.band", labels=labels, question=question, problems=problems))
 

@@ -38,7 +38,7 @@ def head(
         view: which of ``VIEWS`` is open.
         origin: the run from which this one was made.
         said: a message about what was done just now, for everybody to see.
-        sure: whether somebody pressed *Cancel*, and is asked if they are sure.
+        sure: whether a person pressed *Cancel*, and is asked if they are sure.
     """
     more: dict[str, Any] = {"status": "", "read": "", "facts": (), "actions": ""}
     if document is not None:
@@ -91,9 +91,9 @@ _INSIDE = {"retrieval": CHILD, "reporter": REPORT}
 
 
 def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
-    """Where a run stands in its graphs; nodes that it did not come to, as for small talk, stay hollow.
+    """Where a run is in its graphs; nodes that it did not come to, as for small talk, stay hollow.
 
-    ``report`` says that it writes one, so that what writes it stands in place of what answers.
+    ``report`` says that it writes one, so that what writes it is in place of what answers.
     """
     states = node_states(document, report)
     names = ["reporter" if report and name == "generate" else name for name in PARENT]
@@ -246,5 +246,5 @@ def _score(score: float) -> str:
 
 
 def fork_bar(edits: int, problems: int, labels: Labels) -> Picture:
-    """What pressing will do: a fork with so many edits; or how many problems are to be mended first."""
+    """What pressing will do: a fork with so many edits; or how many problems are to be fixed first."""
     return Picture(draw("run.fork_bar", labels=labels, edits=edits, problems=problems))

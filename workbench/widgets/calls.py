@@ -136,7 +136,7 @@ class Calls(Panel):
         return [RULES, *dict.fromkeys(name for name in others if name and ":" in name)]
 
     def _changed(self) -> None:
-        """What is wrong, beside each field, and what the button will do now."""
+        """What is wrong, next to each field, and what the button will do now."""
         if self._call is None:
             return
         edits = self.edits

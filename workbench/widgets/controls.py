@@ -19,7 +19,7 @@ _NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopI
 
 
 class Said(NamedTuple):
-    """What is wrong with a field; ``mend`` is what a button beside it says, ``do`` what that does."""
+    """What is wrong with a field; ``mend`` is what a button next to it says, ``do`` what that does."""
 
     text: str
     mend: str = ""
@@ -32,8 +32,8 @@ class Control:
     Args:
         widget: what is typed into.
         blank: what it shows for no value at all.
-        parse: the value of what stands in the widget; raises ValueError, in words, when that is none.
-        format: what stands in the widget for a value.
+        parse: the value of what is in the widget; raises ValueError, in words, when that is none.
+        format: what is in the widget for a value.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Control:
             return False
 
     def listen(self, heard: Callable[[], None]) -> None:
-        """Call when somebody changed the value."""
+        """Call when a person changed the value."""
         on_change(self.widget, heard)
 
     def disable(self, disabled: bool) -> None:

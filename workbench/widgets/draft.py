@@ -1,4 +1,4 @@
-"""A plan while somebody edits it: what was shown, what it is now, the way back, and what is different."""
+"""A plan while a person edits it: what was shown, what it is now, the way back, and what is different."""
 
 from __future__ import annotations
 

@@ -24,16 +24,16 @@ ABSENT: Final = object()
 class Field:
     """One value: its name above, its control, and what is wrong with it beneath.
 
-    What was given comes back as it was until somebody changes it. A value that the control cannot show, as one taken
-    from an earlier step, is shown as JSON; so is an object where somebody wants to write it.
+    What was given comes back as it was until a person changes it. A value that the control cannot show, as one taken
+    from an earlier step, is shown as JSON; so is an object where a person wants to write it.
 
     Args:
         name: the property.
         control: what it is typed into.
         labels: the words.
-        heard: told the name whenever somebody changed the value.
+        heard: told the name whenever a person changed the value.
         title: the name for people.
-        spec: of its schema, what it is for (``description``) and stands for when absent (``default``).
+        spec: of its schema, what it is for (``description``) and means when absent (``default``).
         required: whether it must be there; another one stays absent until it differs from its default.
         nullable: whether it may be null.
 
@@ -122,7 +122,7 @@ class Field:
         (self.box.add_class if said else self.box.remove_class)("wb-wrong")
 
     def mend(self, which: int = 0) -> None:
-        """Do what the button beside a message does."""
+        """Do what the button next to a message does."""
         if which < len(self.said) and (do := self.said[which].do):
             do()
 
@@ -160,7 +160,7 @@ class Fields(Control):
     Args:
         schema: the object's JSON schema.
         labels: the words.
-        heard: told the path of whatever somebody changed, as ``sort.field``.
+        heard: told the path of whatever a person changed, as ``sort.field``.
         without: properties that are shown only when the object has them.
         title: the name of a property for people; the property itself when empty.
         own: controls for properties that take another one than that of their type.
@@ -236,7 +236,7 @@ class Fields(Control):
         return True
 
     def listen(self, heard: Callable[..., None]) -> None:
-        """Tell this one the path of whatever somebody changed."""
+        """Tell this one the path of whatever a person changed."""
         self._heard = heard
 
     def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:

@@ -132,7 +132,7 @@ class Compare(Panel):
 
 
 def beside_of(comparison: Comparison) -> PanelRoot:
-    """A comparison in a cell: it swaps and grafts by itself, and opens runs below."""
+    """A comparison in a cell: it swaps and grafts on its own, and opens runs below."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
@@ -199,12 +199,12 @@ def forks_of(tree: Tree) -> PanelRoot:
 
 
 class Futures:
-    """The views of a bench beside the work on its run.
+    """The views of a bench next to the work on its run.
 
     Args:
         wb: the workspace.
         labels: the words.
-        act: does what somebody asked for, and shows the bench anew.
+        act: does what a person asked for, and shows the bench again.
         opens: puts another run on the bench.
         goes: opens another view.
     """

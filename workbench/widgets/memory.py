@@ -31,7 +31,7 @@ class Knew(Panel):
         display_if(self.text, False)
 
     def show(self, run: Run, memory: Any) -> bool:
-        """Show what a run that is done knew, beside what of it still holds; whether there is anything to show."""
+        """Show what a run that is done knew, next to what of it still holds; whether there is anything to show."""
         if self._read[0] != run.run_id:
             self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
             self._close()

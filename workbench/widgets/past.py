@@ -19,7 +19,7 @@ class Checkpoints(Panel):
     """The checkpoints of a run; where `gc` let them go, its decisions.
 
     It asks for a fork as ``Run.start_fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
-    asked nobody with ``review`` too, where the new one is to ask.
+    asked no one with ``review`` too, where the new one is to ask.
     """
 
     def __init__(self, labels: Labels):
@@ -75,7 +75,7 @@ class Checkpoints(Panel):
         return review_after(one, decisions, pending) if comes else ""
 
     def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
-        """Where a fork of a run that asked nobody may ask."""
+        """Where a fork of a run that asked no one may ask."""
         if review or self._document["decisions"]:
             return ()
         places = list(self._found.values())

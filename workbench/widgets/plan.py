@@ -1,6 +1,6 @@
 """The plan editor: the steps of a run, the form of the one that is chosen, and what was changed.
 
-No mode: change a field and the plan is another one, with its problems beside the fields, until it is run or let go.
+No mode: change a field and the plan is another one, with its problems next to the fields, until it is run or let go.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PlanEditor(Panel):
         labels: the words.
         check: everything that is wrong with a plan.
         tools: what a step may call, by name.
-        forecast: what running a plan will take; None where nobody knows.
+        forecast: what running a plan will take; None where no one knows.
         history: every version of the plan so far (``Run.plan_history``).
 
     Attributes:
@@ -51,7 +51,7 @@ class PlanEditor(Panel):
         problems: what is wrong with it (``plans.problem`` each); empty when it can be run.
         chosen: the id of the step whose form is shown; empty for none.
         foreseen: what running the plan will take, or the last plan that could be run; None when nothing is known.
-        asked: ``{"scope", "plan", "n"}`` when somebody wants to run this step ``only``, up ``to`` it, or the ``rest``.
+        asked: ``{"scope", "plan", "n"}`` when a person wants to run this step ``only``, up ``to`` it, or the ``rest``.
         region: the widget with the steps, the changes and the forecast.
         form: the widget with the form of the chosen step.
     """
@@ -331,7 +331,7 @@ class PlanEditor(Panel):
         )
 
     def _say(self) -> None:
-        """Put the problems of the chosen step beside its fields, each with its mend."""
+        """Put the problems of the chosen step next to its fields, each with its fix."""
         said: dict[str, list[Said]] = {}
         for one in self.problems:
             concerned = (one["step_id"], *one["values"].get("path", ()))

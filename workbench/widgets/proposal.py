@@ -39,16 +39,16 @@ def fault(field: Field, labels: Labels) -> str:
 
 
 class Form:
-    """What of a request can be edited: every field of its schema, and what the schema says against a value beside it.
+    """What of a request can be edited: every field of its schema, and what the schema says against a value next to it.
 
     Args:
         request: what a run asks.
         labels: the words.
-        heard: told whenever somebody changed something.
+        heard: told whenever a person changed something.
 
     Attributes:
         box: the widget.
-        keeps: whether what is edited is kept while nobody sends it.
+        keeps: whether what is edited is kept while no one sends it.
     """
 
     keeps = False
@@ -70,7 +70,7 @@ class Form:
         return len(self._wrong)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """What differs from the proposal, with the plan as it was edited beside this form."""
+        """What differs from the proposal, with the plan as it was edited next to this form."""
         return proposals.differing(self._before, self._fields.value, self._schema.get("required", ()))
 
     def restore(self, edits: Json) -> None:
@@ -90,7 +90,7 @@ class Form:
         return self._labels.known(f"field_{name}", field_told(name, self._labels))
 
     def changed(self, path: str = "") -> None:
-        """Say what is wrong, and that somebody changed something."""
+        """Say what is wrong, and that a person changed something."""
         wrong = {at: told for at, field in fields_of(self._fields) if (told := fault(field, self._labels))}
         self._fields.say({at: [Said(told)] for at, told in wrong.items()})
         self._wrong = {*wrong, *self._fields.faults}
@@ -132,7 +132,7 @@ class ClarifyForm(Form):
 
 
 class PlanForm(Form):
-    """At a plan or its next steps: the query and the thresholds; the plan is edited beside it."""
+    """At a plan or its next steps: the query and the thresholds; the plan is edited next to it."""
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
@@ -181,11 +181,11 @@ class ReflectForm(Form):
 
     @property
     def goes_on(self) -> Field:
-        """Whether retrieval goes on."""
+        """Whether retrieval continues."""
         return self._fields.fields["should_continue"]
 
     def changed(self, path: str = "") -> None:
-        """Say what is wrong, and that somebody changed something."""
+        """Say what is wrong, and that a person changed something."""
         if path == "should_continue":
             self._chosen = self.goes_on.value
         super().changed(path)

@@ -1,4 +1,4 @@
-"""The review panel: what is to be decided, why, the form, and the answer that follows from what stands in it."""
+"""The review panel: what is to be decided, why, the form, and the answer that follows from what is in it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from workbench.widgets.report_forms import FORMS
 
 
 class Review(traitlets.HasTraits):
-    """Decides at a review point. There is no edit mode: whoever changes something edits, and the button says so.
+    """Decides at a review point. There is no edit mode: who changes something edits, and the button says so.
 
     Attributes:
         response: the answer in the shape of LangChain's middleware; a fresh one at every press.
         region: the widget: ``band`` over ``inside``.
-        primary: the button that sends what stands in the form.
+        primary: the button that sends what is in the form.
         stop: the button that stops here.
         note: why; kept with the decision.
     """
@@ -75,9 +75,9 @@ class Review(traitlets.HasTraits):
 
         Args:
             document: of a run, with its ``review``.
-            plan: the plan as it was edited beside this panel, None when it was not. At a reflection its steps beyond
+            plan: the plan as it was edited next to this panel, None when it was not. At a reflection its steps beyond
                 the recorded plan are the next ones.
-            problems: what is wrong with that plan; nothing can be sent until it is mended.
+            problems: what is wrong with that plan; nothing can be sent until it is fixed.
             forecast: what running it will take.
         """
         self._document, self._request = dict(document), dict(document["review"])

@@ -38,8 +38,8 @@ class Working:
     Args:
         wb: the workspace.
         labels: the words.
-        ask: the question form, which stands in the side.
-        act: does what somebody asked for, and shows the bench anew.
+        ask: the question form, which is in the side.
+        act: does what a person asked for, and shows the bench again.
         opens: puts another run on the bench.
         goes_on: whether a question asked now follows others in its conversation.
     """

@@ -1,4 +1,4 @@
-"""The form of one step of a plan: every field of it, with what is wrong beside each."""
+"""The form of one step of a plan: every field of it, with what is wrong next to each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StepForm:
     Args:
         labels: the words.
         tools: what a step may call, by name.
-        heard: told the path of what somebody changed, as ``budget.top_k``, and the value of the field.
+        heard: told the path of what a person changed, as ``budget.top_k``, and the value of the field.
 
     Attributes:
         box: the widget.
@@ -98,7 +98,7 @@ class StepForm:
         display_if(self.box, True)  # not before it is filled: somebody may type at once
 
     def say(self, said: Mapping[str, Sequence[Said]], runnable: bool) -> None:
-        """Show messages beside the fields, by path, and whether the plan can be run."""
+        """Show messages next to the fields, by path, and whether the plan can be run."""
         self.form.say(said)
         shut = {s: bool(self._locked) for s in SCOPES} | {"rest": self._locked in ("running", "ended")}
         scopes = [(scope, shut[scope] or not runnable) for scope in SCOPES]
