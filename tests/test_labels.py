@@ -50,6 +50,7 @@ def test_every_word_is_shown_somewhere() -> None:
         text = path.read_text(encoding="utf-8")
         said |= set(re.findall(r"""["'](\w+)["']""", text))
         begun |= {(start, "") for start in re.findall(r"""["'](\w+_)["'] \+""", text)}
+        begun |= {("", end) for end in re.findall(r"""\+ ["'](_\w+)["']""", text)}
     unused = [
         key
         for key in ENGLISH
