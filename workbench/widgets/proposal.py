@@ -24,6 +24,8 @@ _LIMITS = ("minLength", "maxLength", "pattern", "minimum", "maximum", "enum")
 def fault(field: Field, labels: Labels) -> str:
     """Return what the schema of a field says against its value; nothing when it fits."""
     limits = {name: field.spec[name] for name in _LIMITS if name in field.spec}
+    if limits.get("pattern") != r"\S":  # another may not be Python's
+        limits.pop("pattern", None)
     value, text = field.value, field.spec.get("type") == "string"
     if value is ABSENT or value is None:
         emptied = field.given and (not text or {"pattern", "minLength"} & {*limits})
@@ -31,9 +33,7 @@ def fault(field: Field, labels: Labels) -> str:
     wrong = next(Draft202012Validator(limits).iter_errors(value), None)
     if wrong is None:
         return ""
-    rule, limit = wrong.validator, wrong.validator_value
-    if limit == r"\S":
-        rule = "minLength"
+    rule, limit = "minLength" if wrong.validator == "pattern" else wrong.validator, wrong.validator_value
     known = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
     return labels(f"wrong_{rule}", value=cut(value, 50), limit=known)
 
@@ -101,7 +101,9 @@ def _parts(schema: Json, values: Json, *names: str) -> tuple[Json, Json]:
     """These properties of a schema, and the values that they have."""
     known = schema.get("properties", {})
     properties = {name: known[name] for name in names if name in known}
-    return {**schema, "properties": properties}, {name: values[name] for name in properties if values.get(name)}
+    return {**schema, "properties": properties}, {
+        name: values[name] for name in properties if values.get(name) not in (None, "")
+    }
 
 
 class ClarifyForm(Form):
