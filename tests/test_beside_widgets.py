@@ -263,15 +263,15 @@ def test_a_graft_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
     assert compare.asked == {"do": "swap", "runs": [asked.run_id, stopped.run_id], "n": 3}
 
 
-def test_another_base_offers_other_steps(wb: Workbench, asked: Run, stopped: Run) -> None:
+def test_the_first_run_is_the_base(wb: Workbench, asked: Run, stopped: Run) -> None:
     compare = Compare(Labels("zh"))
     compare.show(wb.compare(asked, stopped))
     compare._head.press("panel")
     assert "没有可以嫁接的内容" in text(compare._panel), "the base has all that the other has"
-    compare._panel.press("base", "1")
-    compare._panel.press("base", "9")
     step = next(row["step_id"] for row in compare._document["steps"] if row["changes"] == ["removed"])
-    compare._panel.press("take", f"0:{step}")
+    compare.show(wb.compare(stopped, asked))
+    compare._head.press("panel")
+    compare._panel.press("take", f"1:{step}")
     compare._panel.press("graft")
     assert compare.asked["base"] == stopped.run_id and compare.asked["steps"] == {step: [asked.run_id]}
 

@@ -81,7 +81,7 @@ def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServe
     assert "Be brief." in str(server.requests[before]["messages"][0]["content"])
     calls.open(bench.run.calls().of("writer")[-1]["key"])
     assert "Be brief." in str(calls.fields["system"].value), "the fork's own prompt is what is edited next"
-    calls.fields["model"].control.widget.label = "no model: rules"
+    typed(calls, "model", "rules")
     assert calls.edits == {"models": {"writer": "rules"}}
     calls.button.click()
     bench.wait()
@@ -99,11 +99,10 @@ def test_what_is_wrong_is_told_beside_its_field(done: Run) -> None:
     assert not said(calls, "user") and not calls.button.disabled
     typed(calls, "reply", "Otherwise.")
     assert "不要同时改" in said(calls, "reply") and calls.button.disabled
-    calls.fields["model"].control.widget.label = "其他模型…"
-    typed(calls, "typed", "gpt")
-    assert said(calls, "typed").startswith("gpt 不是聊天模型")
-    typed(calls, "typed", "openai:other")
-    assert not said(calls, "typed") and calls.edits["models"] == {"writer": "openai:other"}
+    typed(calls, "model", "gpt")
+    assert said(calls, "model").startswith("gpt 不是聊天模型")
+    typed(calls, "model", "openai:other")
+    assert not said(calls, "model") and calls.edits["models"] == {"writer": "openai:other"}
     calls.submit()
     assert bench.run_id == done.run_id, "nothing is forked while something is wrong"
     bench.sheet.press("escape")

@@ -359,7 +359,7 @@ def test_the_form_has_a_field_a_question_and_the_button_says_what_will_happen(li
     assert [one["type"] for one in review.response["decisions"]] == ["approve"]
     field.value = "1978"
     assert form.edits(None) == {"answers": {"name:Harbour": "1978"}}
-    assert primary(document["review"], form.edits(None), 0, labels) == "Continue with 1 edit"
+    assert primary(document["review"], form.edits(None), 0, labels) == "Continue as edited"
     review.show(document)
     review.submit()
     assert review.response["decisions"][0]["edited_action"]["args"] == {"answers": {"name:Harbour": "1978"}}

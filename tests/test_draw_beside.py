@@ -135,18 +135,17 @@ def test_two_hundred_steps_stay_small(runs: int) -> None:
     first = page(document)
     assert len(first) < 150_000 and "and 160 more" in first
     assert len(plain(beside(document, ENGLISH), 100)) < 100_000
-    assert len(panel(document, ENGLISH, base=0, taken=[])) < 150_000
+    assert len(panel(document, ENGLISH, taken=[])) < 150_000
     assert len(words(first).split("step_")) > 20 and ("~ changed B" in words(first)) == (runs > 2)
 
 
 def test_what_may_be_grafted() -> None:
     document = compared(6)
-    assert offered(document, 0) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
-    assert offered(document, 1) == [(0, "step_2 "), (0, "step_5 ")], "A has neither step 1 nor step 4"
-    drawn = words(panel(document, ENGLISH, base=0, taken=[(1, "step_1 ")]))
+    assert offered(document) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
+    drawn = words(panel(document, ENGLISH, taken=[(1, "step_1 ")]))
     assert "Graft: new run from A with 1 step of B" in drawn
-    assert "Choose at least one step" in words(panel(document, ENGLISH, base=0, taken=[]))
-    assert "至少选择一个" in words(panel(document, CHINESE, base=0, taken=[]))
+    assert "Choose at least one step" in words(panel(document, ENGLISH, taken=[]))
+    assert "至少选择一个" in words(panel(document, CHINESE, taken=[]))
 
 
 def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
@@ -188,7 +187,7 @@ def test_whatever_they_say_is_text() -> None:
     drawn = [
         bar(document, ENGLISH, differing=True, graft=True),
         page(document),
-        panel(document, ENGLISH, base=0, taken=[(1, f"step_1 {ALL}")]),
+        panel(document, ENGLISH, taken=[(1, f"step_1 {ALL}")]),
         made(ALL, ENGLISH),
         forks(nodes.to_dict(), ENGLISH).html,
         checkpoints(moments, ENGLISH, every=True).html,

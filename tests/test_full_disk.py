@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from tests.shelves import opened, workbench
 from workbench.errors import WorkbenchError
@@ -17,7 +18,6 @@ from workbench.parts.fusion import canvases
 from workbench.records import writing
 from workbench.records.writing import write_file
 from workbench.views.drawing import Drawing
-from workbench.views.page import Markup
 
 
 def write(path, documents, notes):

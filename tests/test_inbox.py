@@ -22,7 +22,7 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.inbox import Settled, Waits, inbox, inbox_blocks, questions
+from workbench.views.inbox import Waits, inbox, inbox_blocks, questions
 from workbench.views.labels import Labels
 from workbench.views.render import page_html
 from workbench.views.terminal import plain
@@ -275,7 +275,7 @@ def test_whatever_stands_in_it_is_text(hostile: str) -> None:
     asked, now = questions(waiting), datetime.now(UTC)
     for language in ("en", "zh"):
         labels = Labels(language)
-        html = inbox(asked, [Settled(asked[0], hostile)], labels, now=now, refused=hostile).html
+        html = inbox(asked, [(asked[0], hostile)], labels, now=now, refused=hostile).html
         assert_text(html)
         assert len(html) < 20_000
         blocks = inbox_blocks(asked, labels, now)

@@ -46,6 +46,11 @@ def test_every_word_is_shown_somewhere() -> None:
             elif isinstance(node, ast.JoinedStr):  # f"problem_{rule}": every word that begins and ends so
                 ends = [one.value if isinstance(one, ast.Constant) else "" for one in (node.values[0], node.values[-1])]
                 begun |= {(str(ends[0]), str(ends[1]))} - {("", "")}
+    for path in PACKAGE.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        said |= set(re.findall(r"""["'](\w+)["']""", text))
+        begun |= {(start, "") for start in re.findall(r"""["'](\w+_)["'] \+""", text)}
+        begun |= {("", end) for end in re.findall(r"""\+ ["'](_\w+)["']""", text)}
     unused = [
         key
         for key in ENGLISH

@@ -21,6 +21,7 @@ from workbench.views.layout import MOST_LANES, Edge, gutters
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
 from workbench.widgets.editing import mended
+from workbench.widgets.form import Field, fields_of
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 
@@ -92,8 +93,12 @@ class Read(HTMLParser):
 
 def put(made: PlanEditor, name: str, value: Any) -> None:
     """Type into a field of the form."""
-    fields = made.fields.inputs.fields if name.startswith("input.") else made.fields.fields
-    fields[name.removeprefix("input.")].control.widget.value = value
+    at(made, name).control.widget.value = value
+
+
+def at(made: PlanEditor, path: str) -> Field:
+    """The field of a path, as ``budget.top_k`` or ``tool_input.query``."""
+    return dict(fields_of(made.fields.form))[path]
 
 
 def proposed(made: PlanEditor, *approved: str) -> list[dict[str, Any]]:
@@ -121,8 +126,8 @@ def of(made: PlanEditor, step_id: str) -> dict[str, Any]:
         ("budget.timeout_s", 2.5, ("budget", "timeout_s")),
         ("budget.max_retries", 0, ("budget", "max_retries")),
         ("budget.max_evidence_count", 5, ("budget", "max_evidence_count")),
-        ("input.query", "another", ("tool_input", "query")),
-        ("input.entities", ["喜宴"], ("tool_input", "entities")),
+        ("tool_input.query", "another", ("tool_input", "query")),
+        ("tool_input.entities", ["喜宴"], ("tool_input", "entities")),
     ],
 )
 def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
@@ -162,11 +167,11 @@ def test_a_wrong_number_is_told_beside_it_and_in_the_row_and_the_last_forecast_i
     made.chosen = B
     assert "≈ 1.6 s expected" in made.below.html
     put(made, "budget.top_k", 0)
-    (said,) = made.fields.fields["budget.top_k"].said
+    (said,) = at(made, "budget.top_k").said
     assert said[:2] == (f"{B}: top_k is 0. Give 1 or more (default 50).", "Change to 50")
     assert "once the plan is valid" in made.below.html and "1.6 s" in made.below.html
     assert "1 problem to fix" in made.list.picture.rows[B] and "disabled" in made.fields.foot.html
-    made.fields.fields["budget.top_k"].mend()
+    at(made, "budget.top_k").mend()
     assert not made.problems and made.edits == 0 and "returns" not in made.below.html
     assert "disabled" not in made.fields.foot.html
 
@@ -194,8 +199,8 @@ def test_renaming_takes_references_along_and_a_name_that_is_taken_is_told():
 def test_input_as_json_and_back():
     made = editor()
     made.chosen = B
-    made.fields.mode.value = False
-    field = made.fields.as_json
+    made.fields.fields["tool_input"].form.value = False
+    field = made.fields.fields["tool_input"]
     assert json.loads(field.control.widget.value) == {"query": B}
     field.control.widget.value = '{"query": "x", "entities": {"$from": "step_0_a.entities"}}'
     assert of(made, B)["tool_input"]["entities"] == {"$from": f"{A}.entities"} and not made.problems
@@ -207,10 +212,10 @@ def test_input_as_json_and_back():
     field.control.widget.value = '{"query": "", "nothing": 1}'
     assert {one["field"] for one in made.problems} == {"tool_input.query", "tool_input.nothing"}
     assert len(field.said) == 2
-    made.fields.mode.value = True
+    made.fields.fields["tool_input"].form.value = True
     made.settle()
-    assert made.fields.inputs.fields["query"].said and not made.fields.as_json.said
-    made.fields.inputs.fields["nothing"].mend()
+    assert at(made, "tool_input.query").said and not made.fields.fields["tool_input"].said
+    at(made, "tool_input.nothing").mend()
     assert of(made, B)["tool_input"] == {"query": ""}
 
 
@@ -219,9 +224,9 @@ def test_what_another_tool_does_not_take_is_told_not_lost():
     made.chosen = D
     put(made, "tool", "naive_search")
     assert "entities" in of(made, D)["tool_input"]
-    (said,) = made.fields.inputs.fields["entities"].said
+    (said,) = at(made, "tool_input.entities").said
     assert "has no input 'entities'" in said.text and said.mend == "Remove entities"
-    made.fields.inputs.fields["entities"].mend()
+    at(made, "tool_input.entities").mend()
     assert not made.problems and of(made, D)["tool_input"] == {"query": D}
 
 
@@ -282,13 +287,13 @@ def test_the_same_version_keeps_edits_and_typing_and_another_one_lets_them_go():
     made = editor()
     made.chosen = A
     put(made, "objective", "mine")
-    made.fields.mode.value = False
-    made.fields.as_json.control.widget.value = "{"
+    made.fields.fields["tool_input"].form.value = False
+    made.fields.fields["tool_input"].control.widget.value = "{"
     changes: list[Any] = []
     made.fields.fields["objective"].control.widget.observe(changes.append, "value")
     made.show(document(), live={}, editable=True)
     assert of(made, A)["objective"] == "mine" and made.edits == 1 and changes == []
-    assert made.fields.as_json.control.widget.value == "{" and made.problems
+    assert made.fields.fields["tool_input"].control.widget.value == "{" and made.problems
     second = plan().model_copy(update={"version": 2})
     made.show(document(second), editable=True)
     assert made.edits == 0 and not made.problems and made.chosen == A
@@ -305,7 +310,7 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     assert "wb-proposed" in made.list.picture.rows["step_4_more"] and made.edits == 0
     for locked, why in ((A, "has already run"), (C, "was approved")):
         made.chosen = locked
-        assert made.fields.fields["objective"].control.widget.disabled and why in made.fields._note.html
+        assert made.fields.fields["objective"].control.widget.disabled and why in made.fields.head.html
         made.list.press("remove", locked)
         made.list.press("move", locked, "")
         made.fields.head.press("remove")
@@ -335,7 +340,7 @@ def test_a_failed_step_says_what_can_be_done_about_it():
         row = made.list.picture.rows[B]
         assert "no" in row and "Attempt 2 of 2." in row and words in row
         made.chosen = B
-        assert ("in progress" in made.fields._note.html) == (status == "running"), "a run that ended is not at work"
+        assert ("in progress" in made.fields.head.html) == (status == "running"), "a run that ended is not at work"
 
 
 def held(asked: Any) -> list[str]:
@@ -488,12 +493,9 @@ def test_hostile_text_is_text(language: str):
         assert made.chosen == one.step_id
         put(made, "objective", ALL)
         made.bar.press("graph" if len(pieces) % 2 else "steps")
-        made.fields.mode.value = bool(len(pieces) % 3)
+        made.fields.fields["tool_input"].form.value = bool(len(pieces) % 3)
         made.settle()
-        notes = [
-            f.box.children
-            for f in (*made.fields.fields.values(), *made.fields.inputs.fields.values(), made.fields.as_json)
-        ]
+        notes = [field.box.children for _, field in fields_of(made.fields.form)]
         pieces += [part.html for part in (made.bar, made.list, made.below, made.fields.head, made.fields.foot)]
         pieces += [str(getattr(child, "html", "")) for children in notes for child in children]
     whole = "".join(pieces)

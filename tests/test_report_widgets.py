@@ -89,7 +89,7 @@ def test_sections_are_renamed_moved_put_below_one_another_removed_and_added(aske
     before = [title for _, title in titles(review)]
     first, second, third = form(review).rows[:3]
     first.title.value = "Stone"
-    assert review.primary.description == "Write with 1 edit"
+    assert review.primary.description == "Write as edited"
     first.buttons["down"].click()
     assert [title for _, title in titles(review)][:3] == [before[1], "Stone", before[2]]
     third.buttons["in"].click()
@@ -173,7 +173,7 @@ def test_a_section_is_edited_beside_its_statements_and_sources(asked: Run) -> No
     assert "[1]" in review.why.html and "supported" in review.why.html
     assert review.primary.description == "Keep this section" and review.stop.description == "Leave this section out"
     field(review, "Text · [n] is the n-th source above").value = "The bridge sank in 1877 [1]."
-    assert review.primary.description == "Keep with 1 edit"
+    assert review.primary.description == "Keep as edited"
     review.primary.click()
     section = asked.report.sections[0]
     assert [claim["verdict"] for claim in section["claims"]] == ["unsupported"]
@@ -215,7 +215,7 @@ def test_the_end_shows_a_preview_and_takes_a_title_and_a_style(asked: Run) -> No
     style = next(w for w in every(review.region) if isinstance(w, ipywidgets.Dropdown))
     style.value = "ieee"
     field(review, "Title").value = "Stone & water"
-    assert review.primary.description == "Continue with 2 edits"
+    assert review.primary.description == "Continue as edited"
     review.primary.click()
     assert asked.status == "done" and asked.report.title == "Stone & water"
     assert asked.decisions[-1]["edits"] == {"title": "Stone & water", "style": "ieee"}

@@ -16,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.review import band, why
-from workbench.widgets.proposal import ReflectForm, _Needs
+from workbench.widgets.proposal import ReflectForm
 from workbench.widgets.review import Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -184,7 +184,7 @@ def test_an_edited_plan_is_sent_as_edited(wb: Workbench) -> None:
     assert review.primary.description == "Approve: run 3 steps"
     edited = plan.replace("step_2_naive", top_k=7).without("step_0_wedding_banquet")
     review.show(run.to_dict(), plan=edited.dump())
-    assert review.primary.description == "Run with 2 edits"  # one step left out, and with it what the other waits for
+    assert review.primary.description == "Run as edited"  # one step left out, and with it what the other waits for
     review.submit()
     assert run.decisions[0]["action"] == "edit" and list(run.decisions[0]["edits"]) == ["plan"]
     assert [step.step_id for step in run.plan.steps] == [step.step_id for step in edited.steps]  # type: ignore[union-attr]
@@ -211,7 +211,7 @@ def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench
     assert least.value == "8" and "8 pieces are asked for; the knowledge base can give 3" in review.why.html
     assert field(review, "Minimum top score, 0 to 1").value == "0.5"
     least.value = "60"
-    assert review.primary.description == "Reflect again with 1 edit"
+    assert review.primary.description == "Reflect again as edited"
     review.primary.click()
     assert run.decisions[0]["edits"] == {"thresholds": {"min_evidence": 60}}
     assert run.status == "paused"
@@ -225,7 +225,7 @@ def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench
         ("Minimum top score, 0 to 1", "7", "too large"),
         ("Minimum top score, 0 to 1", "", "must not be empty"),
         ("Query · changing it makes a new plan", "", "must not be empty"),
-        ("Query · changing it makes a new plan", "x" * 10_001, "10,000 at most"),
+        ("Query · changing it makes a new plan", "x" * 10_001, "10,000 characters at most"),
     ],
 )
 def test_what_the_schema_refuses_is_told_beside_the_field(wb: Workbench, label: str, typed: str, told: str) -> None:
@@ -254,7 +254,7 @@ def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
     [proposed] = boxes(review)
     assert proposed.value and "hybrid_search" in proposed.description and goes_on(review).value is True
     proposed.value = False
-    assert review.primary.description == "Answer with 1 edit" and goes_on(review).value is False
+    assert review.primary.description == "Answer as edited" and goes_on(review).value is False
     review.primary.click()
     assert run.decisions[0]["edits"] == {"next_steps": []} and run.status == "done"
 
@@ -263,7 +263,7 @@ def test_another_query_reaches_the_steps_that_ask_it(wb: Workbench) -> None:
     run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
     review = panel(run)
     field(review, "Rewritten query").value = "Ang Lee"
-    assert review.primary.description == "Run with 1 edit"
+    assert review.primary.description == "Run as edited"
     review.primary.click()
     assert run.decisions[0]["edits"] == {"rewrite_query": "Ang Lee"}
     assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
@@ -273,7 +273,7 @@ def test_going_on_although_it_is_enough(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["reflect"])
     review = panel(run)
     goes_on(review).value = True
-    assert review.primary.description == "Run with 1 edit"
+    assert review.primary.description == "Run as edited"
     review.primary.click()
     assert run.decisions[0]["edits"] == {"should_continue": True}
     assert run.status == "paused" and len(run.reflections) == 2
@@ -283,7 +283,7 @@ def test_stopping_although_more_is_proposed(wb: Workbench) -> None:
     run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
     review = panel(run)
     goes_on(review).value = False
-    assert review.primary.description == "Answer with 1 edit"
+    assert review.primary.description == "Answer as edited"
     review.primary.click()
     assert run.decisions[0]["edits"] == {"should_continue": False} and run.status == "done"
 
@@ -294,7 +294,7 @@ def test_steps_that_the_plan_editor_adds_are_next_steps(wb: Workbench) -> None:
     assert plan is not None
     new = PlanStep(step_id="mine", objective="the fathers", tool="naive_search", tool_input={"query": "father"})
     review.show(run.to_dict(), plan=plan.adding(new).dump())
-    assert review.primary.description == "Run with 1 edit" and goes_on(review).value is True
+    assert review.primary.description == "Run as edited" and goes_on(review).value is True
     assert [box.description for box in boxes(review)] == ["mine · naive_search"]
     review.primary.click()
     assert [step["step_id"] for step in run.decisions[0]["edits"]["next_steps"]] == ["mine"]
@@ -401,7 +401,7 @@ def test_an_unknown_point_gets_a_whole_form() -> None:
     assert review.primary.disabled
     field(review, "copies").value = "2"
     field(review, "more").value = '{"x": [1, 2]}'
-    assert review.primary.description == "Continue with 2 edits"
+    assert review.primary.description == "Continue as edited"
     review.submit()
     edited = review.response["decisions"][0]["edited_action"]
     assert edited == {"name": "send_mail", "args": {"to": "a@b", "copies": 2, "more": {"x": [1, 2]}}}
@@ -493,7 +493,7 @@ def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str]
             html = band(one, labels).html + why(document(one, route_decision=route), labels).html
             assert_text(html)
             assert len(html) < 100_000
-    needs = _Needs(seen["needs"], Labels("en"), lambda: None).fields.box.children
+    needs = ReflectForm(asked[2], {"steps": []}, Labels("en"), lambda: None).needs.box.children
     assert_text("".join(row.children[0].value for row in needs))
     review = Review(Labels("en"))
     review.refuse(hostile)
@@ -533,7 +533,7 @@ def test_the_plan_that_is_shown_is_read_once_more_by_its_type(wb: Workbench) -> 
     assert plan is not None
     moved = plan.model_copy(update={"steps": list(reversed(plan.steps))})
     review.show(run.to_dict(), plan=moved.dump())
-    assert review.primary.description == "Run with 1 edit"  # the order alone
+    assert review.primary.description == "Run as edited"  # the order alone
     review.submit()
     assert [s["step_id"] for s in run.decisions[0]["edits"]["plan"]["steps"]] == [s.step_id for s in moved.steps]
     assert Plan.load(run.decisions[0]["edits"]["plan"]).plan_id == moved.plan_id

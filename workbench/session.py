@@ -767,7 +767,6 @@ class Workbench:
         """Wait for a coroutine on the loop on which runs work: a chat model's connections belong to one loop."""
         return self._work.loop.call(work)
 
-
     def _must_be_open(self) -> None:
         self._work.loop.require_own()
         if not self._open:

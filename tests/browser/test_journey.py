@@ -125,7 +125,7 @@ def test_a_person_strikes_a_need_and_adds_one_and_the_evidence_is_judged_again(
 
     page.get_by_role("combobox", name=words[0], exact=True).select_option("not needed")
     bench.fill("Another need", "the year of its release")
-    bench.press("Reflect again with 2 edits")
+    bench.press("Reflect again as edited")
     judged = newest(store, "paused", decided=1)
     assert judged.decisions[0]["edits"] == {"needs": {words[0]: "struck", "the year of its release": "open"}}
     expect(needs).to_contain_text("not needed")

@@ -6,10 +6,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.reports.markdown import chapters, html
 from workbench.views.claims import standing_told, statements
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, Picture, button, el, glyph
+from workbench.views.page import Picture, button, el, glyph
 from workbench.views.render import CLASSES
 
 Report = Any

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from workbench.views.labels import Labels
-from workbench.views.page import Data, Markup, el, glyph
+from workbench.views.page import Data, draw
 
 _SIGNS = {"supported": "done", "partly": "partial", "unsupported": "invalid", "uncited": "warning"}
+_INKS = {"supported": "done", "unsupported": "fail"}
 
 
 def claim_told(claim: Data, labels: Labels) -> str:
@@ -34,20 +37,9 @@ def statements(claims: Sequence[Data], labels: Labels) -> Markup:
     """A row for each statement, those without support first; nothing where there is none."""
     if not claims:
         return Markup()
-    rows = [
-        el(
-            "li",
-            glyph(_SIGNS[one["verdict"]], labels, said=False),
-            el(
-                "div.wb-main",
-                el("span", claim_told(one, labels), cls=f"wb-ink wb-{_ink(one)}"),
-                " ",
-                plain(one["text"]),
-            ),
-        )
-        for one in sorted(claims, key=lambda one: one["verdict"] == "supported")
-    ]
-    return el("ul.wb-claims", rows, aria_label=labels("claims"))
+    ordered = sorted(claims, key=lambda one: one["verdict"] == "supported")
+    rows = [(one["verdict"], claim_told(one, labels), plain(one["text"])) for one in ordered]
+    return draw("review.statements", labels=labels, claims=rows, signs=_SIGNS, inks=_INKS)
 
 
 def standing_told(check: Data, labels: Labels) -> list[str]:
@@ -57,7 +49,3 @@ def standing_told(check: Data, labels: Labels) -> list[str]:
     told = [labels("answer_supported", n=check["supported"], of=check["statements"])]
     against = len(check.get("contradictions") or ())
     return [*told, labels("report_contradicts", n=against)] if against else told
-
-
-def _ink(claim: Data) -> str:
-    return {"supported": "done", "unsupported": "fail"}.get(claim["verdict"], "person")

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.views.outline import Block, Column, Lines, clipped, columns, one_line
-from workbench.views.page import Data, Markup, button, cut, el
+from workbench.views.page import Data, cut, draw
+from workbench.views.plan_graph import fields_told
 
 LETTERS = "ABCD"
 MOST_ROWS = 40
@@ -44,14 +47,12 @@ def bar(document: Data, labels: Labels, *, differing: bool, graft: bool) -> Mark
         differing: whether only differences are shown.
         graft: whether the graft panel is open.
     """
-    opening = [
-        button(f"{labels('open_run')} {letter}", "open", key=run["run_id"], cls="wb-quiet")
-        for letter, run in zip(LETTERS, document["runs"], strict=False)
-    ]
-    switch = button(labels("only_differences"), "differing", cls="wb-switch", role="switch", aria_checked=differing)
-    swap = button(labels("swap"), "swap", cls="wb-quiet", title=labels("swap_told"))
-    panel = button(labels("graft_close" if graft else "graft_open"), "panel", aria_expanded=graft)
-    return el("div.wb-bar.wb-part", opening, el("span.wb-push"), switch, swap, panel)
+    return draw("graft.bar", labels=labels, runs=lettered(document), differing=differing, graft=graft)
+
+
+def lettered(document: Data) -> list[tuple[str, Data]]:
+    """Return the runs of a comparison, each with its letter."""
+    return list(zip(LETTERS, document["runs"], strict=False))
 
 
 def _head(document: Data, labels: Labels) -> Block:
@@ -153,20 +154,10 @@ def _step(row: Data, document: Data, labels: Labels) -> str:
     tools = dict.fromkeys(side["tool"] for side in row["sides"] if side)
     lines = [" ".join([row["step_id"], *tools])]
     for letter, diff in zip(LETTERS[1:], document["plan"], strict=False):
-        fields = (diff or {}).get("changed", {}).get(row["step_id"], {})
-        lines += [f"{letter} {line}" for line in _edited(fields, labels)]
+        fields = dict((diff or {}).get("changed", {}).get(row["step_id"], {}))
+        fields.pop("tool", None)  # both are behind the step's name
+        lines += [f"{letter} {line}" for line in fields_told(fields, labels)]
     return "\n".join(lines)
-
-
-def _edited(fields: Data, labels: Labels) -> Iterator[str]:
-    """What was edited in a step, one line per field; of a tool's input only what differs."""
-    for field, (old, new) in fields.items():
-        pairs = {field: (old, new)}
-        if isinstance(old, Mapping) and isinstance(new, Mapping):
-            pairs = {name: (old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])}
-        if field != "tool":  # both are behind the step's name
-            colon = labels("colon")
-            yield from (f"{name}{colon}{cut(a)} → {cut(b)}" for name, (a, b) in pairs.items() if a != b)
 
 
 def _ended(side: Data, labels: Labels) -> str:

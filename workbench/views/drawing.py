@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from markupsafe import Markup
+
 from workbench.records.writing import write_file
-from workbench.views.page import Markup, Picture, closed, el, joined, opened
+from workbench.views.page import ROWS, Picture, draw, el, joined
 
 if TYPE_CHECKING:
     import pandas
@@ -36,16 +38,6 @@ _NAMES |= {
 }
 
 
-def paint(name: str) -> str:
-    """Return a colour by its name in the style sheet: ``text``, ``line``, ``run``, ``run-fill``, ``run-tint``."""
-    return f"var(--wb-{name})"
-
-
-def text(x: object, y: float, words: str, size: float = 12, ink: str = "text", **more: Any) -> Markup:
-    """Return one line of text."""
-    return el("text", words, x=x, y=y, font_size=size, fill=paint(ink), **more)
-
-
 def short(words: str, columns: int) -> str:
     """Cut a text to so many columns, a Chinese character counted as two.
 
@@ -68,10 +60,10 @@ class Body(NamedTuple):
     width: float | str
     height: float
 
-    def picture(self, before: Markup, after: Markup, **attributes: Any) -> Picture:
+    def picture(self, **attributes: Any) -> Picture:
         """Return it as a picture of the bench, whose rows can be chosen and replaced."""
         size = {"width": self.width, "height": self.height, **attributes}
-        return Picture(joined([before, opened("svg", **size), self.lines]), self.rows, joined([closed("svg"), after]))
+        return Picture(el("svg", self.lines, ROWS, **size), self.rows)
 
 
 @dataclass(frozen=True)
@@ -113,14 +105,17 @@ class Drawing:
 def sheet(data: Iterable[Mapping[str, Any]], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
     """Put a body on a sheet with a title, a line under it, and what its signs mean."""
     width, height = max(float(body.width) + 2 * _EDGE, 620), body.height + _HEAD + (_FOOT if legend else _EDGE)
-    inside = el("svg", body.lines, *body.rows.values(), x=_EDGE, y=_HEAD, width=body.width, height=body.height)
-    parts = [
-        el("rect", width="100%", height="100%", fill=paint("ground")),
-        text(_EDGE, 27, short(title, 90), 15),
-        text(_EDGE, 47, short(under, 150), 12, "dim"),
-        inside,
-        text(_EDGE, height - 14, legend, 11, "dim"),
-    ]
-    size = {"width": f"{width:g}", "height": f"{height:g}", "viewBox": f"0 0 {width:g} {height:g}"}
-    root = el("svg", parts, xmlns="http://www.w3.org/2000/svg", **size, font_family=FONT, role="img", aria_label=title)
+    root = draw(
+        "svg.sheet",
+        title=title,
+        heading=short(title, 90),
+        under=short(under, 150),
+        inside=joined([body.lines, *body.rows.values()]),
+        body=body,
+        legend=legend,
+        width=f"{width:g}",
+        height=f"{height:g}",
+        foot=f"{height - 14:g}",
+        font=FONT,
+    )
     return Drawing(title, root, tuple(data))

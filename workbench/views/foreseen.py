@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.records.foreseeing import FEWEST, exceeds
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, el, glyph
+from workbench.views.page import draw
 
 _DIGITS = {"seconds": 1, "money": 4}
 
@@ -35,10 +37,7 @@ def foreseen(request: Mapping[str, Any], labels: Labels) -> Markup:
     line, roles, over = foreseen_told(request, labels)
     if not line or "sections" in request["expected"]:  # an outline's stands above it
         return Markup()
-    by_role = el("details", el("summary", labels("foreseen_roles")), [el("div", role) for role in roles])
-    sign = glyph("warning", labels, said=False)
-    warned = [el("div.wb-ink.wb-person.wb-strong", sign, " ", one, role="status") for one in over]
-    return el("div.wb-dim.wb-foreseen", warned, el("div", line), by_role if roles else None)
+    return draw("review.foreseen", labels=labels, line=line, roles=roles, over=over)
 
 
 def _writing(told: Mapping[str, Any], labels: Labels) -> str:

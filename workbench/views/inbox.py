@@ -9,12 +9,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.plans import canonical_json
 from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, closed, code, el, glyph, joined, opened, safe
+from workbench.views.page import Picture, draw
 
 MOST_NAMED = 3
 
@@ -64,14 +66,6 @@ class Question:
     def point(self) -> str:
         """Where they wait."""
         return proposals.point(self.first.request)
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What waited and does not wait any more, with what became of it."""
-
-    question: Question
-    said: str
 
 
 def questions(waiting: Iterable[Waits], point: str = "") -> list[Question]:
@@ -133,18 +127,15 @@ def how_long(begun: str, now: datetime) -> str:
 
 # the list in the widget
 
-_LONGEST = 300
-
 
 def title(asked: Sequence[Question], labels: Labels) -> Picture:
     """The head of the list, with how much it is."""
-    told = _counted(asked, labels) if asked else ""
-    return Picture(el("div", el("h3.wb-title", labels("inbox")), " ", el("span.wb-dim", told), role="status"))
+    return Picture(draw("inbox.title", labels=labels, told=_counted(asked, labels) if asked else ""))
 
 
 def inbox(
     asked: Sequence[Question],
-    settled: Iterable[Settled],
+    settled: Iterable[tuple[Question, str]],
     labels: Labels,
     *,
     now: datetime,
@@ -165,64 +156,24 @@ def inbox(
         more: how many are listed, when there are more than these.
         refused: why the last answer was not taken.
     """
-    rows = {question.key: _waiting(question, labels, now, question.key == picked) for question in asked}
-    for number, one in enumerate(settled):
-        rows[f"settled {number}"] = _settled(f"settled {number}", one, labels)
-    empty = None
+    rows = {one.key: _row(one.key, one, labels, now, picked=one.key == picked) for one in asked}
+    for number, (question, became) in enumerate(settled):
+        rows[f"settled {number}"] = _row(f"settled {number}", question, labels, became=became)
+    empty = ""
     if not asked:
-        told = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
-        empty = el("p.wb-dim.wb-empty", told)
-    head = joined([empty, opened("div.wb-list.wb-scroll", role="listbox", aria_label=labels("inbox"))])
-    left = el("p.wb-dim", labels("inbox_more", n=more)) if more else None
-    alert = el("p.wb-alert", glyph("invalid", labels), " ", refused, role="alert") if refused else None
-    return Picture(head, rows, joined([closed("div"), left, alert]))
-
-
-def _waiting(question: Question, labels: Labels, now: datetime, picked: bool) -> Markup:
-    first, number = question.first, len(question.runs)
-    proposed = short(first.request, labels)
-    if number > 1:
-        proposed = labels("inbox_alike", n=number, what=proposed)
-    return _row(
-        question.key,
-        glyph("paused", labels),
-        question,
-        proposed,
-        [el("div", how_long(first.since, now)), el("div.wb-dim", _which(question, labels))],
-        labels,
-        role="option",
-        aria_selected=picked,
-    )
-
-
-def _settled(key: str, one: Settled, labels: Labels) -> Markup:
-    which = el("div.wb-dim", _which(one.question, labels))
-    return _row(key, glyph("done", labels), one.question, one.said, [which], labels, "wb-row wb-gone", role="note")
-
-
-def _which(question: Question, labels: Labels) -> str:
-    """The run that asks, or how many do."""
-    number = len(question.runs)
-    return labels("inbox_runs", n=number) if number > 1 else code(question.first.run_id)
+        empty = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
+    return Picture(draw("inbox.list", labels=labels, empty=empty, more=more, refused=refused), rows)
 
 
 def _row(
-    key: str,
-    sign: Markup,
-    question: Question,
-    told: str,
-    side: Sequence[Markup],
-    labels: Labels,
-    classes: str = "wb-row",
-    **aria: Any,
+    key: str, question: Question, labels: Labels, now: datetime | None = None, *, became: str = "", picked: bool = False
 ) -> Markup:
-    where = f"{labels('point_' + question.point)} · " if question.point else ""
-    main = el(
-        "div.wb-main",
-        el("div.wb-strong.wb-lines", safe(question.first.message, _LONGEST)),
-        el("div.wb-dim.wb-lines", where, safe(told, _LONGEST)),
-    )
-    return el("div", sign, main, el("div.wb-side", side), cls=classes, data_key=key, **aria)
+    """A question that waits until ``now``, or what ``became`` of it."""
+    told, waits = became, how_long(question.first.since, now) if now else None
+    if now:
+        told, number = short(question.first.request, labels), len(question.runs)
+        told = labels("inbox_alike", n=number, what=told) if number > 1 else told
+    return draw("inbox.row", labels=labels, key=key, question=question, told=told, waits=waits, picked=picked)
 
 
 # the list as text, for a page without a front-end and for a terminal

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from workbench.ports import Entity
+from markupsafe import Markup
+
+from workbench.ports import Entity, Relation
 from workbench.text import CJK
-from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
+from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.neighbourhood import Around
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, button, closed, el, joined, opened, safe
+from workbench.views.page import Picture, draw
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -24,15 +26,14 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, EDGE = 1000, 560, 70
 _LONGEST_NAME = 26
-_HALO: dict[str, Any] = {"paint_order": "stroke", "stroke": paint("ground"), "stroke_width": 3}
 
 
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
     """The graph, in which entities can be chosen."""
     told = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
-    before = joined([opened("section.wb-section"), el("div", el("span.wb-dim", told))])
     look = {"cls": "wb-knowledge", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "listbox", "aria_label": told}
-    return _body(found, labels, chosen).picture(before, closed("section"), **look)
+    picture = _body(found, labels, chosen).picture(**look)
+    return Picture(draw("knowledge.graph", told=told, svg=picture.frame), picture.rows)
 
 
 def knowledge(found: Around, title: str = "", language: str = "en") -> Drawing:
@@ -75,19 +76,15 @@ def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Pic
     """
     entity = found.entities.get(one)
     if entity is None:
-        return Picture(el("section.wb-section", el("p.wb-dim", labels("knowledge_choose"))))
-    opens = labels("fold_entity") if one in found.opened else labels("expand_entity")
-    buttons = [button(opens, "expand", key=one)]
-    if start and start != one:
-        buttons.append(button(labels("way_to", name=found.entities[start]["name"]), "way", key=one, cls="wb-primary"))
-    else:
-        buttons.append(button(labels("way_from"), "start", key=one))
-    title = el("div.wb-bar", el("h3.wb-title", entity["name"]), el("span.wb-dim", entity["type"]))
-    aliases = el("p.wb-dim", labels("comma").join(entity["aliases"])) if entity["aliases"] else None
-    hidden = found.more.get(one, 0)
-    more = el("p.wb-dim", labels("neighbours_hidden", n=hidden)) if hidden else None
-    parts = [title, aliases, el("div.wb-bar", buttons), _relations(found, one, labels), more]
-    return Picture(el("section.wb-section", parts))
+        return Picture(draw("knowledge.note", text=labels("knowledge_choose"), status=False))
+    told = {
+        "entity": entity,
+        "opened": one in found.opened,
+        "start": found.entities[start]["name"] if start and start != one else "",
+        "hidden": found.more.get(one, 0),
+        "relations": list(_relations(found, one)),
+    }
+    return Picture(draw("knowledge.card", labels=labels, **told))
 
 
 def way_told(found: Around, labels: Labels) -> str:
@@ -131,11 +128,15 @@ def _line(
     ink, width = ("person", 3.5) if on_way else ("run-fill", 1.5) if near else ("idle-fill", 0.6)
     words = labels("comma").join(kinds)
     stated = next(r["sentence"] for r in found.relations if {r["source"], r["target"]} == set(pair))
-    drawn = [el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=paint(ink), stroke_width=width)]
-    drawn.append(el("title", f"{words}\n{stated[:300]}"))
-    if near or on_way:
-        drawn.append(text((x1 + x2) / 2, (y1 + y2) / 2 - 3, words, 10, "dim", text_anchor="middle", **_HALO))
-    return el("g", drawn)
+    return draw(
+        "svg.relation",
+        **{name: f"{value:g}" for name, value in zip(("x1", "y1", "x2", "y2"), (x1, y1, x2, y2), strict=True)},
+        ink=ink,
+        width=width,
+        title=f"{words}\n{stated[:300]}",
+        words=words if near or on_way else "",
+        middle=(f"{(x1 + x2) / 2:g}", f"{(y1 + y2) / 2 - 3:g}"),
+    )
 
 
 def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, chosen: bool) -> Markup:
@@ -143,40 +144,17 @@ def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, c
     name, (x, y) = name_of(entity, labels.language), place
     said = f"{entity['name']}, {_word('type', entity['type'], labels)}"
     said += f", {labels('of_the_answer')}" if seed else ""
-    stroke = "person" if on_way else "run" if seed else "idle-fill"
-    look = {
-        "fill": paint("run-fill" if seed else "ground"),
-        "stroke": paint(stroke),
-        "stroke_width": 3 if on_way else 1.5,
-    }
-    inside = [
-        el("circle", cx=x, cy=y, r=10 if seed else 6, **look),
-        text(
-            x,
-            y + (22 if seed else 17),
-            short(name, _LONGEST_NAME),
-            text_anchor="middle",
-            font_weight=600 if seed else None,
-            **_HALO,
-        ),
-        el("title", said),
-    ]
-    option = {"role": "option", "aria_label": said, "aria_selected": chosen, "tabindex": "-1"}
-    return el("g.wb-entity", inside, data_key=one, **option)
+    where = {"x": f"{x:g}", "y": f"{y:g}", "below": f"{y + (22 if seed else 17):g}"}
+    look = {"seed": seed, "on_way": on_way, "chosen": chosen, "name": short(name, _LONGEST_NAME)}
+    return draw("svg.entity", key=one, said=said, **where, **look)
 
 
-def _relations(found: Around, one: str, labels: Labels) -> Markup:
-    rows = []
+def _relations(found: Around, one: str) -> Iterator[tuple[Relation, str, str, str]]:
+    """The relations of an entity: each with an arrow, and the id and name of the other end."""
     for relation in found.relations:
-        if one not in (relation["source"], relation["target"]):
-            continue
-        other = relation["target"] if relation["source"] == one else relation["source"]
-        arrow = "→" if relation["source"] == one else "←"
-        name = button(found.entities[other]["name"], "choose", key=other, cls="wb-quiet")
-        cells = [el("td", f"{arrow} {relation['type']}"), el("td", name), el("td", safe(relation["sentence"], 200))]
-        rows.append(el("tr", cells))
-    heads = el("tr", [el("th", labels(name)) for name in ("relation", "entity", "sentence")])
-    return el("table.wb-table.wb-relations", el("thead", heads), el("tbody", rows))
+        if one in (relation["source"], relation["target"]):
+            arrow, other = ("→", relation["target"]) if relation["source"] == one else ("←", relation["source"])
+            yield relation, arrow, other, found.entities[other]["name"]
 
 
 # what is in a knowledge base, as tables

@@ -1,13 +1,15 @@
-"""Where the nodes of a graph stand: in layers, or in the lanes of a gutter beside a list, as in a git log."""
+"""Where the nodes of a graph stand: in layers, or in the lanes of a gutter next to a list, as in a git log."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.views.page import Markup, el
+from markupsafe import Markup
+
+from workbench.views.page import el
 
 Pair = tuple[str, str]
 """An edge: its source and its target."""
@@ -32,62 +34,23 @@ def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
     >>> layered("abcd", [("a", "c"), ("b", "c"), ("c", "d"), ("d", "c")])
     Layers(places={'a': (0, -0.5), 'b': (0, 0.5), 'c': (1, 0.0), 'd': (2, 0.0)}, back={('d', 'c')})
     """
-    before, back = _forward(nodes, edges)
-    layers: dict[str, int] = {}
-    for node, sources in before.items():
-        layers[node] = max((layers[source] + 1 for source in sources), default=0)
-    rows: dict[str, float] = {}
-    for layer in range(max(layers.values(), default=-1) + 1):
-        here = [node for node in nodes if layers[node] == layer]
-        here.sort(key=lambda node: sum(rows[b] for b in before[node]) / max(len(before[node]), 1))
-        rows |= {node: place - (len(here) - 1) / 2 for place, node in enumerate(here)}
-    return Layers({node: (layers[node], rows[node]) for node in nodes}, back)
+    import networkx
 
-
-def longest_chain(seconds: Mapping[str, float], edges: Iterable[Pair]) -> list[str]:
-    """The nodes of the chain that takes longest; edges that lead back are left out.
-
-    >>> longest_chain({"a": 1, "b": 2, "c": 1}, [("a", "c"), ("b", "c")])
-    ['b', 'c']
-    """
-    total, came_from = dict(seconds), dict[str, str]()
-    for node, sources in _forward(seconds, edges)[0].items():
-        if sources:
-            came_from[node] = max(sources, key=total.__getitem__)
-            total[node] += total[came_from[node]]
-    chain = [max(total, key=total.__getitem__)] if total else []
-    while chain and chain[-1] in came_from:
-        chain.append(came_from[chain[-1]])
-    return chain[::-1]
-
-
-def _forward(nodes: Iterable[str], edges: Iterable[Pair]) -> tuple[dict[str, list[str]], set[Pair]]:
-    """What leads to each node, every node behind what leads to it; and the edges that close a cycle, left out there."""
-    edges = list(edges)
-    after: dict[str, list[str]] = {node: [] for node in nodes}
-    for source, target in edges:
-        after[source].append(target)
-    entered = {target for source, target in edges if target != source}
-    ended, back, seen = list[str](), set[Pair](), set[str]()
-    for start in sorted(after, key=entered.__contains__):
-        way = {start: iter(after[start])} if start not in seen else {}
-        while way:
-            node = next(reversed(way))
-            seen.add(node)
-            for target in way[node]:
-                if target in way:
-                    back.add((node, target))
-                elif target not in seen:
-                    way[target] = iter(after[target])
-                    break
-            else:
-                ended.append(node)
-                del way[node]
-    before: dict[str, list[str]] = {node: [] for node in reversed(ended)}
-    for source, target in edges:
-        if (source, target) not in back:
-            before[target].append(source)
-    return before, back
+    graph: networkx.DiGraph[str] = networkx.DiGraph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(edges)
+    back = set[Pair]()
+    while not networkx.is_directed_acyclic_graph(graph):
+        source, target = networkx.find_cycle(graph)[-1][:2]
+        graph.remove_edge(source, target)
+        back.add((source, target))
+    places: dict[str, tuple[int, float]] = {}
+    for layer, members in enumerate(networkx.topological_generations(graph)):
+        here = [node for node in nodes if node in set(members)]
+        before = {node: [places[one][1] for one in graph.predecessors(node)] for node in here}
+        here.sort(key=lambda node: sum(before[node]) / max(len(before[node]), 1))
+        places |= {node: (layer, row - (len(here) - 1) / 2) for row, node in enumerate(here)}
+    return Layers({node: places[node] for node in nodes}, back)
 
 
 # gutters

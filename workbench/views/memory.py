@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, button, cut, el, glyph
+from workbench.views.page import Picture, cut, draw
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ Row = Mapping[str, Any]
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
 """The parts of a prompt, in their order."""
 _OF_MEMORY = ("core", "summary", "episode", "history")
-_BAR, _LINE = 24, 300
+_BAR = 24
 
 
 class Rows(list[Any], Shown):
@@ -195,21 +197,15 @@ def panel(
         return Picture()
     kept = [part for part in of_memory if part["kept"]]
     told = labels("mem_panel_told", n=len(kept), tokens=f"{sum(p['tokens'] for p in kept):,}")
-    head = el("summary", labels("mem_panel"), " ", el("span.wb-dim", told))
     now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
     known = {row["id"]: row for row in [*now, *of_memory]}
-    rows = [_row(part, labels, held) for part in known.values() if part["part"] != "history"]
-    heading = el("div.wb-dim.wb-strong.wb-mem-title", labels("mem_recalled"))
-    recalled = el("div", heading, el("div.wb-mem-rows", rows)) if rows else None
-    back = button(labels("mem_undo"), "undo") if undo else None
+    rows = [_recalled(part, labels, held.get(part["id"])) for part in known.values() if part["part"] != "history"]
     tables = page_html([*prompt_blocks(parts, labels), *blame_blocks(blamed, labels)], labels, "wb-worked")
-    inside = [Markup(tables), recalled, back]
-    return Picture(el("details.wb-mem", head, inside, data_fold="memory"))
+    return Picture(draw("memory.panel", labels=labels, told=told, tables=Markup(tables), rows=rows, undo=undo))
 
 
-def _row(part: Row, labels: Labels, held: Mapping[str, Row]) -> Markup:
+def _recalled(part: Row, labels: Labels, now: Row | None) -> dict[str, Any]:
     """One thing that was recalled: from where, whether it was used; and what can be done about it."""
-    what, now = cut(part["text"], 60), held.get(part["id"])
     tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
     notes = [source(part, labels), author(part["author"], labels), tokens]
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
@@ -219,11 +215,4 @@ def _row(part: Row, labels: Labels, held: Mapping[str, Row]) -> Markup:
     if now:
         do += [("correct", "mem_correct"), ("pin", "mem_unpin" if now["pinned"] else "mem_pin")]
         do += [("invalidate", "mem_invalidate")]
-    buttons = [
-        button(labels(key), kind, key=part["id"], cls="wb-quiet", name=f"{labels(key)}{labels('colon')}{what}")
-        for kind, key in do
-    ]
-    text = el("div.wb-mem-text", el("span.wb-code", labels(f"mem_{part['part']}")), " ", cut(part["text"], _LINE))
-    aside = el("div.wb-dim", " · ".join(filter(None, notes)))
-    state = glyph("done" if part["kept"] else "skipped", labels, said=False)
-    return el("div.wb-mem-row", state, el("div.wb-main", text, aside, el("div.wb-mem-do", buttons)))
+    return {"part": part, "notes": " · ".join(filter(None, notes)), "do": do}

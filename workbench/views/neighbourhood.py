@@ -86,7 +86,7 @@ def around(
         knowledge: the base.
         seeds: ids of the entities to begin with.
         opened: ids whose neighbours are shown; None opens the seeds.
-        path: ids on a way to show beside them.
+        path: ids on a way to show next to them.
     """
     wanted = dict.fromkeys([*seeds, *path])
     opened = list(dict.fromkeys(seeds if opened is None else opened))
@@ -151,9 +151,9 @@ def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
 
 
 def _neighbours(knowledge: KnowledgeBase, one: str, seeds: Collection[str]) -> list[str]:
-    """The ids beside an entity, the most telling first.
+    """The ids next to an entity, the most telling first.
 
-    What several seeds have beside them comes first; then what is well connected; what only groups, as a year, last.
+    What several seeds have next to them comes first; then what is well connected; what only groups, as a year, last.
     """
     found = map(knowledge.entity, _ends(knowledge.relations_of(one)) - {one})
     beside = {entity["entity_id"]: entity for entity in found if entity}

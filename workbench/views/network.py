@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from workbench.views.drawing import Body, paint, short, text
+from markupsafe import Markup
+
+from workbench.views.drawing import Body, short
 from workbench.views.layout import layered
-from workbench.views.page import Markup, el
+from workbench.views.page import draw
 
 _WIDE, _HIGH, _EDGE = 188, 46, 12
 _LINES = {"heavy": ("text", 2.5), "cycle": ("fail-fill", 2)}
@@ -78,28 +80,13 @@ def _bow(source: int, target: int) -> int:
 
 def _line(line: Line, way: list[tuple[int, int]], angle: int) -> Markup:
     ink, width = _LINES.get(line.look, ("idle-fill", 1.5))
-    dashes = "4 3" if line.look in ("dashed", "cycle") else None
-    a, b, c, d = (f"{x} {y}" for x, y in way)
-    look = {"fill": "none", "stroke": paint(ink), "stroke_width": width, "stroke_dasharray": dashes}
-    curve = el(f"path.wb-dag.wb-dag-{line.look}", d=f"M{a}C{b} {c} {d}", **look)
-    head = el("path", d="M0 0l-3 6h6z", fill=paint(ink), transform=f"translate({d}) rotate({angle})")
-    if not line.badge:
-        return el("g", curve, head)
+    ways = [f"{x} {y}" for x, y in way]
     x, y = (round((p + 3 * q + 3 * r + s) / 8) for p, q, r, s in zip(*way, strict=True))
-    return el("g", curve, head, text(x, y - 4, line.badge, 10, text_anchor="middle"))
+    look = {"look": line.look, "ink": ink, "width": width, "dashes": line.look in ("dashed", "cycle")}
+    return draw("svg.curve", **look, way=ways, angle=angle, badge=line.badge, middle=(x, y))
 
 
 def _box(key: str, box: Box, centre: tuple[int, int]) -> Markup:
-    look = {"fill": paint(box.tint), "stroke": paint(f"{box.ink}-fill"), "stroke_width": box.border}
-    return el(
-        "g.wb-box",
-        el("title", box.title),
-        el("rect", width=_WIDE, height=_HIGH, rx=3, **look, stroke_dasharray="4 3" if box.dashed else None),
-        text(10, 19, short(box.name, 25 - len(box.badge)), font_weight=600),
-        text(_WIDE - 8, 19, box.badge, 11, "run", text_anchor="end"),
-        text(10, 36, short(box.fact, 30), 11, box.ink),
-        transform=f"translate({centre[0] - _WIDE // 2} {centre[1] - _HIGH // 2})",
-        role="option",
-        aria_selected=box.chosen,
-        data_key=key,
-    )
+    x, y = centre[0] - _WIDE // 2, centre[1] - _HIGH // 2
+    words = {"name": short(box.name, 25 - len(box.badge)), "fact": short(box.fact, 30)}
+    return draw("svg.box", key=key, box=box, x=x, y=y, wide=_WIDE, high=_HIGH, **words)

@@ -1,32 +1,67 @@
-"""HTML that is safe by construction: elements, rows that can be replaced one by one, glyphs of statuses, buttons."""
+"""HTML that is safe by construction: templates, elements, rows that can be replaced one by one, glyphs of statuses."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
-from typing import Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from workbench.text import visible
 from workbench.views.labels import SIGNS, Labels
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 MOST_CHARACTERS = 2_000
 """What is longer is cut, with the number of characters that are left out."""
 _VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "path", "polygon", "rect"})
+_TEMPLATES = files("workbench.views.templates")
 
 
 Data = Mapping[str, Any]
 """The document of a run or of runs, or a part of it."""
-
-
-class Markup(str):
-    """HTML or SVG that was made by ``el``; every other text is escaped where it is put in."""
-
-    __slots__ = ()
-
-
 NOTHING = Markup()
+ROWS = Markup("<!--rows-->")
+"""Where the rows of a picture stand in its frame; every other ``<`` of a text is escaped."""
+
+
+def draw(name: str, /, **values: Any) -> Markup:
+    """Return what a macro of a template makes of these values: ``draw("past.row", row=row, labels=labels)``.
+
+    Every text is escaped as in ``safe``. Lines of a template are joined without a space.
+    """
+    template, _, macro = name.partition(".")
+    drawn = getattr(_environment().get_template(template).module, macro)(**values)
+    return Markup(drawn)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    def source(name: str) -> str:
+        lines = (_TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
+        return "".join(line.strip() for line in lines)
+
+    made = Environment(
+        loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, finalize=_shown, auto_reload=False
+    )
+    made.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "ROWS": ROWS}
+    made.filters |= {"safely": safe, "brief": cut}
+    return made
+
+
+def _shown(value: Any) -> Markup:
+    """A value in a template: None is nothing, truth is said as ARIA says it."""
+    if isinstance(value, Markup):
+        return value
+    return NOTHING if value is None else safe(str(value).lower() if isinstance(value, bool) else value)
 
 
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
@@ -35,35 +70,20 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     Classes follow the tag as in a CSS selector, or are given as ``cls``; other names have ``-`` for ``_``. An attribute
     that is None or False is left out; those of ARIA say ``true`` or ``false``.
 
-    >>> el("p.note.big", "a < b", el("b", "x"), data_key='"k"')
+    >>> str(el("p.note.big", "a < b", el("b", "x"), data_key='"k"'))
     '<p class="note big" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
     """
     tag, _, classes = tag.partition(".")
     if classes:
         attributes = {"cls": classes.replace(".", " "), **attributes}
     told = "".join(_attribute(name, value) for name, value in attributes.items())
-    body = "".join(_flat(inside))
-    return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{body}</{tag}>")
-
-
-def opened(tag: str, **attributes: Any) -> Markup:
-    """The beginning of an element whose end comes after the rows of a picture.
-
-    >>> opened("div.wb-list")
-    '<div class="wb-list">'
-    """
-    return Markup(el(tag, **attributes).removesuffix(f"</{tag.partition('.')[0]}>"))
-
-
-def closed(*tags: str) -> Markup:
-    """The ends of elements, innermost first."""
-    return Markup("".join(f"</{tag}>" for tag in tags))
+    return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{joined(inside)}</{tag}>")
 
 
 def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
     """Text as markup: escaped, hidden characters spelled out, cut where it is long.
 
-    >>> safe("<i>"), safe("abcdef", most=4)
+    >>> str(safe("<i>")), str(safe("abcdef", most=4))
     ('&lt;i&gt;', 'abcd… (2 more)')
     """
     raw = str(text)
@@ -83,17 +103,13 @@ def cut(value: Any, most: int = 160) -> str:
 
 def joined(parts: Iterable[Any]) -> Markup:
     """Several pieces as one."""
-    return Markup("".join(_flat(parts)))
-
-
-def _flat(parts: Iterable[Any]) -> Iterable[str]:
+    pieces = []
     for part in parts:
-        if part is None or part is False:
-            continue
         if isinstance(part, list | tuple):
-            yield from _flat(part)
-        else:
-            yield part if isinstance(part, Markup) else safe(part)
+            pieces.append(joined(part))
+        elif part is not None and part is not False:
+            pieces.append(part if isinstance(part, Markup) else safe(part))
+    return NOTHING.join(pieces)
 
 
 def _attribute(name: str, value: Any) -> str:
@@ -111,25 +127,23 @@ class Picture:
     """A picture in pieces. A row's own outermost element carries its key as ``data-key``, so that it can be replaced.
 
     Attributes:
-        head: what stands before the rows; it may leave elements open that ``foot`` closes.
+        frame: everything but the rows; they stand at ``ROWS``.
         rows: markup by key, in their order.
-        foot: what stands after the rows.
     """
 
-    head: Markup = NOTHING
+    frame: Markup = NOTHING
     rows: Mapping[str, Markup] = field(default_factory=dict)
-    foot: Markup = NOTHING
 
     @property
     def html(self) -> str:
         """The whole."""
-        return "".join((self.head, *self.rows.values(), self.foot))
+        return str(self.frame).replace(ROWS, "".join(self.rows.values()))
 
     def changed(self, before: Picture) -> dict[str, str] | None:
         """The rows that are not as they were, by key; None when more than rows has changed."""
-        if (self.head, self.foot) != (before.head, before.foot) or list(self.rows) != list(before.rows):
+        if self.frame != before.frame or list(self.rows) != list(before.rows):
             return None
-        return {key: html for key, html in self.rows.items() if html != before.rows[key]}
+        return {key: str(html) for key, html in self.rows.items() if html != before.rows[key]}
 
 
 BLANK = Picture()
@@ -150,7 +164,7 @@ def family(status: str) -> str:
 
 
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
-    """The sign of a status: a shape for each; screen readers hear its word, unless that stands beside it."""
+    """The sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
     word = labels("step_recorded" if status == "recorded" else status)
     named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
     going = ".wb-going" if status == "running" else ""
@@ -169,8 +183,3 @@ def button(
     return el(
         "button", text, type="button", cls=f"wb-button {cls}".strip(), data_do=do, data_of=key, aria_label=name, **more
     )
-
-
-def code(text: object) -> Markup:
-    """A name of the machine's: an id, a tool."""
-    return el("code.wb-code", text)

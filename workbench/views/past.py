@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from markupsafe import Markup
 
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
 from workbench.views.outline import Block, Lines, Table, clipped, columns
-from workbench.views.page import (
-    Data,
-    Markup,
-    Picture,
-    badge,
-    button,
-    closed,
-    code,
-    cut,
-    el,
-    family,
-    glyph,
-    joined,
-    opened,
-)
+from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_SHOWN = 400
@@ -151,32 +138,10 @@ def checkpoints(
         pruned: there are only decisions left.
     """
     shown = [row for row in rows if every or row.notable][:MOST_SHOWN]
-    counted = el("span.wb-dim", labels("past_count", n=len(shown))) if shown else None
-    more = None
-    if len(rows) > len(shown) or every:
-        more = button(labels("past_every", n=len(rows)), "every", cls="wb-switch", role="switch", aria_checked=every)
-    title = el("h3.wb-title", labels("past"), " ", counted)
-    bar = el("div.wb-bar", title, el("span.wb-push"), more)
-    note = el("div.wb-dim", labels("past_pruned")) if pruned else ""
-    if not shown:
-        return Picture(el("section.wb-part", bar, note or el("div.wb-dim", labels("past_none"))))
-    drawn = {row.key: _drawn(row, row.key == chosen, labels) for row in shown}
-    listing = opened("div.wb-list.wb-past", role="listbox", aria_label=labels("past"), data_scroll="past")
-    return Picture(Markup(opened("section.wb-part") + bar + note + listing), drawn, closed("div", "section"))
-
-
-def _drawn(row: Row, chosen: bool, labels: Labels) -> Markup:
-    said = el("div.wb-dim.wb-lines", f"“{row.said}”") if row.said else None
-    return el(
-        "div.wb-row.wb-past-row" if row.notable else "div.wb-row.wb-past-row.wb-past-inner",
-        el("span.wb-past-name", row.name),
-        glyph(row.status, labels),
-        el("div.wb-main", el("div.wb-lines", row.told), said),
-        el("span.wb-side.wb-dim", row.side),
-        role="option",
-        aria_selected=chosen,
-        data_key=row.key,
-    )
+    more = len(rows) if len(rows) > len(shown) or every else 0
+    frame = draw("past.checkpoints", labels=labels, shown=len(shown), more=more, every=every, pruned=pruned)
+    drawn = {row.key: draw("past.checkpoint", labels=labels, row=row, chosen=row.key == chosen) for row in shown}
+    return Picture(frame, drawn)
 
 
 def looked_at(
@@ -196,38 +161,21 @@ def looked_at(
         values: the state as it stood; or why it cannot be read.
         labels: the words.
         review: the review point that comes after it; empty when none does.
-        ask: review points at which a fork may ask where nobody was asked.
+        ask: review points at which a fork may ask where no one was asked.
     """
-    told = None
-    if one:
-        when = one["at"][:19].replace("T", " ")
-        words = {"id": one["id"][:18], "graph": one["graph"], "step": one["step"], "at": when}
-        told = el("div.wb-dim", labels("past_input_step", **words))
-    head = el("h3.wb-title.wb-lines", f"{row.name} · {row.told}")
-    parts = [_forking(row.key, review, ask, labels)]
-    if one:
-        parts += [_changed(one["changes"], labels), _state(values, labels)]
-    return el("section.wb-part.wb-past-look", head, told, parts, aria_label=labels("past_changes"))
-
-
-def _forking(key: str, review: str, ask: Sequence[str], labels: Labels) -> Markup:
-    if review:
-        number, _, point = review.partition("-")
-        told = labels("past_fork_told", point=f"{labels('point_' + point)} {number}" if point else number)
-        go = button(labels("past_fork"), "fork", key=key, cls="wb-primary")
-        return el("div.wb-bar", go, el("span.wb-dim", told))
-    if not ask:
-        return el("div.wb-dim", labels("past_no_review"))
-    words = {point: labels("past_fork_ask", point=labels(f"point_{point}")) for point in ask}
-    return el("div.wb-bar", [button(word, f"fork:{point}", key=key) for point, word in words.items()])
-
-
-def _changed(changes: Sequence[Data] | None, labels: Labels) -> Markup:
-    if not changes:
-        return el("div.wb-dim", labels("past_unchanged" if changes is not None else "let_go"))
-    rows = [(change["key"], "\n".join(_became(change))) for change in changes]
-    table = clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows)
-    return Markup(page_html([table], labels, "wb-worked"))
+    number, _, point = review.partition("-")
+    where = f"{labels('point_' + point)} {number}" if point else number
+    gone, state = (values, {}) if isinstance(values, str) else ("", values)
+    tables = list[Table]()
+    if one and one["changes"]:
+        rows = [(change["key"], "\n".join(_became(change))) for change in one["changes"]]
+        tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
+    if one and not gone:
+        cells = tuple((name, cut(value, _VALUE)) for name, value in sorted(state.items()))
+        tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
+    html = Markup(page_html(tables, labels, "wb-worked")) if tables else ""
+    look = {"row": row, "one": one, "fork": where, "ask": ask, "tables": html, "gone": gone if one else ""}
+    return draw("past.moment", labels=labels, **look)
 
 
 def _became(change: Data) -> Iterator[str]:
@@ -237,14 +185,6 @@ def _became(change: Data) -> Iterator[str]:
     for sign, kind in (("+", "added"), ("~", "changed"), ("−", "removed")):
         if names := change.get(kind):
             yield f"{sign} {', '.join(names[:12])}" + (f" +{len(names) - 12}" if len(names) > 12 else "")
-
-
-def _state(values: Data | str, labels: Labels) -> Markup:
-    if isinstance(values, str):
-        return el("div.wb-alert", labels("past_value_gone", why=values))
-    rows = tuple((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
-    table = Table(labels("past_values"), columns(labels, ":code", ""), rows, opened=False)
-    return Markup(page_html([table], labels, "wb-worked"))
 
 
 # the tree of forks
@@ -263,64 +203,30 @@ def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
         labels: the words.
         marked: the runs to be compared, in their order.
     """
-    nodes, here = tree["runs"], tree["here"]
-    if not nodes:
-        return Picture(el("div.wb-dim.wb-part", labels("forks_none")))
-    rows = {node["run_id"]: _run_row(node, labels, here == node["run_id"], marked) for node in nodes[:MOST_RUNS]}
+    nodes, letters = tree["runs"], dict(zip(marked, LETTERS, strict=False))
+    rows = {node["run_id"]: _run_row(node, labels, tree["here"], letters) for node in nodes[:MOST_RUNS]}
     left = len(nodes) - len(rows)
-    more = el("div.wb-dim", labels("and_more", n=left)) if left else None
-    title = labels("forks") if here is None else labels("forks_of", run=nodes[0]["run_id"])
-    counted = el("h3.wb-title", title, " ", el("span.wb-dim", _count(nodes, labels)))
-    head = el("div.wb-bar", counted, el("span.wb-push"), _comparing(marked, len(nodes), labels))
-    listed = opened("div.wb-list", role="tree", aria_label=labels("forks"))
-    return Picture(
-        joined([opened("section.wb-part"), head, listed]), rows, joined([closed("div"), more, closed("section")])
-    )
+    told = {"counted": _count(nodes, labels), "letters": [*letters.values()], "left": left}
+    return Picture(draw("past.forks", labels=labels, tree=tree, **told), rows)
 
 
 def _count(nodes: Sequence[Data], labels: Labels) -> str:
     return labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
 
 
-def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
-    letters = labels("comma").join(LETTERS[: len(marked)])
-    if len(marked) >= 2:
-        return button(labels("forks_compare", letters=letters), "compare", cls="wb-primary")
-    one = labels("forks_only") if there < 2 else labels("forks_choose")
-    return el("span.wb-dim", labels("forks_choose_more", letter=letters) if marked else one)
-
-
-def _run_row(node: Data, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
-    run_id, saved, status = node["run_id"], node["saved"], node["status"]
-    head = [
-        el("span.wb-strong.wb-run-id", run_id),
-        code(_made(node, labels)),
-        badge("recorded", saved_told(saved, labels), labels) if saved["saved_calls"] else None,
-        el("span.wb-ink.wb-run", labels("forks_here")) if here else None,
-    ]
-    when = str(node["created_at"])[5:16].replace("T", " ")
-    return el(
-        "div.wb-row.wb-fork",
-        el("span.wb-fork-status", glyph(status, labels)),
-        el("div.wb-main", el("div.wb-fork-head", head), el("div.wb-dim.wb-lines", _told(node, labels))),
-        el("div.wb-side", el(f"span.wb-ink.wb-{family(status)}", labels(status)), el("div.wb-dim", when)),
-        _mark(run_id, labels, marked),
-        style=f"padding-left:{4 + 16 * min(node['depth'], DEEPEST)}px",
-        role="treeitem",
-        aria_level=node["depth"] + 1,
-        aria_selected=here,
-        data_key=run_id,
+def _run_row(node: Data, labels: Labels, here: str | None, letters: Mapping[str, str]) -> Markup:
+    run_id, saved = node["run_id"], node["saved"]
+    return draw(
+        "past.run",
+        labels=labels,
+        node=node,
+        here=run_id == here,
+        depth=min(node["depth"], DEEPEST),
+        made=_made(node, labels),
+        saved=saved_told(saved, labels) if saved["saved_calls"] else "",
+        told=_told(node, labels),
+        letter=letters.get(run_id, ""),
     )
-
-
-def _mark(run_id: str, labels: Labels, marked: Sequence[str]) -> Markup:
-    chosen = run_id in marked
-    sign: Any = labels("forks_mark")
-    told = labels("forks_mark_told", run=run_id)
-    if chosen:
-        mine = LETTERS[marked.index(run_id)]
-        sign, told = el("b.wb-letter.wb-first", mine), labels("forks_marked", letter=mine)
-    return button(sign, "mark", cls="wb-fork-mark", name=told, title=told, aria_pressed=chosen)
 
 
 def _made(node: Data, labels: Labels) -> str:

@@ -9,15 +9,17 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from markupsafe import Markup
+
+from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_told
-from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters, longest_chain
-from workbench.views.page import Markup, Picture, closed, code, cut, el, glyph, opened, safe
+from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters
+from workbench.views.page import Picture, cut, draw
 
 _LONGEST_ERROR = 300
-_OBJECTIVE = 200
 _HOLLOW = ("proposed", "waiting", "held")
 """Statuses of steps that may never run."""
 
@@ -30,7 +32,7 @@ class PlanView:
         plan: the steps.
         labels: the words.
         records: what has run, of steps that are as they were.
-        proposed: ids of steps that nobody has approved.
+        proposed: ids of steps that no one has approved.
         live: seconds since the call began, by the id of a step that runs now.
         expected: seconds that a step will probably take, by id.
         problems: what is wrong (``plans.problem`` each).
@@ -79,11 +81,12 @@ class PlanView:
 
     @cached_property
     def critical(self) -> set[Pair]:
-        """The edges of the chain that took longest, or will."""
+        """The edges of the chain that took longest, or will; of a plan that can run."""
         measured = {step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()}
-        known = {**self.expected, **measured}
-        cost = {s.step_id: known.get(s.step_id, 0.0) if known else s.budget.timeout_s for s in self.plan.steps}
-        return set() if self.cycle else set(pairwise(longest_chain(cost, self.edges)))
+        try:
+            return set(pairwise(self.plan.critical_path({**self.expected, **measured})))
+        except PlanError:
+            return set()
 
     def look(self, edge: Pair) -> str:
         """How the line between two steps is drawn (``layout.Edge``)."""
@@ -159,34 +162,24 @@ def steps(view: PlanView) -> Picture:
     edges = tuple(Edge(place[one], place[two], view.look((one, two))) for one, two in view.edges)
     gutter, wide = gutters(len(view.plan.steps), edges)
     rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
-    head = opened("div.wb-list.wb-scroll.wb-steps", role="listbox", aria_label=view.labels("plan"), data_scroll="steps")
-    return Picture(head, rows, closed("div"))
+    return Picture(draw("plan.steps", labels=view.labels), rows)
 
 
 def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
-    labels, mark, status, facts = view.labels, view.marks.get(step.step_id), view.status(step), view.facts(step)
-    tags = [("idle", labels(f"step_{step.condition}"))] if step.condition != "always" else []
-    tags += [("run" if mark == "new" else "person", labels(f"step_{mark}"))] if mark else []
-    shown = [el(f"span.wb-tag.wb-{ink}", word) for ink, word in tags]
-    name = el("span.wb-strong.wb-id", safe(step.step_id, 120))
-    lines = [el("div.wb-name", name, " ", code(safe(step.tool, 120)), shown)]
-    lines.append(el("div.wb-dim.wb-cut", safe(step.objective, _OBJECTIVE)))
-    why, mend = view.trouble(step)
-    if why or mend:
-        trouble = f"{cut(why, _LONGEST_ERROR)} {mend}".strip()
-        lines.append(el("div.wb-why" if status == "skipped" else "div.wb-why.wb-bad", trouble))
-    bad = ".wb-bad" if status == "invalid" else ""
-    return el(
-        f"div.wb-row.wb-step{bad}{'.wb-proposed' if status == 'proposed' else ''}",
-        gutter_drawn(gutter, wide, hollow=status in _HOLLOW),
-        el("span.wb-sign", glyph(status, labels, said=False), el("span.wb-said", view.word(step))),
-        el("div.wb-main", lines),
-        el("div.wb-side", el(f"div.wb-small{bad}", facts[0]), el("div.wb-dim", facts[1])),
-        style=f"padding-left:{wide + 4}px",
-        role="option",
-        aria_selected=step.step_id == view.chosen,
-        data_key=step.step_id,
-        draggable="true" if step.step_id in view.movable else None,
+    status, (why, mend) = view.status(step), view.trouble(step)
+    return draw(
+        "plan.step",
+        labels=view.labels,
+        step=step,
+        status=status,
+        word=view.word(step),
+        mark=view.marks.get(step.step_id),
+        facts=view.facts(step),
+        trouble=f"{cut(why, _LONGEST_ERROR)} {mend}".strip(),
+        gutter=gutter_drawn(gutter, wide, hollow=status in _HOLLOW),
+        wide=wide,
+        chosen=step.step_id == view.chosen,
+        movable=step.step_id in view.movable,
     )
 
 
@@ -200,22 +193,10 @@ def seconds_told(value: float) -> str:
 
 
 _MOST_NAMED = 6
-_RULES = {
-    "greater_than_equal": ("rule_least", "ge"),
-    "greater_than": ("rule_more", "gt"),
-    "less_than_equal": ("rule_most", "le"),
-    "less_than": ("rule_less", "lt"),
-    "string_too_short": ("rule_short", "min_length"),
-    "too_short": ("rule_short", "min_length"),
-    "string_too_long": ("rule_long", "max_length"),
-    "too_long": ("rule_long", "max_length"),
-    "literal_error": ("rule_one_of", "expected"),
-    "enum": ("rule_one_of", "expected"),
-}
 
 
 def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
-    """What is wrong and the mend; the English of the problem itself where its kind has no words here.
+    """What is wrong and the fix; the English of the problem itself where its kind has no words here.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
@@ -241,11 +222,8 @@ def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
 
 def _rule(values: Mapping[str, Any], labels: Labels) -> str:
     rule = str(values["rule"])
-    if rule in _RULES:
-        word, limit = _RULES[rule]
-        return labels(word, limit=values["limits"].get(limit, ""))
     wanted = rule.removesuffix("_type").removesuffix("_parsing")
-    return labels.known(f"rule_{wanted}", labels("rule_other"))
+    return labels.known(f"rule_{wanted}", labels("rule_other"), **values["limits"])
 
 
 def _cycle(path: list[str], labels: Labels) -> str:

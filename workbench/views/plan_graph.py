@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
+
+from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import ExecutionRecord
@@ -14,7 +16,7 @@ from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.network import Box, Line, network
 from workbench.views.outline import clipped, columns
-from workbench.views.page import Markup, Picture, button, closed, cut, el, family, glyph, joined, opened
+from workbench.views.page import Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_told
 from workbench.views.render import page_html
 
@@ -24,9 +26,8 @@ _SINCE = {"added_in": "+", "changed_in": "~"}
 
 def plan_graph(view: PlanView) -> Picture:
     """The graph: edges, boxes that can be chosen, and what the lines mean."""
-    before = opened("div.wb-scroll", data_scroll="graph")
-    after = joined([closed("div"), el("div.wb-dim", _legend(view))])
-    return plan_body(view).picture(before, after, role="listbox", aria_label=view.labels("plan"))
+    picture = plan_body(view).picture(role="listbox", aria_label=view.labels("plan"))
+    return Picture(draw("plan.graph", svg=picture.frame, legend=_legend(view)), picture.rows)
 
 
 def dag(
@@ -97,7 +98,7 @@ def _badge(row: Mapping[str, Any]) -> str:
 
 
 def plan_body(view: PlanView, badges: Mapping[str, str] | None = None) -> Body:
-    """Draw the steps and who waits for whom; a badge stands in the corner of its step."""
+    """Draw the steps and who waits for whom; a badge is in the corner of its step."""
     boxes = {i: _box(view, step, (badges or {}).get(i, "")) for i, step in view.plan.by_id().items()}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
@@ -133,25 +134,15 @@ def _legend(view: PlanView) -> str:
 
 # what an edit changes
 
-_BRIEF = 120
-
-
-class Change(NamedTuple):
-    """One field of a step, before and after."""
-
-    field: str
-    old: Any
-    new: Any
-
 
 @dataclass(frozen=True)
 class Changes:
-    """What is different: steps, fields of steps by id, whether the order is another."""
+    """What is different: steps, fields of steps by id as ``{field: [old, new]}``, whether the order is another."""
 
     version: int = 1
     added: Sequence[PlanStep] = ()
     removed: Sequence[PlanStep] = ()
-    changed: Mapping[str, Sequence[Change]] = field(default_factory=dict)
+    changed: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     moved: bool = False
 
     @property
@@ -165,20 +156,15 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     if not changes.count:
         return Markup()
     rows = [
-        (f"~ {labels('changed')}", step_id, "\n".join(_field(change, labels) for change in fields))
+        (f"~ {labels('changed')}", step_id, "\n".join(fields_told(fields, labels)))
         for step_id, fields in changes.changed.items()
     ]
     for sign, kind, steps in (("+", "added", changes.added), ("−", "removed", changes.removed)):
         rows += [(f"{sign} {labels(kind)}", step.step_id, step.tool) for step in steps]
     rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes.moved else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
-    title = el("h3.wb-title.wb-small", labels("plan_changes_against", n=changes.version))
-    undo_all = button(labels("plan_discard"), "discard", cls="wb-quiet")
-    return el(
-        "section.wb-plan-changes",
-        el("div.wb-bar", title, el("span.wb-push"), undo_all),
-        Markup(page_html([table], labels, "wb-worked")),
-    )
+    html = Markup(page_html([table], labels, "wb-worked"))
+    return draw("plan.changes", labels=labels, version=changes.version, table=html)
 
 
 def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
@@ -190,22 +176,26 @@ def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> M
             said = labels("plan_forecast", p50=seconds_told(seconds["p50"]), p90=seconds_told(seconds["p90"]), n=basis)
     if tokens is not None:
         said += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return el("div.wb-dim.wb-forecast", said if valid else labels("plan_forecast_later", before=said))
+    return draw("plan.forecast", told=said if valid else labels("plan_forecast_later", before=said))
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     """What is wrong with the plan as a whole."""
-    lines = [el("p", glyph("invalid", labels, said=False), " ", message) for message in problems]
-    return el("div.wb-alert", lines, role="alert") if lines else Markup()
+    return draw("plan.faults", labels=labels, problems=problems) if problems else Markup()
 
 
-def _field(change: Change, labels: Labels) -> str:
-    return f"{change.field}{labels('colon')}{_brief(change.old, labels)} → {_brief(change.new, labels)}"
+def fields_told(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
+    """What was edited in a step, one line per field; of its budget and of a tool's input only what differs."""
+    for name, (old, new) in fields.items():
+        pairs = {name: (old, new)}
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            pairs = {one: (old.get(one), new.get(one)) for one in dict.fromkeys([*old, *new])}
+        for one, (before, after) in pairs.items():
+            if before != after:
+                yield f"{one}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
 
 
 def _brief(value: Any, labels: Labels) -> str:
-    if value is None or value == [] or value == "":
+    if value in (None, [], ""):
         return labels("plan_nothing")
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return cut(labels("comma").join(value), _BRIEF)
-    return cut(value, _BRIEF)
+    return cut(labels("comma").join(map(str, value)) if isinstance(value, list) else value)

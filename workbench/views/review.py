@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from markupsafe import Markup
+
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
 from workbench.state import Reflection
@@ -12,7 +14,7 @@ from workbench.views.claims import standing_told, statements
 from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import Labels
 from workbench.views.outline import reflection_table, review_question
-from workbench.views.page import Data, Markup, Picture, code, cut, el, glyph, joined
+from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_LISTED = 6
@@ -20,19 +22,14 @@ MOST_LISTED = 6
 
 
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
-    """The band above the decision: the question, and that there is time; or what is to be mended first."""
-    told = labels("problems_to_mend", n=problems) if problems else labels("clock_bench")
-    asked = el("h3.wb-title.wb-strong", review_question(request, labels))
-    sentences = el("div.wb-main", asked, el("div.wb-small", told))
-    return Picture(el("div.wb-band.wb-person", glyph("paused", labels), sentences, role="status"))
+    """The band above the decision: the question, and that there is time; or what is to be fixed first."""
+    question = review_question(request, labels)
+    return Picture(draw("review.band", labels=labels, question=question, problems=problems))
 
 
 def refused(message: str, labels: Labels) -> Picture:
     """Why an answer was not taken."""
-    if not message:
-        return Picture()
-    said = el("div", el("b", labels("answer_refused")), el("p", message))
-    return Picture(el("div.wb-refused.wb-fail", glyph("invalid", labels), said, role="alert"))
+    return Picture(draw("review.refused", labels=labels, message=message)) if message else Picture()
 
 
 def why(document: Data, labels: Labels) -> Picture:
@@ -41,16 +38,11 @@ def why(document: Data, labels: Labels) -> Picture:
     parts = {"clarify": _clarify, "plan": _plan, "step": _step, "reflect": _reflect}
     parts |= {"outline": _outline, "section": _section, "report": _report}
     told = parts.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
-    return Picture(el("div.wb-why", list(told)))
+    return Picture(draw("review.why", parts=list(told)))
 
 
 def _clarify(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    asked = []
-    for one in proposed["questions"]:
-        options = el("ul", [el("li", option) for option in one["options"]]) if one["options"] else None
-        told = el("p.wb-dim", labels("assumed_unless", what=one["assumed"]))
-        asked.append([el("dt", one["question"]), el("dd", options, told)])
-    yield el("dl.wb-facts-list", asked)
+    yield draw("review.questions", labels=labels, questions=proposed["questions"])
 
 
 def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
@@ -74,21 +66,20 @@ def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
 def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     steps = {step["step_id"]: step for step in proposed["plan"]["steps"]}
     found = {step_id: _found(record, labels) for step_id, record in last_records(document["records"]).items()}
-    lines = []
+    rows = []
     for step_id in list(proposed["wave"])[:MOST_LISTED]:
         step = steps.get(step_id, {})
         before = [f"{name} ({found[name]})" for name in step.get("depends_on", ()) if name in found]
-        with_what = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
-        lines.append(el("li", code(step_id), " ", code(step.get("tool", "")), el("p.wb-dim", with_what)))
-    more = len(proposed["wave"]) - MOST_LISTED
-    lines += [el("li.wb-dim", labels("and_more", n=more))] if more > 0 else []
-    yield _facts({"starts_now": el("ul", lines)}, labels)
+        begins = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
+        rows.append((step_id, step.get("tool", ""), begins))
+    wave = draw("review.wave", labels=labels, steps=rows, more=len(proposed["wave"]) - MOST_LISTED)
+    yield _facts({"starts_now": wave}, labels)
 
 
 def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     yield Markup(page_html([reflection_table(cast(Reflection, proposed), labels)], labels, "wb-worked"))
     if fewer := proposals.fewer(document["review"]):
-        yield el("p.wb-dim", labels("enough_here", **fewer))
+        yield draw("review.told", line=labels("enough_here", **fewer))
     if "remaining_budget" in proposed:
         spent = work_seconds(document["records"])
         total = spent + max(proposed["remaining_budget"], 0.0)
@@ -99,29 +90,27 @@ def _outline(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
     told, _, _ = foreseen_told(document["review"], labels)
     if words := proposed.get("total_estimated_words"):
         told = " · ".join(filter(None, [labels("writes_words", n=f"{words:,}"), told]))
-    yield el("p.wb-dim", told) if told else joined([])
+    if told:
+        yield draw("review.told", line=told)
 
 
 def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    yield statements(proposed["claims"], labels)
     sources = [one["title"] for one in document["review"].get("evidence") or ()]
-    lines = [el("li", el("span.wb-number", f"[{n}]"), " ", title) for n, title in enumerate(sources, 1)]
-    heading = el("div.wb-dim.wb-strong", labels("sources"))
-    yield joined([heading, el("ul.wb-sources", lines)]) if lines else el("p.wb-dim", labels("section_bare"))
-    yield joined([el("p.wb-alert", note) for note in proposed.get("notes") or ()])
+    told = {"claims": statements(proposed["claims"], labels), "notes": proposed.get("notes") or ()}
+    yield draw("review.section", labels=labels, sources=sources, **told)
 
 
 def _report(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     check = proposed.get("consistency") or {}
     if check:
         yield _facts({"report_score": f"{check['score']:.2f}"}, labels)
-    yield joined([el("p.wb-dim", line) for line in standing_told(check, labels)])
+    yield from (draw("review.told", line=line) for line in standing_told(check, labels))
     yield statements(document["review"].get("unsupported") or (), labels)
 
 
 def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    found = [[el("dt", name), el("dd", told)] for name, value in proposed.items() if (told := _told(value, labels))]
-    yield el("dl.wb-facts-list", found) if found else joined([])
+    found = [(name, _told(value, labels)) for name, value in proposed.items()]
+    yield draw("review.facts", rows=[(name, told) for name, told in found if told])
 
 
 # words
@@ -129,8 +118,7 @@ def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
 
 def _facts(rows: Data, labels: Labels) -> Markup:
     """Labels and what stands behind them, without those of which nothing is known."""
-    found = [[el("dt", labels(name)), el("dd", told)] for name, told in rows.items() if told]
-    return el("dl.wb-facts-list", found) if found else joined([])
+    return draw("review.facts", rows=[(labels(name), told) for name, told in rows.items() if told])
 
 
 def _names(names: Sequence[object], labels: Labels) -> str:
@@ -146,7 +134,7 @@ def _waves(steps: Sequence[Data], ahead: Sequence[str], labels: Labels) -> Marku
     lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]
     lines += [labels("more_waves", n=len(found) - MOST_LISTED)] if len(found) > MOST_LISTED else []
     lines += [labels("only_if_thin", steps=_names(asleep, labels))] if asleep else []
-    return el("ul", [el("li", line) for line in lines]) if lines else None
+    return draw("review.lines", lines=lines) if lines else None
 
 
 def _found(record: Data, labels: Labels) -> str:

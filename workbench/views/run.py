@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import read_told
 from workbench.views.outline import run_facts
-from workbench.views.page import Data, Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
+from workbench.views.page import Data, Picture, button, draw, el, joined
 
 # the head of the bench
 
@@ -36,70 +38,34 @@ def head(
         view: which of ``VIEWS`` is open.
         origin: the run from which this one was made.
         said: a message about what was done just now, for everybody to see.
-        sure: whether somebody pressed *Cancel*, and is asked if they are sure.
+        sure: whether a person pressed *Cancel*, and is asked if they are sure.
     """
-    if document is None:
-        question, read, status = labels("bench_empty"), "", None
-        facts: Sequence[Markup | None] = ()
-    else:
-        question, read, status = document["message"], read_told(document, labels), _status(document, labels)
-        facts = _facts(document, labels, origin)
-    top = el(
-        "div.wb-head-top",
-        el(
-            "div.wb-main",
-            el("h2.wb-question", question),
-            el("p.wb-dim", read) if read else None,
-            el("div.wb-facts.wb-dim", facts),
-        ),
-        el("div.wb-actions", status, _actions(document, labels, origin, sure)),
-    )
-    alert = el("p.wb-said", said, role="status") if said else None
-    return Picture(el("div.wb-head-inside", top, _tabs(view, labels), alert))
+    more: dict[str, Any] = {"status": "", "read": "", "facts": (), "actions": ""}
+    if document is not None:
+        asks = sure and document["status"] in _UNDER_WAY
+        told = {"status": document["status"], "origin": origin, "plan": document["plan"], "sure": asks}
+        actions = draw("run.actions", labels=labels, **told)
+        read, status = read_told(document, labels), _status(document, labels)
+        more = {"status": status, "read": read, "facts": _facts(document, labels), "actions": actions}
+    shown = {"document": document, "origin": origin, "views": VIEWS, "view": view, "said": said}
+    return Picture(draw("run.head", labels=labels, **shown, **more))
 
 
-def _status(document: Data, labels: Labels) -> Markup:
-    status, review = document["status"], document["review"]
-    word = labels(status)
-    if status == "paused" and review:
-        word = f"{word} · {labels('point_' + str(review['point']))}"
-    return el("span", badge(status, word, labels), role="status", aria_live="polite", cls="wb-status")
+def _status(document: Data, labels: Labels) -> str:
+    status, review = labels(document["status"]), document["review"]
+    if document["status"] == "paused" and review:
+        return f"{status} · {labels('point_' + str(review['point']))}"
+    return status
 
 
-def _facts(document: Data, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
-    made = [f" {labels('forked_from', run=origin)}"] if origin else []
+def _facts(document: Data, labels: Labels) -> list[str]:
     facts, reflections = run_facts(document, labels), document["reflections"]
     if reflections:
         last = reflections[-1]
         facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
     facts += [] if document["log"] else [labels("nothing_run")]
     facts += [document["holder"]] if document["holder"] and document["status"] == "running" else []
-    return [el("span", labels("run"), " ", code(document["run_id"]), *made), *(el("span", fact) for fact in facts)]
-
-
-def _actions(document: Data | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
-    if document is None:
-        return []
-    if sure and document["status"] in _UNDER_WAY:
-        sure_buttons = [button(labels("cancel_yes"), "cancel:yes"), button(labels("cancel_no"), "cancel:no")]
-        return [el("span.wb-alert", labels("cancel_sure"), role="alert"), *sure_buttons]
-    status, found = document["status"], []
-    if status in ("interrupted", "failed"):
-        found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
-    if status == "done" and origin:
-        found.append(button(labels("compare_with", run=origin), "view:compare"))
-    if status == "done" and document["plan"]:
-        found.append(button(labels("fork_anew"), "fork", title=labels("fork_anew_told")))
-    if status in _UNDER_WAY:
-        found.append(button(labels("cancel_run"), "cancel", cls="" if status == "running" else "wb-quiet"))
-    for name in ("new_question", "new_conversation"):
-        found.append(button(labels(name), name, cls="wb-quiet", title=labels(f"{name}_told")))
-    return found
-
-
-def _tabs(view: str, labels: Labels) -> Markup:
-    tabs = [button(labels(f"view_{name}"), f"view:{name}", cls="wb-tab", aria_pressed=name == view) for name in VIEWS]
-    return el("nav.wb-tabs", tabs, aria_label=labels("views"))
+    return facts
 
 
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
@@ -125,21 +91,15 @@ _INSIDE = {"retrieval": CHILD, "reporter": REPORT}
 
 
 def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
-    """Where a run stands in its graphs; nodes that it did not come to, as for small talk, stay hollow.
+    """Where a run is in its graphs; nodes that it did not come to, as for small talk, stay hollow.
 
-    ``report`` says that it writes one, so that what writes it stands in place of what answers.
+    ``report`` says that it writes one, so that what writes it is in place of what answers.
     """
     states = node_states(document, report)
-    pieces: list[Markup] = []
-    for name in PARENT:
-        name = "reporter" if report and name == "generate" else name
-        if name in _INSIDE:
-            inside = _linked([_node(child, states[child], labels) for child in _INSIDE[name]])
-            frame = el("span.wb-rail-name", labels(f"rail_{name}"))
-            pieces.append(el("span.wb-rail-child", frame, inside))
-        else:
-            pieces.append(_node(name, states[name], labels))
-    return Picture(el("div.wb-rail-line", _linked(pieces), role="img", aria_label=_told(states, labels)))
+    names = ["reporter" if report and name == "generate" else name for name in PARENT]
+    nested = {n: {child: states[child] for child in _INSIDE[n]} if n in _INSIDE else states[n] for n in names}
+    told = labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
+    return Picture(draw("run.rail", labels=labels, states=nested, told=told))
 
 
 def node_states(document: Data, report: bool = False) -> dict[str, str]:
@@ -159,23 +119,6 @@ def node_states(document: Data, report: bool = False) -> dict[str, str]:
     return {**states, here: status if status in ("running", "paused", "failed", "cancelled") else "interrupted"}
 
 
-def _node(name: str, state: str, labels: Labels) -> Markup:
-    here = " wb-here" if state in ("running", "paused", "failed", "interrupted", "cancelled") else ""
-    current = "step" if here else None
-    return el(
-        "span", glyph(state, labels), el("span", labels(f"node_{name}")), cls=f"wb-node{here}", aria_current=current
-    )
-
-
-def _linked(pieces: Sequence[Markup]) -> list[Markup]:
-    dash = el("span.wb-dash", aria_hidden="true")
-    return [part for piece in pieces for part in (piece, dash)][:-1]
-
-
-def _told(states: Mapping[str, str], labels: Labels) -> str:
-    return labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
-
-
 # the answer with its citations, the conversation before it, the evidence
 
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
@@ -189,20 +132,14 @@ def answer(document: Data, labels: Labels, written: str = "") -> Picture:
     cited = dict[int, list[tuple[int, str]]]()
     for index, citation in enumerate(document["citations"]):
         cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
-    title = el("div.wb-bar", el("h3.wb-title", labels("answer")), _counted(document, labels))
-    if not text:
-        return Picture(el("section.wb-section", title, el("p.wb-dim", _silence(document, labels))))
-    paragraphs = [el("p", _marked(line, cited, labels)) for line in text.splitlines() if line.strip()]
-    return Picture(el("section.wb-section", title, el("div.wb-answer", paragraphs, lang=labels.html_lang)))
+    lines = [_marked(line, cited, labels) for line in text.splitlines() if line.strip()]
+    told, silence = _counted(document, labels), "" if text else _silence(document, labels)
+    return Picture(draw("run.answer", labels=labels, told=told, silence=silence, paragraphs=lines))
 
 
 def verdict(good: bool | None, labels: Labels) -> Picture:
     """What a person can say of an answer, and what they have said."""
-    buttons = [
-        button(labels(f"feedback_{name}"), name, aria_pressed=good is (name == "good")) for name in ("good", "bad")
-    ]
-    words = el("span.wb-dim.wb-small", labels("feedback_asked"))
-    return Picture(el("div.wb-bar", words, buttons, role="group", aria_label=labels("feedback_asked")))
+    return Picture(draw("run.verdict", labels=labels, good=good))
 
 
 def _silence(document: Data, labels: Labels) -> str:
@@ -211,17 +148,17 @@ def _silence(document: Data, labels: Labels) -> str:
     return labels("writing") if document["status"] == "running" else labels("no_answer")
 
 
-def _counted(document: Data, labels: Labels) -> Markup | None:
+def _counted(document: Data, labels: Labels) -> str:
     if not document["answer"]:
-        return None
+        return ""
     told, support = labels("answer_sources", n=document["figures"]["cited"]), document["support"]
     if support:
         whole = sum(one["verdict"] == "supported" for one in support)
         told = f"{told} · {labels('answer_supported', n=whole, of=len(support))}"
-    return el("span.wb-dim", told)
+    return told
 
 
-def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> list[Markup | str]:
+def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> Markup:
     """A line whose ``[n]`` are buttons where there is evidence of that number; the key is the citation's place."""
     found, end = list[Markup | str](), 0
     for mark in _MARK.finditer(line):
@@ -234,27 +171,13 @@ def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Label
         end = mark.end()
         cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
         found.append(el("span.wb-keep", cite, mark[2]) if mark[2] else cite)
-    return [*found, line[end:]]
+    return joined([*found, line[end:]])
 
 
 def turns(messages: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
     """The conversation so far: questions and answers, folded, the newest last; a question opens its run."""
-    rows = [
-        el(
-            "div.wb-turn-row",
-            glyph(turn["status"], labels),
-            el(
-                "div.wb-main",
-                button(turn["message"], "open", key=turn["run_id"], cls="wb-quiet wb-turn"),
-                el("span.wb-dim", read_told(turn, labels)),
-            ),
-        )
-        for turn in messages
-    ]
-    if not rows:
-        return Picture()
-    summary = el("summary", labels("conversation", n=len(rows)))
-    return Picture(el("details.wb-turns", summary, rows, data_fold="turns"))
+    rows = [(turn, read_told(turn, labels)) for turn in messages]
+    return Picture(draw("run.turns", labels=labels, rows=rows)) if rows else Picture()
 
 
 MOST_SHOWN = 12
@@ -285,23 +208,18 @@ def evidence(
         shown = [*shown, *(piece for piece in pieces if piece["result_id"] == chosen)]
     one = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
     rows = {p["key"]: _piece(p, labels, p["key"] == one, said) for p in shown}
-    return Picture(_head(pieces, counts, labels), rows, _foot(len(pieces), len(shown), every, labels))
-
-
-def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) -> Markup:
     kept = sum(piece["in_prompt"] for piece in pieces)
-    merged = sum(counts.values()) > 0
-    told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
-    told = told or labels("evidence_found", n=len(pieces))
-    title = el("div.wb-bar", el("h3.wb-title", labels("evidence_title")), el("span.wb-dim", told))
-    scroll = opened("div.wb-list.wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title"))
-    return joined([opened("section.wb-section"), title, scroll])
+    told = labels("evidence_found", n=len(pieces))
+    if any(counts.values()):
+        told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"])
+    more = len(pieces) if len(pieces) > len(shown) or every else 0
+    return Picture(draw("run.evidence", labels=labels, told=told, more=more, every=every), rows)
 
 
 def _nearest(text: str, said: str) -> Markup:
     """The text of a piece, with the sentence marked that shares most words with what was said of it.
 
-    >>> _nearest("It is green. It was released in 2003.", "Moss was released in 2003 [1].")
+    >>> str(_nearest("It is green. It was released in 2003.", "Moss was released in 2003 [1]."))
     'It is green. <mark>It was released in 2003.</mark>'
     """
     wanted = set(terms(said))
@@ -313,36 +231,10 @@ def _nearest(text: str, said: str) -> Markup:
 
 
 def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
-    dropped = piece["fate"] == "dropped"
-    text = str(piece["text"]) if whole else " ".join(str(piece["text"]).split())
+    text = _nearest(str(piece["text"]), said) if whole else " ".join(str(piece["text"]).split())[:_TEXT]
     url = piece["url"] if re.match(r"https?://\S+$", piece["url"]) else None
-    title = el("a", piece["title"], href=url, target="_blank", rel="noopener noreferrer") if url else piece["title"]
-    score = el("div.wb-score", el("span", _score(piece["score"])), _meter(piece["score"], dropped))
-    fate = [el("span.wb-dim", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])))] if dropped else []
-    if piece["fate"] == "cited":
-        fate = [el("span.wb-small.wb-ink.wb-done", labels("cited"))]
-    main = el(
-        "div.wb-main",
-        el("div", title, cls="wb-struck" if dropped else "wb-strong"),
-        el(
-            "div",
-            _nearest(text, said) if whole else text[:_TEXT],
-            cls="wb-dim" + (" wb-kept" if whole else " wb-lines"),
-        ),
-        el("div.wb-tags", [code(name) for name in piece["tools"]], *fate),
-    )
-    number = el("span.wb-piece-n.wb-number", str(piece["n"]) if piece["n"] else "–")
-    key = piece["key"]
-    return el(
-        "div.wb-row.wb-piece",
-        number,
-        main,
-        score,
-        data_key=key,
-        role="option",
-        aria_selected=whole,
-        tabindex="-1",
-    )
+    look = {"url": url, "text": text, "whole": whole, "score": _score(piece["score"])}
+    return draw("run.piece", labels=labels, piece=piece, **look)
 
 
 def _score(score: float) -> str:
@@ -350,24 +242,9 @@ def _score(score: float) -> str:
     return "<0.01" if 0 < score < 0.005 else f"{score:.2f}"
 
 
-def _meter(score: float, dropped: bool) -> Markup:
-    width = 100 * min(max(score, 0.0), 1.0)
-    return el("div", el("i", style=f"width:{width:.1f}%"), cls=f"wb-meter wb-{'idle' if dropped else 'run'}")
-
-
-def _foot(found: int, shown: int, every: bool, labels: Labels) -> Markup:
-    more = found > shown or every
-    press = button(labels("show_fewer") if every else labels("show_all", n=found), "every") if more else None
-    return joined([closed("div"), el("div.wb-bar", press) if press else None, closed("section")])
-
-
 # the bar of a fork
 
 
 def fork_bar(edits: int, problems: int, labels: Labels) -> Picture:
-    """What pressing will do: a fork with so many edits; or how many problems are to be mended first."""
-    fork = labels("fork_edits", n=edits)
-    told = labels("problems_to_mend", n=problems) if problems else labels("fork_edits_told")
-    buttons = [button(fork, "fork", cls="wb-primary", disabled=problems > 0), button(labels("discard"), "discard")]
-    words = el("div.wb-main", el("p", told), el("div.wb-bar", buttons))
-    return Picture(el("div.wb-band.wb-run", words, role="group", aria_label=fork))
+    """What pressing will do: a fork with so many edits; or how many problems are to be fixed first."""
+    return Picture(draw("run.fork_bar", labels=labels, edits=edits, problems=problems))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
     """Blocks as lines of at most ``width`` columns, Chinese characters counted as two.
 
-    Without ``wrap`` a paragraph stays one line, for whoever reads it with another program.
+    Without ``wrap`` a paragraph stays one line, for who reads it with another program.
     """
     from io import StringIO
 

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
 from workbench.state import Decision, ExecutionRecord
-from workbench.views.drawing import Body, Drawing, paint, sheet, short, text
+from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import took_told
-from workbench.views.page import Data, Markup, Picture, button, closed, el, family, joined, opened
+from workbench.views.page import Data, Picture, draw, family, joined
 
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
@@ -40,13 +42,9 @@ def timeline(
     found = bars(document["log"], document["records"], document["decisions"])
     body = _body(found, document["records"], labels, running or {}, unfolded)
     took = took_told(document["figures"], labels) if document["log"] else ""
-    title = el("h3.wb-title", labels("timeline"), " ", el("span.wb-dim", took))
-    fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
-    bar = el("div.wb-bar", title, el("span.wb-dim.wb-push", labels("timeline_axis")), fold)
-    before = [opened("section.wb-section"), bar, opened("div.wb-time-lanes", data_scroll="lanes")]
-    empty = None if found else el("p.wb-dim", labels("nothing_run"))
-    after = joined([closed("div"), empty, closed("section")])
-    return body.picture(joined(before), after, role="listbox", aria_label=labels("timeline"))
+    picture = body.picture(role="listbox", aria_label=labels("timeline"))
+    told = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
+    return Picture(draw("plan.timeline", labels=labels, **told), picture.rows)
 
 
 def when(
@@ -88,15 +86,14 @@ def _body(
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
         name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
-        option: dict[str, Any] = {"role": "option", "aria_label": spoken, "aria_selected": "false", "tabindex": "-1"}
-        lanes.add(key, name, _step_bar(bar, status, scale, labels), **option)
+        lanes.add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if shown else ()):
-            drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, fill=paint("done-fill"))
+            drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
             lanes.add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
     for step_id, seconds in running.items():
         now = Bar("step", "", max(scale.whole - 1000 * seconds, 0.0), scale.whole, 1000 * seconds)
         words = f"{labels('running')} · {seconds:.1f} s"
-        lanes.add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, cls="wb-going"))
+        lanes.add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
     axis = [_axis(found, scale, lanes.height)] if found else []
     return Body(axis, lanes.rows, "100%", lanes.height + 20)
 
@@ -106,15 +103,10 @@ class _Lanes:
     rows: dict[str, Markup] = field(default_factory=dict)
     height: int = 0
 
-    def add(self, key: str, name: str, inside: Sequence[Markup], height: int = _HIGH, **attributes: Any) -> None:
+    def add(self, key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
         """Put a lane below the others."""
-        dim = "dim" if height == _LOW else "text"
-        ground = el("rect", width="100%", height=height, fill="none", pointer_events="all")
-        named = el("svg", text(2, height / 2 + 4, name, ink=dim), width="22%", height=height)
-        track = el("svg", inside, x="23%", width="75%", height=height, overflow="visible")
-        place = f"translate(0 {self.height})"
-        lane = el("g.wb-time-lane", ground, named, track, transform=place, data_key=key, **attributes)
-        self.rows[key] = lane
+        place = {"height": height, "top": self.height, "dim": height == _LOW}
+        self.rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
         self.height += height
 
 
@@ -133,56 +125,49 @@ class _Scale:
         width = max(100 * (bar.end_ms - bar.start_ms) / self.whole, 0.3)
         return {"x": self.at(bar.start_ms), "width": f"{width:.3f}%"}
 
-    def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> list[Markup]:
+    def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
         """Draw a bar with its words behind it, or before it where that leaves more room."""
         late = bar.end_ms > _LATE * self.whole and bar.start_ms > self.whole - bar.end_ms
         middle = (_LOW if height < 12 else _HIGH) / 2
-        look = {"fill": paint("run-fill"), "y": middle - height / 2, "height": height, **look}
-        drawn = el("rect", el("title", _title(bar)), rx=2, **self.span(bar), **look)
-        side = {"dx": -6, "text_anchor": "end"} if late else {"dx": 6}
-        return [drawn, text(self.at(bar.start_ms if late else bar.end_ms), middle + 4, words, 11, "dim", **side)]
+        look = {"ink": "run-fill", "stroke": "", "dashes": False, "going": False, **look}
+        place = {"y": f"{middle - height / 2:g}", "low": f"{middle + 4:g}", "height": height, "late": late}
+        words_at = self.at(bar.start_ms if late else bar.end_ms)
+        return draw("svg.bar", title=_title(bar), words=words, at=words_at, **self.span(bar), **place, **look)
 
 
-def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> list[Markup]:
+def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
     """The nodes, and the folded gaps, which have a fixed width and their length written."""
     nodes = side_by_side([bar for bar in found if bar.kind == "node"])
     drawn = [_named(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
     for bar in (bar for bar in found if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
         ink = "person" if bar.kind == "waiting" else "idle"
-        drawn.append(_named(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", "4 3"))
-    return drawn
+        drawn.append(_named(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", True))
+    return joined(drawn)
 
 
-def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: str | None = None) -> Markup:
+def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
     """A bar with its name inside, cut at its edges."""
-    look = {"fill": paint(f"{ink}-tint"), "stroke": paint(f"{ink}-fill"), "stroke_dasharray": dashes}
-    box = el("rect", width="100%", height="100%", **look)
-    words = text("50%", 11, name, 10, "text" if ink == "idle" else ink, text_anchor="middle")
-    return el("svg", el("title", title), box, words, **scale.span(bar), y=4, height=16)
+    return draw("svg.gap", **scale.span(bar), title=title, name=name, ink=ink, dashes=dashes)
 
 
-def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> list[Markup]:
+def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> Markup:
     words = [milliseconds(bar.duration_ms)]
     words += [labels("n_found", n=bar.found)] if bar.found is not None else []
     words += [labels("step_recorded")] if status == "recorded" else []
     words += [labels(bar.status)] if bar.status != "success" else []
-    ink = family(bar.status)
-    look: dict[str, Any] = {"fill": paint(f"{ink}-fill"), "stroke": paint(ink)}
-    if status == "recorded":
-        look |= {"fill": paint("ground"), "stroke_dasharray": "4 3"}
+    ink, taped = family(bar.status), status == "recorded"
+    look: dict[str, Any] = {"ink": "ground" if taped else f"{ink}-fill", "stroke": ink, "dashes": taped}
     return scale.bar(bar, " · ".join(words), **look)
 
 
 def _axis(found: Sequence[Bar], scale: _Scale, top: int) -> Markup:
     """Ticks in seconds, with the unit at the beginning; at the end of the axis a word stands before its tick."""
-    marks = []
-    for at, work in work_ticks(found, scale.whole, 6):
-        x = scale.at(at)
-        side = {"dx": -3, "text_anchor": "end"} if at >= _LAST * scale.whole else {"dx": 3}
-        marks.append(el("line", x1=x, x2=x, y2=top + 14, stroke=paint("line")))
-        marks.append(text(x, top + 13, f"{work / 1000:g}" if work else "0 s", 11, "dim", **side))
-    return el("svg", marks, x="23%", width="75%", height="100%", overflow="visible")
+    ticks = [
+        (scale.at(at), f"{work / 1000:g}" if work else "0 s", at >= _LAST * scale.whole)
+        for at, work in work_ticks(found, scale.whole, 6)
+    ]
+    return draw("svg.axis", ticks=ticks, top=top)
 
 
 def _title(bar: Bar) -> str:

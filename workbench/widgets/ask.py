@@ -47,7 +47,7 @@ class AskForm(Panel):
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:
-        """Show what can be asked: knowledge bases with their documents, example questions, and whether it goes on."""
+        """Show what can be asked: bases with their documents, example questions, and whether it follows up."""
         labels = self.labels
         options = [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
         if len(bases) != 1:

@@ -101,7 +101,7 @@ class Bench(CellRoot):
             self._watch = Watch(run, document, self._moved)
 
     def _moved(self, watch: Watch) -> None:
-        """Somebody else moved the run: show and follow it, unless that was seen already; or the run is gone."""
+        """Another user moved the run: show and follow it, unless that was seen already; or the run is gone."""
         with self._lock:
             if watch is not self._watch:
                 return
@@ -114,7 +114,7 @@ class Bench(CellRoot):
                 self.head.show(head(None, self.labels, said=str(error)))
 
     def _viewed(self) -> None:
-        """Another view is open at once; beside a run that works its follower brings the content."""
+        """Another view is open at once; next to a run that works its follower brings the content."""
         self._frame(self.run)
         if self._follow and self._document is not None and self._document["status"] == "running":
             self._follow.look()
@@ -129,7 +129,7 @@ class Bench(CellRoot):
         display_if(self.futures.region, self.view != "work")
 
     def act(self, action: Callable[[], Any]) -> None:
-        """Do what somebody asked for, and show what came of it; what is refused is told in the head.
+        """Do what a person asked for, and show what came of it; what is refused is told in the head.
 
         An action that gives a run has set it to work, which may have been refused before anybody looked.
         """
@@ -204,7 +204,7 @@ class Bench(CellRoot):
         return self._follow is not None and self._follow.now is now
 
     def _refreshed(self, now: Now | None = None) -> str:
-        """``refresh``, where nobody would see an error: it is told in the head."""
+        """``refresh``, where no one would see an error: it is told in the head."""
         try:
             return self.refresh(now)
         except WorkbenchError as error:  # the workspace was closed, or its file is gone
@@ -272,7 +272,7 @@ class Bench(CellRoot):
                 one.leave()
 
     def close(self) -> None:
-        """Follow the run no longer; it goes on."""
+        """Follow the run no longer; it continues."""
         self._leave(self._follow, self._watch)
         super().close()
 

@@ -17,13 +17,11 @@ from workbench.views.calls import calls, edited
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
 from workbench.views.page import el
-from workbench.widgets.controls import Control, text
-from workbench.widgets.form import Fields, Said
+from workbench.widgets.controls import Said, text
+from workbench.widgets.form import Fields
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
-_TYPED = ""
-"""The choice that opens a field for the name of a model."""
 
 
 class Calls(Panel):
@@ -40,10 +38,10 @@ class Calls(Panel):
         self._call: Call | None = None
         self._prompt: Prompt | None = None
         self.list, self._head = Pick(heard=self._pressed), Pick(heard=self._pressed)
-        self._model = ipywidgets.Dropdown(options=[("", _TYPED)])
+        self._model = ipywidgets.Combobox()
         areas = {"reply": 6, "system": 8, "user": 8}
         controls = {name: text(ipywidgets.Textarea(rows=rows)) for name, rows in areas.items()}
-        controls |= {"model": Control(self._model, lambda _: True, _TYPED), "typed": text(ipywidgets.Text())}
+        controls["model"] = text(self._model)
         schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
         title = lambda name: labels(f"call_field_{name}")  # noqa: E731 - one line says it
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
@@ -54,7 +52,7 @@ class Calls(Panel):
         boxes = {name: field.box for name, field in self.fields.items()}
         asked = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
         inside = [self._head, boxes["reply"], asked, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], boxes["typed"], self.button, told])
+        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, told])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         display_if(self.form, False)
@@ -85,10 +83,10 @@ class Calls(Panel):
             return
         name = call["prompt"].split(" ")[0]
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
-        self._model.options = self._models(call)  # while nothing is edited yet: it tells of another choice
+        self._model.options = self._models()  # while nothing is edited yet: it tells of another choice
         self._call, self._prompt = call, run.prompts[name] if known else None
         self._head.show(edited(call, self.labels))
-        before = {"reply": self._reply, "model": call["model"], "typed": ""}
+        before = {"reply": self._reply, "model": call["model"]}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show(before, anew=True)
         for part in _PARTS:
@@ -123,7 +121,7 @@ class Calls(Panel):
             found["replies"] = {call["key"]: typed["reply"]}
         if prompt and (texts := {part: typed[part] for part in _PARTS if typed[part] != getattr(prompt, part)}):
             found["prompts"] = {prompt.name: texts}
-        if (model := typed["model"] or typed["typed"].strip()) != call["model"]:
+        if (model := typed["model"].strip()) != call["model"]:
             found["models"] = {call["role"]: model}
         return found
 
@@ -131,25 +129,16 @@ class Calls(Panel):
     def _reply(self) -> str:
         return "" if self._call is None or self._call["failed"] else self._call["reply"]
 
-    def _models(self, call: Call) -> list[tuple[str, str]]:
-        """What can be chosen: the model as it was, none, every other one that is configured, one that is typed."""
-        present, labels = call["model"], self.labels
-        here = [self._settings.chat_model, *map(self._settings.model_of, ROLES)] if self._settings else []
-        others = dict.fromkeys([*here, *(one["model"] for one in self._calls.values())])
-        named = [name for name in others if name and name != present and ":" in name]
-        as_it_was = [(labels("call_model_present", model=present), present)] if present else []
-        return [
-            *as_it_was,
-            (labels("call_model_rules"), RULES),
-            *((name, name) for name in named),
-            (labels("call_model_typed"), _TYPED),
-        ]
+    def _models(self) -> list[str]:
+        """What can be chosen: no model, and every one that is configured or answered; another one can be typed."""
+        configured = [self._settings.chat_model, *map(self._settings.model_of, ROLES)] if self._settings else []
+        others = [*configured, *(one["model"] for one in self._calls.values())]
+        return [RULES, *dict.fromkeys(name for name in others if name and ":" in name)]
 
     def _changed(self) -> None:
-        """What is wrong, beside each field, and what the button will do now."""
+        """What is wrong, next to each field, and what the button will do now."""
         if self._call is None:
             return
-        display_if(self.fields["typed"].box, self.fields["model"].value == _TYPED)
         edits = self.edits
         faults = dict(self._faults(edits))
         self._fields.say({name: [Said(fault)] for name, fault in faults.items()})
@@ -174,9 +163,9 @@ class Calls(Panel):
                 if self._settings:
                     require_chat_model(self._settings.model_copy(update=models_of({role: model})), f"{role}_model")
             except SettingsError as error:
-                yield "typed", reason_told(str(error), labels)
+                yield "model", reason_told(str(error), labels)
             if not model:
-                yield "typed", labels("call_model_unnamed")
+                yield "model", labels("call_model_unnamed")
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "edit":

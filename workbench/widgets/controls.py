@@ -3,118 +3,129 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import ipywidgets
+from traitlets import TraitError
 
 from workbench.plans import parsed, written
 from workbench.views.labels import Labels
+from workbench.widgets.panel import on_change
 
-if TYPE_CHECKING:
-    from workbench.widgets.form import Fields
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+_NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
+"""Errors of a widget or of its formatting when it cannot show a value."""
 
 
-@dataclass(frozen=True)
+class Said(NamedTuple):
+    """What is wrong with a field; ``mend`` is what a button next to it says, ``do`` what that does."""
+
+    text: str
+    mend: str = ""
+    do: Callable[[], None] | None = None
+
+
 class Control:
     """A widget that holds a value.
 
-    Attributes:
+    Args:
         widget: what is typed into.
-        takes: whether it can show that value.
         blank: what it shows for no value at all.
-        parse: the value of what stands in the widget; raises ValueError, in words, when that is none.
-        format: what stands in the widget for a value.
-        group: the fields within, where it is a form of its own.
+        parse: the value of what is in the widget; raises ValueError, in words, when that is none.
+        format: what is in the widget for a value.
     """
 
-    widget: Any
-    takes: Callable[[Any], bool]
-    blank: Any = None
-    parse: Callable[[Any], Any] = _as_it_is
-    format: Callable[[Any], Any] = _as_it_is
-    group: Fields | None = None
+    def __init__(
+        self,
+        widget: Any,
+        blank: Any = None,
+        parse: Callable[[Any], Any] = lambda typed: typed,
+        format: Callable[[Any], Any] = lambda value: value,
+    ):
+        self.widget, self.blank, self._parse, self._format = widget, blank, parse, format
 
     def read(self) -> Any:
-        """The value that was typed.
+        """Return the value that was typed.
 
         Raises:
             ValueError: in words, when it is none.
         """
-        return (self.group.value or self.blank) if self.group else self.parse(self.widget.value)
+        return self._parse(self.widget.value)
 
-    def write(self, value: Any) -> None:
-        """Show a value, unless it is shown already."""
+    def write(self, value: Any) -> bool:
+        """Show a value, unless it is shown already; return False where the widget cannot show it."""
         try:
-            if exactly(self.read()) == exactly(value):
-                return
-        except ValueError:
-            pass
-        if self.group:
-            self.group.show(value or {}, anew=True)
-        else:
-            self.widget.value = self.format(value)
+            with suppress(ValueError):
+                if _same(self.read(), value):
+                    return True
+            self.widget.value = self._format(value)
+            return _same(self.read(), value)
+        except _NOT_SHOWN:
+            return False
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call when a person changed the value."""
+        on_change(self.widget, heard)
+
+    def disable(self, disabled: bool) -> None:
+        """Allow or forbid changes."""
+        self.widget.disabled = disabled
+
+    def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
+        """Show messages about parts of the value, by path; return those that have no place here."""
+        return [message for messages in said.values() for message in messages]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _same(read: Any, value: Any) -> bool:
+    """Compare a value as it reads with the one that was written: 1 is not true; none and no text are alike.
+
+    >>> _same(1, True), _same(1.0, 1), _same(None, "")
+    (False, True, True)
+    """
+    if read in (None, "") and value in (None, ""):
+        return True
+    return read == value and isinstance(read, bool) == isinstance(value, bool)
 
 
 def text(widget: ipywidgets.Widget | None = None) -> Control:
     """Written text, in one line that grows or in the widget that is given."""
-    return Control(widget or ipywidgets.Textarea(rows=1), _is_text, "")
+    return Control(widget or ipywidgets.Textarea(rows=1), "")
 
 
 def text_or_none(labels: Labels) -> Control:
     """Text that may be left out."""
     widget = ipywidgets.Textarea(rows=1, placeholder=labels("form_none"))
-    return Control(widget, lambda v: v is None or _is_text(v), None, lambda typed: typed or None, lambda v: v or "")
-
-
-def _is_number(value: Any, kind: str) -> bool:
-    return not isinstance(value, bool) and isinstance(value, int if kind == "integer" else int | float)
+    return Control(widget, None, lambda typed: typed or None, lambda value: value or "")
 
 
 def number(kind: str) -> Control:
     """An ``integer`` or a ``number``; a wrong one is kept, so that it can be told."""
     made = ipywidgets.IntText if kind == "integer" else ipywidgets.FloatText
-    return Control(made(continuous_update=True), lambda v: _is_number(v, kind), 0)
+    return Control(made(continuous_update=True), 0)
 
 
 def number_or_none(kind: str, labels: Labels) -> Control:
     """A number that may be left out, typed as text."""
 
     def parse(typed: str) -> Any:
-        if not (typed := typed.strip()):
+        if not typed.strip():
             return None
         try:
             found = _from_json(typed)
         except ValueError:
             found = None
-        if not _is_number(found, kind):
-            raise ValueError(labels(f"form_no_{kind}", value=typed[:50]))
+        if isinstance(found, bool) or not isinstance(found, int if kind == "integer" else int | float):
+            raise ValueError(labels(f"form_no_{kind}", value=typed.strip()[:50]))
         return found
 
-    def takes(value: Any) -> bool:
-        return value is None or _is_number(value, kind)
-
     widget = ipywidgets.Text(placeholder=labels("form_none"))
-    return Control(widget, takes, None, parse, lambda v: "" if v is None else json.dumps(v))
+    return Control(widget, None, parse, lambda value: "" if value is None else json.dumps(value))
 
 
 def names(placeholder: str = "") -> Control:
     """A list of texts."""
-
-    def takes(value: Any) -> bool:
-        return isinstance(value, list) and all(one and _is_text(one) for one in value)
-
-    widget = ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b")
-    return Control(widget, takes, [], list, list)
+    return Control(ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list)
 
 
 def conditions() -> Control:
@@ -123,38 +134,23 @@ def conditions() -> Control:
     def parse(typed: str) -> list[dict[str, Any]]:
         return [dict(parsed(line)) for line in typed.splitlines() if line.strip()]
 
-    def format_(value: Any) -> str:
-        return "\n".join(map(written, value))
-
-    def takes(value: Any) -> bool:
-        try:
-            return parse(format_(value)) == [dict(one) for one in value]
-        except (TypeError, ValueError, KeyError, AttributeError, StopIteration):
-            return False
-
-    return Control(ipywidgets.Textarea(rows=2, placeholder="year >= 1990"), takes, [], parse, format_)
-
-
-def switch() -> Control:
-    """Yes or no."""
-    return Control(ipywidgets.Checkbox(indent=False), lambda v: isinstance(v, bool), False)
+    widget = ipywidgets.Textarea(rows=2, placeholder="year >= 1990")
+    return Control(widget, [], parse, lambda value: "\n".join(map(written, value)))
 
 
 def choice(options: Sequence[tuple[str, Any]]) -> Control:
     """One of a few."""
     values = dict(options)
 
-    def name_of(value: Any) -> str | None:
-        return next((name for name, one in options if one == value and type(one) is type(value)), None)
+    def name_of(value: Any) -> str:
+        return next(name for name, one in options if one == value and type(one) is type(value))
 
-    widget = ipywidgets.Dropdown(options=list(values))
-    return Control(widget, lambda v: name_of(v) is not None, options[0][1], values.__getitem__, name_of)
+    return Control(ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, name_of)
 
 
 def toggle(options: Sequence[tuple[str, Any]]) -> Control:
     """One of two or three, each a button."""
-    known = [value for _, value in options]
-    return Control(ipywidgets.ToggleButtons(options=options), known.__contains__, known[0])
+    return Control(ipywidgets.ToggleButtons(options=options), options[0][1])
 
 
 def as_json(labels: Labels, shape: type = object) -> Control:
@@ -173,7 +169,7 @@ def as_json(labels: Labels, shape: type = object) -> Control:
         return found
 
     widget = ipywidgets.Textarea(rows=3).add_class("wb-json")
-    return Control(widget, lambda _: True, None, parse, lambda v: json.dumps(v, ensure_ascii=False, indent=1))
+    return Control(widget, None, parse, lambda value: json.dumps(value, ensure_ascii=False, indent=1))
 
 
 def _from_json(typed: str) -> Any:
@@ -183,8 +179,3 @@ def _from_json(typed: str) -> Any:
         raise ValueError(name)
 
     return json.loads(typed, parse_constant=refused)
-
-
-def exactly(value: Any) -> str:
-    """A value so that two are the same only when they are: 1 is not true."""
-    return json.dumps(value, sort_keys=True, default=repr)

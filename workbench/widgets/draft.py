@@ -1,4 +1,4 @@
-"""A plan while somebody edits it: what was shown, what it is now, the way back, and what is different."""
+"""A plan while a person edits it: what was shown, what it is now, the way back, and what is different."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from workbench.plans import Plan, PlanStep, renamed
 from workbench.records import proposals
 from workbench.state import ExecutionRecord
-from workbench.views.plan_graph import Change, Changes
+from workbench.views.plan_graph import Changes
 
 
 class _State(NamedTuple):
@@ -94,31 +94,17 @@ class Draft:
 
     def changes(self) -> Changes:
         """What is different from the plan that was shown."""
-        origins, before, now = self._state.origins, self.shown().by_id(), self.plan.by_id()
-        changed = {}
-        for step_id, was in origins.items():
-            fields = [Change("step_id", was, step_id)] if was != step_id else []
-            if fields := [*fields, *_fields(before[step_id], now[step_id])]:
-                changed[step_id] = fields
+        origins, before = self._state.origins, self.shown()
+        differs = before.diff(self.plan)["changed"]
+        named = {now: {"step_id": [was, now]} if was != now else {} for now, was in origins.items()}
+        changed = {now: {**name, **differs.get(now, {})} for now, name in named.items()}
         return Changes(
             version=self.base.version,
             added=[step for step in self.plan.steps if step.step_id not in origins],
             removed=[step for step in self.base.steps if not self.now(step.step_id)],
-            changed=changed,
-            moved=[i for i in before if i in origins] != [i for i in now if i in origins],
+            changed={now: fields for now, fields in changed.items() if fields},
+            moved=[i for i in before.by_id() if i in origins] != [i for i in self.plan.by_id() if i in origins],
         )
-
-
-def _fields(old: PlanStep, new: PlanStep) -> list[Change]:
-    if old == new:
-        return []
-    before, after = _flat(old), _flat(new)
-    return [Change(n, before.get(n), after.get(n)) for n in {**before, **after} if before.get(n) != after.get(n)]
-
-
-def _flat(step: PlanStep) -> dict[str, Any]:
-    fields = step.model_dump(mode="json", exclude={"step_id"})
-    return {**fields.pop("budget"), **{f"input · {n}": v for n, v in fields.pop("tool_input").items()}, **fields}
 
 
 @dataclass(frozen=True)

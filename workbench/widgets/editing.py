@@ -1,4 +1,4 @@
-"""What a person does to a plan besides its fields: move, duplicate, hold back, release; take a suggested mend."""
+"""What a person does to a plan besides its fields: move, duplicate, hold back, release; take a suggested fix."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def _held(plan: Plan, step_id: str, keep: Collection[str], before: Callable[[Pla
 
 
 def mended(plan: Plan, problem: Mapping[str, Any], step_id: str) -> tuple[str, str, Plan] | None:
-    """The mend of one problem in one step, where there is a plain one: ``take_out`` or ``set``, of what, and the plan.
+    """The fix of one problem in one step, where there is a plain one: ``take_out`` or ``set``, of what, and the plan.
 
-    A problem is one of ``Plan.problems`` or ``tools.registry.check``. In a cycle every step has a mend of its own.
+    A problem is one of ``Plan.problems`` or ``tools.registry.check``. In a cycle every step has a fix of its own.
     """
     step, kind, values = plan.by_id().get(step_id), problem.get("kind"), problem.get("values", {})
     if step is None:

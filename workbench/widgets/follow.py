@@ -1,4 +1,4 @@
-"""Follows a run in threads of its own: what goes on while it works, and whether somebody moved it while it rested."""
+"""Follows a run in threads of its own: what happens while it works, and whether a person moved it while it rested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TURN_S = 0.0005
 
 class ShortTurns:
     """Python hands the interpreter over after 5 ms at the earliest, and answering a click takes dozens of such turns
-    (every query and every message gives it away): beside a tool in pure Python that adds up to a second. While any run
+    (every query and every message gives it away): next to a tool in pure Python that adds up to a second. While any run
     is followed, turns are short; afterwards they are what they were.
     """
 
@@ -45,7 +45,7 @@ class ShortTurns:
 
 @dataclass
 class Now:
-    """What goes on in a run at this moment, by its events.
+    """What happens in a run at this moment, by its events.
 
     Attributes:
         steps: when the call of each step that runs began, on the monotonic clock.
@@ -81,7 +81,7 @@ class Watch:
         run: the run.
         document: as it was shown.
         moved: a bound method, called once, in a thread, when the run has moved or cannot be read any more; when its
-            object is gone nobody looks.
+            object is gone no one looks.
     """
 
     def __init__(self, run: Run, document: Mapping[str, Any], moved: Callable[[Watch], None]):
@@ -108,7 +108,7 @@ class Follow:
 
     Args:
         run: the run.
-        changed: told what goes on, at most ten times a second; and whether to read the run, or only time went by.
+        changed: told what happens, at most ten times a second; and whether to read the run, or only time went by.
         ended: told at the pause or the end, and the last thing that is told; with the error, when the answer that was
             given did not fit.
     """
@@ -124,12 +124,12 @@ class Follow:
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
 
     def leave(self) -> None:
-        """Tell nothing any more; the run goes on."""
+        """Tell nothing any more; the run continues."""
         self._over.set()
         self._news.set()
 
     def look(self) -> None:
-        """Tell what goes on as soon as may be, as if something had happened."""
+        """Tell what happens as soon as may be, as if something had happened."""
         self._news.set()
 
     def wait(self, timeout: float | None = None) -> bool:

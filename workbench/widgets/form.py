@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import ipywidgets
 
@@ -11,7 +11,7 @@ from workbench.records.proposals import resolved
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, button, el, glyph
 from workbench.widgets import controls
-from workbench.widgets.controls import Control, exactly
+from workbench.widgets.controls import Control, Said
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 
 _DEEPEST = 2
@@ -21,34 +21,28 @@ ABSENT: Final = object()
 """The value of a field that is left to its default."""
 
 
-class Said(NamedTuple):
-    """What is wrong with a field; ``mend`` is what a button beside it says, ``do`` what that does."""
-
-    text: str
-    mend: str = ""
-    do: Callable[[], None] | None = None
-
-
 class Field:
     """One value: its name above, its control, and what is wrong with it beneath.
 
-    What was given comes back as it was until somebody changes it. A value that the control cannot show, as one taken
-    from an earlier step, is shown as JSON.
+    What was given comes back as it was until a person changes it. A value that the control cannot show, as one taken
+    from an earlier step, is shown as JSON; so is an object where a person wants to write it.
 
     Args:
         name: the property.
         control: what it is typed into.
         labels: the words.
-        heard: told the name whenever somebody changed the value.
+        heard: told the name whenever a person changed the value.
         title: the name for people.
-        spec: of its schema, what it is for (``description``) and stands for when absent (``default``).
+        spec: of its schema, what it is for (``description``) and means when absent (``default``).
         required: whether it must be there; another one stays absent until it differs from its default.
         nullable: whether it may be null.
 
     Attributes:
         value: the value, or ``ABSENT``; while what is typed is no value, the last one.
+        given: whether it was shown a value.
         fault: why what is typed is no value, in words.
         said: the messages that are shown.
+        form: whether an object is shown as a form (True) or as JSON.
     """
 
     def __init__(
@@ -63,37 +57,52 @@ class Field:
         required: bool = True,
         nullable: bool = False,
     ):
-        self.name, self.control, self.fault = name, control, ""
+        self.name, self.spec, self.required, self.fault = name, spec, required, ""
         self.value: Any = ABSENT
         self.said: tuple[Said, ...] = ()
-        self._plain, self._labels, self._heard = control, labels, heard
-        self._required, self._nullable = required, nullable
-        self._default = control.blank if control.group else spec.get("default", control.blank)
-        self._given, self._writing = False, False
+        self.given, self._writing = False, False
+        self._labels, self._heard, self._nullable = labels, heard, nullable
+        self._plain: Any = None
+        self.control: Control
+        self._json: Control | None = None
         self._note: Pick | None = None
-        hint = str(spec.get("description", ""))
-        label = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
-        self.box = ipywidgets.VBox([label, control.widget]).add_class("wb-field")
-        self._listen()
+        hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
+        label: Any = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
+        words = [(labels("form_as_form"), True), (labels("form_as_json"), False)]
+        writable = isinstance(control, Fields) and control.writable
+        self.form = ipywidgets.ToggleButtons(options=words) if writable else None
+        if self.form:
+            on_change(self.form, self._switched)
+            label = ipywidgets.HBox([label, self.form]).add_class("wb-input-title")
+        self.box = ipywidgets.VBox([label]).add_class("wb-field")
+        self.adopt(control)
+
+    def adopt(self, control: Control) -> None:
+        """Type the value into this control from now on."""
+        if control is self._plain:
+            return
+        self._plain, self._default = control, self.spec.get("default", control.blank)
+        if isinstance(control, Fields):  # its fields have defaults of their own
+            self._default = control.blank
+            control.box.add_class("wb-within")
+        control.listen(self._changed)
+        self.show(self.value, anew=True)
 
     def show(self, value: Any = ABSENT, anew: bool = False) -> None:
         """Show a value. One that it has already is left as it is being typed, unless it is shown ``anew``."""
-        if not anew and exactly(value) == exactly(self.value):
+        if not anew and repr(value) == repr(self.value):
             return
-        self.fault, self._given = "", value is not ABSENT
+        self.fault, self.given = "", value is not ABSENT
         self._writing = True
         try:
-            self._use_plain(value is ABSENT or self._plain.takes(value))
-            self.control.write(self._default if value is ABSENT else value)
+            shown = self._default if value is ABSENT else value
+            self.control = self._plain
+            if (self.form and not self.form.value) or not self.control.write(shown):
+                self.control = self._as_json()
+                self.control.write(shown)
+            self.box.children = (self.box.children[0], self.control.widget, *self.box.children[2:])
         finally:
             self.value, self._writing = value, False
-
-    def disable(self, disabled: bool) -> None:
-        """Whether it can be changed."""
-        if self.control.group:
-            self.control.group.disable(disabled)
-        else:
-            self.control.widget.disabled = disabled
 
     def say(self, said: Sequence[Said]) -> None:
         """Show these messages beneath, and what the field itself has to say before them."""
@@ -113,7 +122,7 @@ class Field:
         (self.box.add_class if said else self.box.remove_class)("wb-wrong")
 
     def mend(self, which: int = 0) -> None:
-        """What the button beside a message does."""
+        """Do what the button next to a message does."""
         if which < len(self.said) and (do := self.said[which].do):
             do()
 
@@ -121,20 +130,15 @@ class Field:
         if event.kind == "mend" and event.key.isdecimal():
             self.mend(int(event.key))
 
-    def _use_plain(self, plain: bool) -> None:
-        """The field's own control, or JSON."""
-        if plain == (self.control is self._plain):
-            return
-        self.control = self._plain if plain else controls.as_json(self._labels)
-        self.box.children = (self.box.children[0], self.control.widget, *self.box.children[2:])
-        if not plain:
-            self._listen()
+    def _as_json(self) -> Control:
+        if self._json is None:
+            self._json = controls.as_json(self._labels, dict if self.form else object)
+            self._json.listen(self._changed)
+        return self._json
 
-    def _listen(self) -> None:
-        if self.control.group:
-            self.control.group.heard = self._changed
-        else:
-            on_change(self.control.widget, self._changed)
+    def _switched(self) -> None:
+        self.show(self.value, anew=True)
+        self._heard(self.name)
 
     def _changed(self, inner: str = "") -> None:
         if self._writing:
@@ -145,21 +149,23 @@ class Field:
             self.fault = str(error)
         else:
             self.fault = ""
-            absent = not self._required and not self._given and read == self._default
+            absent = not self.required and not self.given and read == self._default
             self.value = ABSENT if absent or (read is None and not self._nullable) else read
         self._heard(f"{self.name}.{inner}" if inner else self.name)
 
 
-class Fields:
-    """The form of an object.
+class Fields(Control):
+    """The form of an object, which may be a part of another one.
 
     Args:
         schema: the object's JSON schema.
         labels: the words.
-        heard: told the path of whatever somebody changed, as ``sort.field``.
+        heard: told the path of whatever a person changed, as ``sort.field``.
         without: properties that are shown only when the object has them.
         title: the name of a property for people; the property itself when empty.
         own: controls for properties that take another one than that of their type.
+        blank: the value of an empty form.
+        writable: whether the object can be written as JSON too.
     """
 
     def __init__(
@@ -171,9 +177,12 @@ class Fields:
         without: Collection[str] = (),
         title: Callable[[str], str] = str,
         own: Mapping[str, Control] = {},
+        blank: Any = None,
+        writable: bool = False,
         depth: int = 0,
     ):
-        self.heard = heard
+        self.writable = writable
+        self._heard: Callable[[str], None] = heard
         self._labels, self._without, self._title = labels, without, title
         self._disabled = False
         self.fields: dict[str, Field] = {}
@@ -181,14 +190,15 @@ class Fields:
         for name, spec in schema.get("properties", {}).items():
             spec, nullable = _plain(spec, definitions)
             needed = name in required
-            control = own.get(name) or _control({**spec, "$defs": definitions}, nullable, needed, labels, depth)
+            control = own.get(name) or self._control({**spec, "$defs": definitions}, nullable, needed, depth)
             self._add(name, control, spec=spec, required=needed, nullable=nullable)
         self._known = frozenset(self.fields)
-        self.box = ipywidgets.VBox([field.box for field in self.fields.values()]).add_class("wb-fields")
+        self.box = ipywidgets.VBox().add_class("wb-fields")
+        super().__init__(self.box, blank)
         self.show({}, anew=True)
 
     def _add(self, name: str, control: Control, **more: Any) -> None:
-        heard = lambda path: self.heard(path)  # noqa: E731 - who hears may change
+        heard = lambda path: self._heard(path)  # noqa: E731 - who hears may change
         self.fields[name] = Field(name, control, self._labels, heard, title=self._title(name), **more)
 
     @property
@@ -208,64 +218,64 @@ class Fields:
         for name in value:
             if name not in self.fields:
                 self._add(name, controls.as_json(self._labels))
-                self.fields[name].disable(self._disabled)
+                self.fields[name].control.disable(self._disabled)
         for name, field in self.fields.items():
             field.show(value.get(name, ABSENT), anew)
             display_if(field.box, name in value or name not in self._without)
         self.box.children = [field.box for field in self.fields.values()]
 
-    def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
-        """Show messages by path, and give those whose field is not in this form.
+    def read(self) -> Any:
+        """Return the object, or the blank one."""
+        return self.value or self.blank
 
-        Those of a path within a field that has no form of its own stand at the field.
-        """
+    def write(self, value: Any) -> bool:
+        """Show an object; one that is taken from an earlier step is none."""
+        if not (value is self.blank is None or (isinstance(value, dict) and "$from" not in value)):
+            return False
+        self.show(value or {}, anew=True)
+        return True
+
+    def listen(self, heard: Callable[..., None]) -> None:
+        """Tell this one the path of whatever a person changed."""
+        self._heard = heard
+
+    def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
+        """Show messages by path; return those whose field is not in this form."""
         left = dict(said)
         for name, field in self.fields.items():
             inner = [path for path in left if path.startswith(f"{name}.")]
-            within = {path.removeprefix(f"{name}."): left.pop(path) for path in inner}
-            rest = field.control.group.say(within) if field.control.group else _all(within)
+            rest = field.control.say({path.removeprefix(f"{name}."): left.pop(path) for path in inner})
             field.say([*left.pop(name, ()), *rest])
-        return _all(left)
+        return super().say(left)
 
     def disable(self, disabled: bool) -> None:
-        """Whether anything can be changed."""
+        """Allow or forbid changes."""
         self._disabled = disabled
         for field in self.fields.values():
-            field.disable(disabled)
+            field.control.disable(disabled)
 
-
-def _all(said: Mapping[str, Sequence[Said]]) -> list[Said]:
-    return [one for told in said.values() for one in told]
-
-
-def _control(spec: Json, nullable: bool, required: bool, labels: Labels, depth: int) -> Control:
-    """The control of a property, by its type."""
-    kind, items = spec.get("type"), spec.get("items", {})
-    optional = nullable or (not required and "default" not in spec)
-    none: list[tuple[str, Any]] = [("—", None)] if optional else []
-    if isinstance(options := spec.get("enum"), list) and options:
-        return controls.choice([*none, *((str(one), one) for one in options)])
-    if kind == "boolean" and optional:
-        return controls.choice([*none, (labels("form_yes"), True), (labels("form_no"), False)])
-    if kind == "boolean":
-        return controls.switch()
-    if kind in ("integer", "number"):
-        return controls.number_or_none(kind, labels) if optional else controls.number(kind)
-    if kind == "array" and not nullable and items.get("type") == "string" and "enum" not in items:
-        return controls.names()
-    if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
-        return controls.conditions()
-    if kind == "object" and spec.get("properties") and depth < _DEEPEST:
-        fields = Fields(spec, labels, depth=depth + 1)
-        fields.box.add_class("wb-within")
-
-        def takes(value: Any) -> bool:
-            return (isinstance(value, dict) and "$from" not in value) or (nullable and value is None)
-
-        return Control(fields.box, takes, None if nullable else {}, group=fields)
-    if kind == "string":
-        return controls.text_or_none(labels) if nullable else controls.text()
-    return controls.as_json(labels)
+    def _control(self, spec: Json, nullable: bool, required: bool, depth: int) -> Control:
+        """The control of a property, by its type."""
+        kind, items, labels = spec.get("type"), spec.get("items", {}), self._labels
+        optional = nullable or (not required and "default" not in spec)
+        none: list[tuple[str, Any]] = [("—", None)] if optional else []
+        if isinstance(options := spec.get("enum"), list) and options:
+            return controls.choice([*none, *((str(one), one) for one in options)])
+        if kind == "boolean" and optional:
+            return controls.choice([*none, (labels("form_yes"), True), (labels("form_no"), False)])
+        if kind == "boolean":
+            return Control(ipywidgets.Checkbox(indent=False), False)
+        if kind in ("integer", "number"):
+            return controls.number_or_none(kind, labels) if optional else controls.number(kind)
+        if kind == "array" and not nullable and items.get("type") == "string" and "enum" not in items:
+            return controls.names()
+        if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
+            return controls.conditions()
+        if kind == "object" and spec.get("properties") and depth < _DEEPEST:
+            return Fields(spec, labels, title=self._title, blank=None if nullable else {}, depth=depth + 1)
+        if kind == "string":
+            return controls.text_or_none(labels) if nullable else controls.text()
+        return controls.as_json(labels)
 
 
 def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
@@ -282,5 +292,5 @@ def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """Every field by its path, those within too."""
     for name, field in form.fields.items():
         yield prefix + name, field
-        if field.control.group:
-            yield from fields_of(field.control.group, f"{prefix}{name}.")
+        if isinstance(field.control, Fields):
+            yield from fields_of(field.control, f"{prefix}{name}.")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
@@ -15,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.views.comparison import LETTERS, bar, beside
 from workbench.views.graft import Taken, made, offered, panel
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import Markup, el
+from workbench.views.page import el
 from workbench.views.past import forks
 from workbench.views.render import page_html
 from workbench.widgets.knowledge import Explore
@@ -32,7 +33,7 @@ def _toggled(chosen: Sequence[T], item: T, most: int | None = None) -> list[T]:
 
 
 class Compare(Panel):
-    """Two to four runs side by side, with the panel in which steps of one are grafted onto another.
+    """Two to four runs side by side, with the panel in which steps of the others are grafted onto the first.
 
     It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id}``, or for
     ``{"do": "open" | "swap", "runs": [run ids]}``.
@@ -43,7 +44,7 @@ class Compare(Panel):
         self._workspace: Any = None
         self._document: Json = {}
         self._ids: list[str] = []
-        self._differing, self._open, self._base = False, False, 0
+        self._differing, self._open = False, False
         self._taken = list[Taken]()
         self._picks = [Pick(heard=self._pressed) for _ in range(4)]
         self._head, self._panel, self._note, self._body = self._picks
@@ -55,11 +56,9 @@ class Compare(Panel):
         self._workspace, self._document = comparison.workspace, comparison.to_dict()
         ids = [run["run_id"] for run in self._document["runs"]]
         if ids != self._ids:
-            self._ids, self._base, self._open = ids, 0, False
-            self._taken = []
+            self._ids, self._open, self._taken = ids, False, []
             self._note.show()
-        known = set(offered(self._document, self._base))
-        self._taken = [taken for taken in self._taken if taken in known]
+        self._taken = [taken for taken in self._taken if taken in offered(self._document)]
         self._draw()
 
     def graft(self, asked: Json) -> Run | None:
@@ -75,8 +74,6 @@ class Compare(Panel):
         finally:
             self._draw_panel()
 
-    # drawing
-
     def _draw(self) -> None:
         document, labels = self._document, self.labels
         self._head.show(bar(document, labels, differing=self._differing, graft=self._open))
@@ -88,9 +85,14 @@ class Compare(Panel):
         if not self._open:
             self._panel.show()
             return
-        self._panel.show(panel(self._document, self.labels, base=self._base, taken=self._taken, working=working))
+        self._panel.show(panel(self._document, self.labels, taken=self._taken, working=working))
 
-    # what somebody does
+    def _steps(self) -> dict[str, list[str]]:
+        """The chosen steps, each with the runs that it is taken from."""
+        steps: dict[str, list[str]] = {}
+        for n, step_id in self._taken:
+            steps.setdefault(step_id, []).append(self._ids[n])
+        return steps
 
     def _pressed(self, event: Event) -> None:
         kind, key, ids = event.kind, event.key, self._ids
@@ -101,32 +103,21 @@ class Compare(Panel):
         elif self._taken and kind == "graft":
             self._note.show()
             self._draw_panel(working=True)
-            self.ask(do="graft", steps=self._steps(), base=ids[self._base])
+            self.ask(do="graft", steps=self._steps(), base=ids[0])
         elif kind == "take":
-            takes = {f"{taken[0]}:{taken[1]}": taken for taken in offered(self._document, self._base)}
+            takes = {f"{n}:{step_id}": (n, step_id) for n, step_id in offered(self._document)}
             self._taken = _toggled(self._taken, takes[key]) if key in takes else self._taken
             self._draw_panel()
-        elif kind == "differing":
-            self._differing = not self._differing
-            self._draw()
-        elif kind == "panel" or (kind == "base" and key in map(str, range(len(ids)))):
-            self._note.show()
+        elif kind in ("differing", "panel"):
+            self._differing ^= kind == "differing"
             if kind == "panel":
                 self._open = not self._open
-            else:
-                self._base, self._taken = int(key), []
+                self._note.show()
             self._draw()
-
-    def _steps(self) -> dict[str, list[str]]:
-        """The chosen steps, with the runs from which each is taken."""
-        found: dict[str, list[str]] = {}
-        for n, step_id in self._taken:
-            found.setdefault(step_id, []).append(self._ids[n])
-        return found
 
 
 def beside_of(comparison: Comparison) -> PanelRoot:
-    """A comparison in a cell: it swaps and grafts by itself, and opens runs below."""
+    """A comparison in a cell: it swaps and grafts on its own, and opens runs below."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
@@ -193,12 +184,12 @@ def forks_of(tree: Tree) -> PanelRoot:
 
 
 class Futures:
-    """The views of a bench beside the work on its run.
+    """The views of a bench next to the work on its run.
 
     Args:
         wb: the workspace.
         labels: the words.
-        act: does what somebody asked for, and shows the bench anew.
+        act: does what a person asked for, and shows the bench again.
         opens: puts another run on the bench.
         goes: opens another view.
     """

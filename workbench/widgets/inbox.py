@@ -16,7 +16,6 @@ from workbench.runs.run import Run
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.views.inbox import (
     Question,
-    Settled,
     Waits,
     inbox,
     inbox_blocks,
@@ -164,12 +163,12 @@ class Inbox(CellRoot):
         self._gone = [*gone, *self._gone][:MOST]
         return True
 
-    def _settled(self) -> list[Settled]:
+    def _settled(self) -> list[tuple[Question, str]]:
         """What waited here and does not any more, alike ones together."""
         found: dict[tuple[str, str], list[Waits]] = {}
         for one in self._gone:
             found.setdefault((one.key, self._became(one)), []).append(one)
-        return [Settled(Question(key, tuple(ones)), said) for (key, said), ones in found.items()]
+        return [(Question(key, tuple(ones)), said) for (key, said), ones in found.items()]
 
     def _became(self, one: Waits) -> str:
         labels, mine = self.labels, self._answered_here.get((one.run_id, one.review_id))

@@ -1,4 +1,4 @@
-"""How far an indexing is: a bar in a notebook, and in a terminal; nothing where nobody looks."""
+"""How far an indexing is: a bar in a notebook, and in a terminal; nothing where no one looks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAUSE_S = 0.1
 
 @contextmanager
 def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | None]:
-    """What the block that indexes this base tells how far it is; whoever asked to be told is told instead.
+    """What the block that indexes this base tells how far it is; who asked to be told is told instead.
 
     In a notebook the bar leaves a line behind where it was stopped (Kernel > Interrupt).
     """
@@ -42,7 +42,7 @@ class Bar:
     """One bar for all stages of an indexing.
 
     Attributes:
-        bar: how much of the stage is done; full and without a number where nobody knows.
+        bar: how much of the stage is done; full and without a number where no one knows.
         said: the base, the stage and its numbers.
     """
 
@@ -72,7 +72,7 @@ class Bar:
             widget.close()
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """Show that so much of a stage is done; ``total`` is 0 where nobody knows."""
+        """Show that so much of a stage is done; ``total`` is 0 where no one knows."""
         now = time.monotonic()
         if stage == self._stage and now - self._told < _PAUSE_S:
             return

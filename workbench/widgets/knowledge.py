@@ -11,7 +11,7 @@ from workbench.runs.pictures import around_answer
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
 from workbench.views.neighbourhood import Around, around, way
-from workbench.views.page import BLANK, el
+from workbench.views.page import BLANK, draw
 from workbench.widgets.panel import Event, Pick
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Explore:
             self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
         except WorkbenchError as error:
             self.found = Around()
-            self.told.show(el("section.wb-section", el("p", str(error), cls="wb-dim")))
+            self.told.show(draw("knowledge.note", text=str(error), status=False))
         self._draw()
 
     def expand(self, one: str) -> None:
@@ -60,8 +60,7 @@ class Explore:
         path = way(self._knowledge, start, end)
         self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
         self._start = ""
-        told = el("section.wb-section", el("p", way_told(self.found, self._labels)), role="status")
-        self.told.show(told)
+        self.told.show(draw("knowledge.note", text=way_told(self.found, self._labels), status=True))
         self._draw()
         return path
 

@@ -16,7 +16,7 @@ class Knew(Panel):
     """The memory of a run under its answer, folded.
 
     It asks for ``{"without": id}``, a fork that does not recall it, and for changes of what is remembered:
-    ``{"edit": id, "content": "..."}``, ``{"invalidate": id}``, ``{"pin": id, "pinned": bool}``, ``{"undo": True}``.
+    ``{"do": "edit" | "invalidate" | "pin" | "undo", "with": [...]}``, the method of the memory and its arguments.
     """
 
     def __init__(self, labels: Labels):
@@ -31,7 +31,7 @@ class Knew(Panel):
         display_if(self.text, False)
 
     def show(self, run: Run, memory: Any) -> bool:
-        """Show what a run that is done knew, beside what of it still holds; whether there is anything to show."""
+        """Show what a run that is done knew, next to what of it still holds; whether there is anything to show."""
         if self._read[0] != run.run_id:
             self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
             self._close()
@@ -46,7 +46,7 @@ class Knew(Panel):
             self.ask(without=event.key)
         elif event.kind == "undo":
             self._changed = False
-            self.ask(undo=True)
+            self._change("undo")
         elif held and event.kind == "correct":
             self._editing = ""
             self.text.value = held["content"]
@@ -55,27 +55,19 @@ class Knew(Panel):
             self.text.focus()
         elif held and event.kind in ("invalidate", "pin"):
             self._changed = event.kind == "invalidate" or self._changed
-            self.ask(**{event.kind: event.key, "pinned": not held["pinned"]})
+            more = not held["pinned"] if event.kind == "pin" else self.labels("mem_invalidated")
+            self._change(event.kind, event.key, more)
 
     def _typed(self, content: str) -> None:
         held = self._held.get(self._editing)
         if held and content.strip() and content != held["content"]:
             memory_id, self._changed = self._editing, True
             self._close()
-            self.ask(edit=memory_id, content=content)
+            self._change("edit", memory_id, content)
+
+    def _change(self, do: str, *args: Any) -> None:
+        self.ask(**{"do": do, "with": args})
 
     def _close(self) -> None:
         self._editing = ""
         display_if(self.text, False)
-
-
-def steer(memory: Any, asked: Any, user: str, labels: Labels) -> None:
-    """Do what was asked for of what is remembered of a person."""
-    if "edit" in asked:
-        memory.edit(asked["edit"], asked["content"], user=user)
-    elif "invalidate" in asked:
-        memory.invalidate(asked["invalidate"], labels("mem_invalidated"), user=user)
-    elif "pin" in asked:
-        memory.pin(asked["pin"], asked["pinned"], user=user)
-    elif "undo" in asked:
-        memory.undo(user=user)

@@ -10,10 +10,11 @@ import anywidget
 import IPython.display
 import ipywidgets
 import traitlets
+from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.views.labels import LANGUAGES, Labels, labels_for
-from workbench.views.page import NOTHING, Markup, Picture
+from workbench.views.page import NOTHING, Picture
 from workbench.widgets.display import in_kernel
 
 Json = Mapping[str, Any]
@@ -22,7 +23,7 @@ _HERE = Path(__file__).parent
 
 
 class Event(NamedTuple):
-    """What somebody did in a picture.
+    """What a person did in a picture.
 
     ``kind`` is ``choose`` (a row), ``move`` (a row, to stand before another or at the end), ``remove``, or what a
     button does; ``key`` is the row's or the button's.
@@ -124,7 +125,7 @@ class Sheet(_Telling):
 
 
 class Root(ipywidgets.VBox):
-    """What everything of the bench stands in: the style, the language, the guarded keys."""
+    """What everything of the bench is in: the style, the language, the guarded keys."""
 
     def __init__(self, children: Any = (), lang: str = "en", **traits: Any):
         self.sheet = Sheet(lang=lang)
@@ -133,7 +134,7 @@ class Root(ipywidgets.VBox):
 
 
 class CellRoot(Root):
-    """A root that a cell displays in two outputs: a static form, for whoever reads without a front-end, then itself.
+    """A root that a cell displays in two outputs: a static form, for who reads without a front-end, then itself.
 
     With both in one output a reopened notebook would show an error in place of the widget, and nothing else. The
     stylesheet hides the static form while the widget lives.
@@ -164,7 +165,7 @@ class Panel(traitlets.HasTraits):
     """A part of the bench, which can stand alone in a cell too.
 
     Attributes:
-        asked: what somebody asked for last by pressing in it, with ``n``, the number of times so far.
+        asked: what a person asked for last by pressing in it, with ``n``, the number of times so far.
         region: the widget, to be put into another.
     """
 
@@ -176,7 +177,7 @@ class Panel(traitlets.HasTraits):
         self.labels = labels
 
     def ask(self, **what: Any) -> None:
-        """Tell what somebody asked for."""
+        """Tell what a person asked for."""
         self.asked = {**what, "n": self.asked.get("n", 0) + 1}
 
     def on_asked(self, heard: Callable[[Json], Any]) -> None:
@@ -213,7 +214,7 @@ def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
 
 
 def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
-    """Call when somebody changed the value of a widget."""
+    """Call when a person changed the value of a widget."""
     widget.observe(lambda _: heard(), "value")
 
 

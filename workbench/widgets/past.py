@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import BLANK, Markup, el
+from workbench.views.page import BLANK, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 
@@ -69,7 +70,7 @@ class Checkpoints(Panel):
         return review_after(one, decisions, pending) if comes else ""
 
     def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
-        """Where a fork of a run that asked nobody may ask."""
+        """Where a fork of a run that asked no one may ask."""
         if review or self._document["decisions"]:
             return ()
         places = list(self._found.values())

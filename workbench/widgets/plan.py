@@ -1,6 +1,6 @@
 """The plan editor: the steps of a run, the form of the one that is chosen, and what was changed.
 
-No mode: change a field and the plan is another one, with its problems beside the fields, until it is run or let go.
+No mode: change a field and the plan is another one, with its problems next to the fields, until it is run or let go.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
+from markupsafe import Markup
 
 from workbench.plans import Plan, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, button, el, joined
+from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
+from workbench.widgets.controls import Said
 from workbench.widgets.draft import Draft, RunPlan
 from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
-from workbench.widgets.form import Said
 from workbench.widgets.panel import Event, Json, Panel, Pick
 from workbench.widgets.step import SCOPES, StepForm
 
@@ -42,7 +43,7 @@ class PlanEditor(Panel):
         labels: the words.
         check: everything that is wrong with a plan.
         tools: what a step may call, by name.
-        forecast: what running a plan will take; None where nobody knows.
+        forecast: what running a plan will take; None where no one knows.
         history: every version of the plan so far (``Run.plan_history``).
 
     Attributes:
@@ -50,7 +51,7 @@ class PlanEditor(Panel):
         problems: what is wrong with it (``plans.problem`` each); empty when it can be run.
         chosen: the id of the step whose form is shown; empty for none.
         foreseen: what running the plan will take, or the last plan that could be run; None when nothing is known.
-        asked: ``{"scope", "plan", "n"}`` when somebody wants to run this step ``only``, up ``to`` it, or the ``rest``.
+        asked: ``{"scope", "plan", "n"}`` when a person wants to run this step ``only``, up ``to`` it, or the ``rest``.
         region: the widget with the steps, the changes and the forecast.
         form: the widget with the form of the chosen step.
     """
@@ -217,7 +218,7 @@ class PlanEditor(Panel):
         if name == "step_id":
             self._rename(step_id, str(value), key)
         else:
-            self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
+            self._draft.do(plan.replace(step_id, **{name.partition(".")[0]: value}), key)
         self._published = self._draft.plan
         self.plan = self._published.dump()
         self._soon()
@@ -268,7 +269,7 @@ class PlanEditor(Panel):
                 self.foreseen = self._foresee(plan)
         step = plan.by_id().get(self.chosen)
         self.fields.show(step, self._lock(self.chosen), anew)
-        typed = self.fields.faults if step else {}
+        typed = self.fields.form.faults if step else {}
         faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
         with self.hold_trait_notifications():  # who hears of the plan sees its problems too
             if plan is not self._published:
@@ -317,31 +318,20 @@ class PlanEditor(Panel):
         told = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
         if edits:
             told.append(labels("plan_edits", n=edits))
-        facts = el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
-        do = [
-            button(labels("plan_add"), "add"),
-            button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=not self._draft.undoable),
-            button(labels("plan_redo"), "redo", cls="wb-quiet", disabled=not self._draft.redoable),
-        ]
-        for row in [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]:
-            number, why = row["version"], labels("plan_bring_back_told", author=row["author"], reason=row["reason"])
-            text = labels("plan_bring_back", n=number)
-            do.append(button(text, "version", key=str(number), cls="wb-quiet", title=why))
-        views = [
-            button(labels(f"plan_{name}"), name, aria_pressed=str(self._graph == (name == "graph")).lower())
-            for name in ("steps", "graph")
-        ]
-        return el(
-            "div",
-            el("h3.wb-title", labels("plan"), " ", facts),
-            el("span.wb-push"),
-            do if self._editable else None,
-            el("span.wb-views", views, role="group", aria_label=labels("plan_view")),
-            cls="wb-bar wb-plan-bar",
+        earlier = [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]
+        return draw(
+            "plan.bar",
+            labels=labels,
+            facts=" · ".join(told) if plan.steps else labels("plan_empty"),
+            editable=self._editable,
+            undoable=self._draft.undoable,
+            redoable=self._draft.redoable,
+            versions=earlier,
+            graph=self._graph,
         )
 
     def _say(self) -> None:
-        """Put the problems of the chosen step beside its fields, each with its mend."""
+        """Put the problems of the chosen step next to its fields, each with its fix."""
         said: dict[str, list[Said]] = {}
         for one in self.problems:
             concerned = (one["step_id"], *one["values"].get("path", ()))

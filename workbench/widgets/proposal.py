@@ -2,55 +2,53 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ipywidgets
+from jsonschema import Draft202012Validator
 
-from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.views.labels import Labels
+from workbench.views.labels.sentences import field_told
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.controls import Control, choice, text, toggle
-from workbench.widgets.form import ABSENT, Field, Fields, Said
+from workbench.widgets.controls import Control, Said, choice, text, toggle
+from workbench.widgets.form import ABSENT, Field, Fields, fields_of
 from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
+_LIMITS = ("minLength", "maxLength", "pattern", "minimum", "maximum", "enum")
+"""Rules of a schema that are told beside a field while it is typed; the rest is checked when it is sent."""
 
 
-def fault(value: Any, spec: Json, labels: Labels) -> str:
-    """What the schema of a field says against a value; nothing when it fits.
-
-    >>> fault(3, {"maximum": 1}, Labels("en"))
-    '3 is too large. Enter 1 or less.'
-    """
-    if isinstance(value, str):
-        if (most := spec.get("maxLength")) is not None and len(value) > most:
-            return labels("too_long", n=f"{len(value):,}", most=f"{most:,}")
-        if len(value) < spec.get("minLength", 0) or (spec.get("pattern") == r"\S" and not re.search(r"\S", value)):
-            return labels("must_be_given")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if (least := spec.get("minimum")) is not None and value < least:
-            return labels("too_small", value=f"{value:g}", least=f"{least:g}")
-        if (most := spec.get("maximum")) is not None and value > most:
-            return labels("too_large", value=f"{value:g}", most=f"{most:,g}")
-    if "enum" in spec and value not in spec["enum"]:
-        return labels("not_one_of", value=str(value)[:50], known=", ".join(map(str, spec["enum"])))
-    return ""
+def fault(field: Field, labels: Labels) -> str:
+    """Return what the schema of a field says against its value; nothing when it fits."""
+    limits = {name: field.spec[name] for name in _LIMITS if name in field.spec}
+    if limits.get("pattern") != r"\S":  # another may not be Python's
+        limits.pop("pattern", None)
+    value, text = field.value, field.spec.get("type") == "string"
+    if value is ABSENT or value is None:
+        emptied = field.given and (not text or {"pattern", "minLength"} & {*limits})
+        return labels("wrong_minLength") if field.required or emptied else ""
+    wrong = next(Draft202012Validator(limits).iter_errors(value), None)
+    if wrong is None:
+        return ""
+    rule, limit = "minLength" if wrong.validator == "pattern" else wrong.validator, wrong.validator_value
+    known = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
+    return labels(f"wrong_{rule}", value=cut(value, 50), limit=known)
 
 
 class Form:
-    """What of a request can be edited: every field of its schema, and what the schema says against a value beside it.
+    """What of a request can be edited: every field of its schema, and what the schema says against a value next to it.
 
     Args:
         request: what a run asks.
         labels: the words.
-        heard: told whenever somebody changed something.
+        heard: told whenever a person changed something.
 
     Attributes:
         box: the widget.
-        keeps: whether what is edited is kept while nobody sends it.
+        keeps: whether what is edited is kept while no one sends it.
     """
 
     keeps = False
@@ -60,12 +58,7 @@ class Form:
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         self._schema, values = self._shown(proposals.schema(request))
         self._wrong: set[str] = set()
-        self._fields = Fields(
-            self._schema,
-            labels,
-            lambda _: self.changed(),
-            title=lambda name: labels(f"field_{name}").removeprefix("field "),
-        )
+        self._fields = Fields(self._schema, labels, self.changed, title=self._titled, own=self._own())
         self._fields.show(values)
         some = self._fields.fields
         self.box = ipywidgets.VBox([heading(labels("edit_first" if some else "nothing_proposed"))])
@@ -77,7 +70,7 @@ class Form:
         return len(self._wrong)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """What differs from the proposal, with the plan as it was edited beside this form."""
+        """What differs from the proposal, with the plan as it was edited next to this form."""
         return proposals.differing(self._before, self._fields.value, self._schema.get("required", ()))
 
     def restore(self, edits: Json) -> None:
@@ -89,43 +82,51 @@ class Form:
         """The schema of the fields that are shown, and their values."""
         return schema, self._before
 
-    def changed(self) -> None:
-        """Say what is wrong, and that somebody changed something."""
-        said = {name: fault for name, field in self._fields.fields.items() if (fault := self._fault(name, field.value))}
-        self._fields.say({name: [Said(fault)] for name, fault in said.items()})
-        self._wrong = {*said, *self._fields.faults}
+    def _own(self) -> dict[str, Control]:
+        """Controls of fields that take another one than that of their type."""
+        return {}
+
+    def _titled(self, name: str) -> str:
+        return self._labels.known(f"field_{name}", field_told(name, self._labels))
+
+    def changed(self, path: str = "") -> None:
+        """Say what is wrong, and that a person changed something."""
+        wrong = {at: told for at, field in fields_of(self._fields) if (told := fault(field, self._labels))}
+        self._fields.say({at: [Said(told)] for at, told in wrong.items()})
+        self._wrong = {*wrong, *self._fields.faults}
         self._heard()
 
-    def _fault(self, name: str, value: Any) -> str:
-        if value is ABSENT or value is None:
-            return self._labels("must_be_given") if name in self._schema.get("required", ()) else ""
-        return fault(value, proposals.property_of(name, self._schema), self._labels)
+
+def _parts(schema: Json, values: Json, *names: str) -> tuple[Json, Json]:
+    """These properties of a schema, and the values that they have."""
+    known = schema.get("properties", {})
+    properties = {name: known[name] for name in names if name in known}
+    return {**schema, "properties": properties}, {
+        name: values[name] for name in properties if values.get(name) not in (None, "")
+    }
 
 
 class ClarifyForm(Form):
     """A field for each question, with what may be answered to choose from; one left empty goes by what is assumed."""
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
-        super().__init__(request, labels, heard)
-        questions = {one["question_id"]: one for one in self._proposed["questions"]}
-        self.answers = Fields(
-            {"properties": {name: {"description": cut(one["question"], 200)} for name, one in questions.items()}},
-            labels,
-            lambda _: heard(),
-            title=lambda name: cut(questions[name]["question"], 60),
-            own={name: self._control(one) for name, one in questions.items()},
-        )
-        first, *others = self.box.children
-        self.box.children = (first, self.answers.box, *others)
-
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The answers that were given, and the query where it is another one."""
         given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
-        return {**super().edits(plan), **({"answers": given} if given else {})}
+        changed = {**super().edits(plan), "answers": given}
+        return changed if given else {name: value for name, value in changed.items() if name != "answers"}
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
-        query = {"query": schema["properties"]["query"]}
-        return {**schema, "properties": query}, {"query": self._before["query"]}
+        return _parts(schema, {"query": self._before["query"]}, "answers", "query")
+
+    def _own(self) -> dict[str, Control]:
+        questions = {one["question_id"]: one for one in self._proposed["questions"]}
+        self.answers = Fields(
+            {"properties": {name: {"description": cut(one["question"], 200)} for name, one in questions.items()}},
+            self._labels,
+            title=lambda name: cut(questions[name]["question"], 60),
+            own={name: self._control(one) for name, one in questions.items()},
+        )
+        return {"answers": self.answers}
 
     def _control(self, question: Json) -> Control:
         hint = self._labels("assumed_unless", what=question["assumed"])
@@ -133,14 +134,10 @@ class ClarifyForm(Form):
 
 
 class PlanForm(Form):
-    """At a plan or its next steps: the query and the thresholds, flat in one form; the plan is edited beside it."""
-
-    _text, _needed = "query", True
-    """The property of the text, and whether it may not become empty."""
+    """At a plan or its next steps: the query and the thresholds; the plan is edited next to it."""
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
-        self._fields.box.add_class("wb-limits")
         self._obeyed = {one["memory_id"]: ticked(one["told"], heard) for one in request.get("obeyed") or ()}
         if self._obeyed:
             told = heading(labels("mem_obeyed"))
@@ -148,37 +145,20 @@ class PlanForm(Form):
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The plan, the query and the thresholds, each when it differs."""
-        changed: dict[str, Any] = {}
-        if plan is not None and _plan_changes(self._proposed["plan"], plan):
-            changed["plan"] = dict(plan)
-        if self.text.strip() and self.text != (self._before.get("query") or ""):
-            changed["query"] = self.text
+        changed = super().edits(plan)
+        if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
+            changed = {"plan": dict(plan), **changed}
+        if not str(changed.get("query", "")).strip():
+            changed.pop("query", None)
         struck = [memory_id for memory_id, box in self._obeyed.items() if not box.value]
-        return {**changed, **self.limits(), **({"struck": struck} if struck else {})}
-
-    @property
-    def text(self) -> str:
-        """What stands in the text."""
-        return str(self._fields.value.get(self._text) or "")
-
-    def limits(self) -> dict[str, Any]:
-        """The thresholds that are not as they were."""
-        before, now = self._before.get(proposals.LIMITS, {}), self._fields.value
-        now.pop(self._text, None)
-        return proposals.differing({proposals.LIMITS: before}, {proposals.LIMITS: now})
+        return {**changed, **({"struck": struck} if struck else {})}
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
-        limits = proposals.property_of(proposals.LIMITS, schema).get("properties", {})
-        texts = {name: spec for name, spec in schema.get("properties", {}).items() if name == self._text}
-        values = {self._text: self._before.get(self._text) or "", **self._before.get(proposals.LIMITS, {})}
-        filled = [name for name in values if name in limits or (self._needed and values[name])]
-        return {"$defs": schema.get("$defs", {}), "properties": {**texts, **limits}, "required": filled}, values
+        return _parts(schema, self._before, "query", proposals.LIMITS)
 
 
-class ReflectForm(PlanForm):
-    """At a reflection: the steps proposed next, the rewritten query, the thresholds, and whether to go on."""
-
-    _text, _needed = "rewrite_query", False
+class ReflectForm(Form):
+    """At a reflection: the steps proposed next, the rewritten query, thresholds, needs, and whether to go on."""
 
     def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
         """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
@@ -193,13 +173,7 @@ class ReflectForm(PlanForm):
         self._wakes = {i: ticked(told[i], heard, on=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self._nothing = heading(labels("nothing_proposed"))
-        choices = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
-        title = labels("field_should_continue")
-        self.goes_on = Field("should_continue", choices, labels, lambda _: self._chose(), title=title)
-        self.goes_on.show(bool(self._proposed["should_continue"]))
-        self.needs = _Needs((self._proposed.get("signals") or {}).get("needs") or [], labels, heard)
-        parts = [self._list, self._note, self._fields.box, self.needs.box, self.goes_on.box]
-        self.box.children = [heading(labels("proposed_next")), *parts]
+        self.box.children = [heading(labels("proposed_next")), self._list, self._note, self._fields.box]
         self._next_steps(None)
 
     @property
@@ -207,14 +181,53 @@ class ReflectForm(PlanForm):
         """How many fields cannot be sent, and how many steps changed that cannot change."""
         return len(self._wrong) + len(self._refused)
 
+    @property
+    def goes_on(self) -> Field:
+        """Whether retrieval continues."""
+        return self._fields.fields["should_continue"]
+
+    def changed(self, path: str = "") -> None:
+        """Say what is wrong, and that a person changed something."""
+        if path == "should_continue":
+            self._chosen = self.goes_on.value
+        super().changed(path)
+
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
         steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
-        changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
+        typed = self._fields.value
+        query = str(typed.get("rewrite_query") or "")
+        changed = proposals.next_pass(self._proposed, steps, woken, query, self._chosen)
         self.goes_on.show(proposals.will_go_on(self._proposed, changed))
-        needs = self.needs.edits()
-        return {**changed, **self.limits(), **({proposals.NEEDS: needs} if needs else {})}
+        judged = proposals.differing(self._before, {name: typed.get(name) for name in proposals.JUDGED_BY})
+        needs = judged.get(proposals.NEEDS, {})
+        if added := needs.pop("", "").strip()[: proposals.LONGEST_NEED]:
+            needs[added] = "open"
+        return {**changed, **{name: value for name, value in judged.items() if value}}
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        entries = (self._proposed.get("signals") or {}).get("needs") or []
+        self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
+        self._before["should_continue"] = bool(self._proposed["should_continue"])
+        names = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
+        more: Json = {proposals.NEEDS: {}, "should_continue": {}}
+        return _parts({**schema, "properties": {**schema.get("properties", {}), **more}}, self._before, *names)
+
+    def _own(self) -> dict[str, Control]:
+        labels, before = self._labels, self._before[proposals.NEEDS]
+        words = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
+        # what was said can be changed, and not unsaid
+        own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in before.items()}
+        own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
+        self.needs = Fields(
+            {"properties": {need: {"description": cut(need, 200)} for need in before}, "required": [*before]},
+            labels,
+            title=lambda need: cut(need, 60) or labels("need_another"),
+            own=own,
+        )
+        goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
+        return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
     def _next_steps(self, plan: Json | None) -> Sequence[Json]:
         """Show a box for each step beyond the recorded plan, and refuse changes of that; without a plan as proposed."""
@@ -232,38 +245,6 @@ class ReflectForm(PlanForm):
         self._list.children = boxes or [self._nothing]
         return list(following.values())
 
-    def _chose(self) -> None:
-        self._chosen = self.goes_on.value
-        self._heard()
-
-
-class _Needs:
-    """What a person says of each line of the ledger, and a need that they add."""
-
-    def __init__(self, entries: Sequence[Json], labels: Labels, heard: Heard):
-        words = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
-        self._before = {entry["need"]: entry["said"] for entry in entries}
-        # what was said can be changed, and not unsaid
-        own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in self._before.items()}
-        another = ipywidgets.Text(placeholder=labels("need_another_hint"))
-        titles = {need: cut(need, 60) for need in own} | {"": labels("need_another")}
-        self.fields = Fields(
-            {"properties": {need: {"description": cut(need, 200)} for need in titles}, "required": [*titles]},
-            labels,
-            lambda _: heard(),
-            title=titles.__getitem__,
-            own={**own, "": text(another)},
-        )
-        self.fields.show({**self._before, "": ""})
-        self.box = ipywidgets.VBox([heading(labels("needs")), self.fields.box.add_class("wb-limits")])
-
-    def edits(self) -> dict[str, str]:
-        """What is said that was not, need by need."""
-        words = self.fields.value
-        added = words.pop("").strip()[: proposals.LONGEST_NEED]
-        changed = {need: word for need, word in words.items() if word != self._before[need]}
-        return {**changed, **({added: "open"} if added else {})}
-
 
 def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
     """A box to tick."""
@@ -275,38 +256,3 @@ def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidge
 def heading(text: str) -> ipywidgets.HTML:
     """A line above widgets."""
     return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))
-
-
-def count(edits: Json, request: Json) -> int:
-    """How many things an edit changes: each step, each threshold, each field."""
-    total, args = 0, proposals.proposal(request)
-    for name, value in edits.items():
-        if name == "plan":
-            total += _plan_changes(args.get("plan") or {}, value)
-        elif name in (*proposals.JUDGED_BY, "struck", "answers"):
-            total += len(value)
-        elif name == "sections":
-            total += _list_changes(_apart(args.get(name) or []), _apart(value))
-        elif name in ("next_steps", "activate"):
-            total += _list_changes(args.get(name) or [], value)
-        else:
-            total += value != args.get(name)  # what the schema requires goes along unchanged
-    return total
-
-
-def _plan_changes(before: Json, now: Json) -> int:
-    """How many steps and fields of the plan differ; the order alone is one change."""
-    changed = Plan.load(before).diff(Plan.load(now))
-    order = [step["step_id"] for step in before["steps"]] != [step["step_id"] for step in now["steps"]]
-    return sum(map(len, changed.values())) or int(order)
-
-
-def _apart(sections: Sequence[Json]) -> list[Json]:
-    """Sections with their depth in place of their id, which changes with those before them."""
-    return [{**one, "section_id": one["section_id"].count(".")} for one in sections]
-
-
-def _list_changes(before: Sequence[Any], now: Sequence[Any]) -> int:
-    """How many items differ; the order alone is one change."""
-    gone, new = [one for one in before if one not in now], [one for one in now if one not in before]
-    return max(len(gone), len(new)) or 1

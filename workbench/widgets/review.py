@@ -1,4 +1,4 @@
-"""The review panel: what is to be decided, why, the form, and the answer that follows from what stands in it."""
+"""The review panel: what is to be decided, why, the form, and the answer that follows from what is in it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,17 @@ from workbench.views.page import joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
 from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
-from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm, count
+from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
 from workbench.widgets.report_forms import FORMS
-
-_STOPS = {
-    "step": "skip_steps",
-    "clarify": "stop_report",
-    "outline": "stop_outline",
-    "section": "stop_section",
-    "report": "stop_final",
-}
-_RESPONDS = {"outline": "respond_more", "section": "respond_section", "report": "respond_more"}
 
 
 class Review(traitlets.HasTraits):
-    """Decides at a review point. There is no edit mode: whoever changes something edits, and the button says so.
+    """Decides at a review point. There is no edit mode: who changes something edits, and the button says so.
 
     Attributes:
         response: the answer in the shape of LangChain's middleware; a fresh one at every press.
         region: the widget: ``band`` over ``inside``.
-        primary: the button that sends what stands in the form.
+        primary: the button that sends what is in the form.
         stop: the button that stops here.
         note: why; kept with the decision.
     """
@@ -84,9 +75,9 @@ class Review(traitlets.HasTraits):
 
         Args:
             document: of a run, with its ``review``.
-            plan: the plan as it was edited beside this panel, None when it was not. At a reflection its steps beyond
+            plan: the plan as it was edited next to this panel, None when it was not. At a reflection its steps beyond
                 the recorded plan are the next ones.
-            problems: what is wrong with that plan; nothing can be sent until it is mended.
+            problems: what is wrong with that plan; nothing can be sent until it is fixed.
             forecast: what running it will take.
         """
         self._document, self._request = dict(document), dict(document["review"])
@@ -128,9 +119,10 @@ class Review(traitlets.HasTraits):
             self._form.restore(json.loads(self._kept))
         self.form.children = [self._form.box]
         kind = proposals.kind(self._request)
-        stop = _STOPS.get(kind, "stop_here")
-        self.stop.description, self.stop.tooltip = self._labels(stop), self._labels(f"{stop}_told")
-        self.message.description = self._labels(_RESPONDS.get(kind, "respond_field"))
+        known = self._labels.known
+        self.stop.description = known(f"stop_{kind}", self._labels("stop_here"))
+        self.stop.tooltip = known(f"stop_{kind}_told", self._labels("stop_here_told"))
+        self.message.description = known(f"respond_{kind}", self._labels("respond_field"))
         taken = proposals.allowed(self._request)
         for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             display_if(widget, kind in taken)
@@ -206,7 +198,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
     if point == "reflect":
         goes_on = proposals.will_go_on(proposed, edits)
         verb = "judge" if set(edits) <= set(proposals.JUDGED_BY) else "run" if goes_on else "answer"
-    return labels(f"{verb}_with_edits", n=count(edits, request))
+    return labels(f"{verb}_with_edits")
 
 
 def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:

@@ -22,7 +22,7 @@ from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
-from workbench.widgets.memory import Knew, steer
+from workbench.widgets.memory import Knew
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 from workbench.widgets.past import Checkpoints
 from workbench.widgets.plan import PlanEditor
@@ -38,8 +38,8 @@ class Working:
     Args:
         wb: the workspace.
         labels: the words.
-        ask: the question form, which stands in the side.
-        act: does what somebody asked for, and shows the bench anew.
+        ask: the question form, which is in the side.
+        act: does what a person asked for, and shows the bench again.
         opens: puts another run on the bench.
         goes_on: whether a question asked now follows others in its conversation.
     """
@@ -278,7 +278,7 @@ class Working:
         if "without" in asked:
             self._opens(run.fork(without=[asked["without"]], wait=False))
         else:
-            steer(self._wb.memory, asked, run.user_id, self._labels)
+            getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.user_id)
 
     def _judge(self, run: Run, asked: Json) -> None:
         run.feedback(asked["good"], asked["note"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
 from workbench.knowledge.reading.canvas import Canvas, title_of
@@ -13,7 +14,7 @@ from workbench.parts.fusion.canvases import CanvasFile, Worked
 from workbench.parts.fusion.drawing import MOST_DRAWN, drawn
 from workbench.text import visible
 from workbench.views.labels import labels_for
-from workbench.views.page import Markup, Picture, el, glyph
+from workbench.views.page import Picture, el, glyph
 from workbench.views.render import page_html
 from workbench.widgets.panel import CellRoot, Event, Pick, press_button
 

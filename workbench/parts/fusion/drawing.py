@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Markup, Picture, closed, cut, el, joined, opened
+from workbench.views.page import ROWS, Picture, cut, el
 
 MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
@@ -39,12 +41,12 @@ def drawn(canvas: Canvas, labels: Labels, chosen: Collection[str] | None = None)
     style = f"width:100%;max-height:640px;aspect-ratio:{(right - left) / (low - top):.3f}"
     aria = {"role": "img"} if chosen is None else {"role": "listbox", "aria_multiselectable": True}
     box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
-    picture = opened("svg", viewBox=box, style=style, aria_label=_counted(canvas, labels), **aria)
     rows = {str(places[node["id"]]): _box(node, places[node["id"]], chosen) for node in nodes}
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
     note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
     lines = [_line(edge, canvas.nodes, end) for edge in edges]
-    return Picture(joined([opened("div"), picture, marker, lines]), rows, joined([closed("svg"), note, closed("div")]))
+    svg = el("svg", marker, lines, ROWS, viewBox=box, style=style, aria_label=_counted(canvas, labels), **aria)
+    return Picture(el("div", svg, note), rows)
 
 
 def _counted(canvas: Canvas, labels: Labels) -> str:

@@ -1,4 +1,4 @@
-"""What a conversation costs, turn by turn: its part of each prompt, beside sending everything that was said."""
+"""What a conversation costs, turn by turn: its part of each prompt, next to sending everything that was said."""
 
 from __future__ import annotations
 

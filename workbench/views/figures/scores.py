@@ -19,7 +19,7 @@ _SIGNS = ("circle", "diamond", "square", "cross", "triangle-up", "x", "star", "h
 def reliability(rows: Sequence[Mapping[str, Any]], title: str = "", language: str = "en") -> Picture:
     """For each tool the share of findings that are right, over the probability that was said of them.
 
-    On the diagonal a score says what is; below it boasts, above it is too modest. A larger sign stands for more
+    On the diagonal a score says what is; below it boasts, above it is too modest. A larger sign means more
     findings.
 
     Args:

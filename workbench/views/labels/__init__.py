@@ -61,7 +61,7 @@ def catalogue(language: str) -> Mapping[str, str]:
 
 
 class Labels:
-    """The words of one language: ``labels("plan")``, ``labels("steps", n=3)``; an unknown word is shown as it is.
+    """The words of one language: ``labels("plan")``, ``labels("steps", n=3)``; an unknown word is shown unchanged.
 
     >>> Labels("en")("steps", n=3), Labels("zh")("steps", n=3), Labels("zh")("my_signal")
     ('3 steps', '3 步', 'my signal')

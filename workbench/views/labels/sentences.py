@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
 _FIELDS = {
+    "answers",
     "plan",
     "query",
     "struck",
@@ -59,7 +60,7 @@ def plan_edit_told(edit: Mapping[str, Sequence[str]]) -> str:
 
 
 def edits_told(edits: Mapping[str, Any], proposal: Mapping[str, Any], labels: Labels) -> list[str]:
-    """Each edit as a name and what it became; a plan by its steps beside the plan that was proposed.
+    """Each edit as a name and what it became; a plan by its steps next to the plan that was proposed.
 
     Args:
         edits: of a decision.
@@ -125,7 +126,7 @@ def who_told(who: str, labels: Labels) -> str:
 
 
 def reason_told(reason: str, labels: Labels) -> str:
-    """Why a step was skipped or took too long; what a tool or library says stays as it is.
+    """Why a step was skipped or took too long; what a tool or library says is unchanged.
 
     >>> from workbench.views.labels import Labels
     >>> reason_told("not needed", Labels("zh")), reason_told("step_0 timed out", Labels("zh"))
