@@ -7,7 +7,7 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
-    parts/           capabilities that hang on the spine: memory, the fusion graph with canvases, servers, measuring
+    parts/           capabilities that hang on the spine: memory, the fusion graph with canvases, servers, sources, measuring
     cli/             the command line, and tools for other agents: thin skins over the session
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
