@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests.servers import Reply, ScriptedServer, only, scripted_server
 from tests.servers.roles import responder, role_of
-from workbench.cli import main
 from workbench.errors import SettingsError, WorkbenchError
 from workbench.evaluating.answers import eval_answers, f1, normal, read_table, relabelled, table_text
 from workbench.evaluating.labels import Powered, drawn, listed, ppi_mean, take
 from workbench.evaluating.panel import alpha
 from workbench.evaluating.statistics import wilson
 from workbench.language.support import checked
-from workbench.records.prompts import Prompts
 from workbench.session import Workbench
 
 ROWS = [
@@ -165,14 +162,6 @@ def test_one_model_judges_by_several_prompts(wb, questions, server, tmp_path) ->
     with pytest.raises(SettingsError, match="no prompt"):
         eval_answers(wb, "notes", questions, judges=["openai:a@gone.toml"])
     assert len(server.requests) == before, "said before the first question"
-    refused = CliRunner().invoke(
-        main,
-        [
-            *("prompts", "test", "judge_pairs", "--workspace", str(wb.path), "--kb", "notes"),
-            *("--questions", str(questions), "--with", str(strict)),
-        ],
-    )
-    assert refused.exit_code == 1 and "--pair-judge MODEL@strict.toml" in refused.output
 
 
 def test_an_answer_that_gives_orders_stays_in_its_fence(wb, questions, server) -> None:
@@ -205,7 +194,7 @@ def many(tmp_path: Path) -> Path:
     return labelled(tmp_path / "many.jsonl", rows)
 
 
-def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path, monkeypatch) -> None:
+def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path) -> None:
     server.respond = responder(judge=lambda _: {"correct": True, "faithful": True}, writer=said_1993)
     ways = {"rules": {"models": {"all": "rules"}}}
     asked = {"judges": ["openai:a"], "ways": ways}
@@ -229,22 +218,15 @@ def test_labels_of_people_correct_what_judges_say(wb, server, tmp_path, monkeypa
     few = relabelled(table, wb.labels())
     assert few["judged"]["rules"]["corrected"]["correct"]["estimate"] is None
     assert "with fewer than 10" in table_text(few)
-    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(wb.path))
-    said = CliRunner().invoke(main, ["eval", "labels"]).stdout.splitlines()
-    assert {json.loads(line)["digest"] for line in said} == {row["digest"] for row in rows} - {
-        row["digest"] for row in mine[:9]
-    }
     rest = labelled(tmp_path / "rest.jsonl", [*mine[9:-1], {"digest": mine[-1]["digest"], "skip": True}])
-    done = CliRunner().invoke(main, ["eval", "labels", str(rest), "--user", "bo", "--json"])
-    assert json.loads(done.stdout)["taken"] == len(mine) - 9, done.output
-    kept = labelled(tmp_path / "table.json", [table])
-    shown = CliRunner().invoke(main, ["eval", "labels", "--table", str(kept), "--json"])
-    of = json.loads(shown.stdout)["judged"]["rules"]["corrected"]["correct"]
+    assert take(wb, rest, "bo") == len(mine) - 9
+    corrected = relabelled(read_table(labelled(tmp_path / "table.json", [table])), wb.labels())
+    of = corrected["judged"]["rules"]["corrected"]["correct"]
     assert (of["raw"], of["labelled"], of["skipped"]) == (100.0, 11, 1) and of["low"] < 50 < of["high"] < 100
     assert of["agree"] == pytest.approx(100 * sum(row["correct"] for row in mine[:-1]) / 11, abs=0.01)
     assert of["alpha"] <= 0 and of["weight"] == 0, "a judge that always says yes tells nothing"
     assert {row["labelled_by"] for row in wb.labels()} == {"ann", "bo", None}
-    assert "corrected" in CliRunner().invoke(main, ["eval", "labels", "--table", str(kept)]).stdout
+    assert "corrected" in table_text(corrected)
 
 
 def test_a_label_applies_to_no_other_answer(wb, server, tmp_path) -> None:
@@ -320,35 +302,15 @@ def test_a_good_judge_makes_the_interval_narrower_than_labels_alone() -> None:
 # --- prompts and citations ---
 
 
-def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(
-    wb, questions, server, tmp_path, monkeypatch
-) -> None:
+def test_two_versions_of_a_prompt_are_scored_on_the_same_questions(wb, questions, server, tmp_path) -> None:
     other = tmp_path / "brief.toml"
     other.write_text('version = 2\nsystem = "Be exact. $evidence"\nuser = "$question"\n', encoding="utf-8")
     server.respond = lambda request: Reply(
         ["Mei Lan built it in 1993 [1]." if "Be exact" in str(request["messages"][0]) else "No idea."]
     )
-    wb.close()
-    monkeypatch.setenv("WORKBENCH_WRITER_MODEL", "openai:m")
-    monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", server.url)
-    asked = ["--workspace", str(tmp_path / "w"), "--kb", "notes", "--questions", str(questions), "--with", str(other)]
-    done = CliRunner().invoke(main, ["prompts", "test", "writer", *asked, "--json"])
-    assert done.exit_code == 0, done.output
-    [paired] = json.loads(done.stdout)["paired"]
-    assert paired["way"] == "brief.toml" and paired["holds"]["difference"] == 50.0
-    refused = CliRunner().invoke(main, ["prompts", "test", "planner", *asked])
-    assert refused.exit_code == 1 and "WORKBENCH_PLANNER_MODEL" in refused.output
-
-
-def test_prompts_are_listed_and_shown(tmp_path: Path) -> None:
-    (tmp_path / "w" / "prompts").mkdir(parents=True)
-    place = ["--workspace", str(tmp_path / "w")]
-    shown = CliRunner().invoke(main, ["prompts", "show", "grader", *place])
-    (tmp_path / "w" / "prompts" / "grader.en.toml").write_text(shown.stdout + "# mine\n", encoding="utf-8")
-    found = json.loads(CliRunner().invoke(main, ["prompts", "list", *place, "--json"]).stdout)["prompts"]
-    own = [row for row in found if row["source"] != "shipped"]
-    assert len(found) == len(Prompts()) and [row["name"] for row in own] == ["grader.en"]
-    assert "Known: router" in CliRunner().invoke(main, ["prompts", "show", "poet", *place]).output
+    ways = {"as it is": {}, "brief": {"prompts": {"writer": other}}}
+    [paired] = eval_answers(wb, "notes", questions, ways=ways)["paired"]
+    assert paired["way"] == "brief" and paired["holds"]["difference"] == 50.0
 
 
 @pytest.mark.parametrize(

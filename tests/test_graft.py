@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
-from click.testing import CliRunner
 
 from workbench import Plan, PlanStep
-from workbench.cli import main
 from workbench.errors import GraftConflict, RunError
 from workbench.futures.graft import Joined, signatures
 from workbench.futures.replay import whole
@@ -163,17 +160,6 @@ def test_what_cannot_be_grafted_is_said(wb):
     ):
         with pytest.raises(RunError, match=said):
             wb.graft(steps, **options)
-
-
-def test_the_command_line_grafts(wb, workspace):
-    base = wb.ask(COMPARE["en"], kb="film")
-    one = base.fork(plan=base.plan.replace(LEFT, tool_input={"query": "The Wedding Banquet marriage"}))
-    words = ["graft", base.run_id, f"{LEFT}={one.run_id}", "--workspace", str(workspace)]
-    told = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
-    assert told["steps"][LEFT] == {"run_id": one.run_id, "step_id": LEFT} and told["conflicts"][0]["kind"] == "step"
-    shown = CliRunner().invoke(main, words)
-    assert shown.exit_code == 0 and "Conflicts" in shown.stdout
-    assert CliRunner().invoke(main, ["graft", base.run_id, "nonsense", "--workspace", str(workspace)]).exit_code == 2
 
 
 def test_joined_plans_hold_every_wanted_step_whatever_the_branches_call_theirs():

@@ -155,8 +155,8 @@ def test_it_writes_over_nothing_and_refuses_what_is_not_done(shelf, tmp_path):  
         waiting = wb.ask(QUESTION, kb="film", review={"plan"})
         with pytest.raises(RunError, match="only a run that is done"):
             wb.make_test(waiting.run_id, tmp_path / "test_y.py")
-    said = workbench(folder, "make-test", run.run_id, "-o", str(tmp_path / "test_z.py"), "--json")
-    assert json.loads(said.stdout)["capsule"].endswith("test_z.zip") and (tmp_path / "test_z.py").exists()
+    said = workbench(folder, "export", run.run_id, str(tmp_path / "test_z.py"), "--json")
+    assert json.loads(said.stdout)["path"].endswith("test_z.py") and (tmp_path / "test_z.zip").exists()
 
 
 @pytest.mark.parametrize("question", ["It's \"both\" 'kinds'", "\u202egnp.exe \\ \\n", 'say "yes"', "喜" * 200])

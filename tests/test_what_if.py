@@ -7,9 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from workbench.cli import main
 from workbench.errors import RunError
 from workbench.futures.replay import whole
 from workbench.records.tape import canonical
@@ -98,12 +96,3 @@ def test_the_script_says_which_sentence_rests_on_which_step(wb, calls, monkeypat
     said = {(row.kind, row.left_out): " ".join(row.gone) for row in frame.itertuples()}
     assert "1993" in said["steps", run.plan.steps[0].step_id]
     assert "1993" in said["evidence", run.citations[0]["result_id"]]
-
-
-def test_the_command_line_says_it(wb, workspace):
-    run = wb.ask("When was The Wedding Banquet released?", kb="film")
-    words = ["what-if", run.run_id, "--gold", "mv26628", "--workspace", str(workspace)]
-    told = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
-    assert told["points"][0]["stop"]["recall"] == 1.0
-    shown = CliRunner().invoke(main, words)
-    assert shown.exit_code == 0 and "Each reflection played both ways" in shown.stdout

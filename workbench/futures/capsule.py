@@ -231,7 +231,7 @@ def redacted(value: Any, hidden: Iterable[str]) -> Any:
     return json.loads(text)
 
 
-_TEST = '''"""Made by `workbench make-test`: fails when a recorded run takes another course with today's workbench.
+_TEST = '''"""Made by `workbench export`: fails when a recorded run takes another course with today's workbench.
 
 It is run again from its tape, without corpus, network and models. Route, plans, steps, judgements, decisions, evidence
 and cited sources must come out the same; what a model words is free. The capsule beside this file is a zip.

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.views.comparison import LETTERS, change
-from workbench.views.labels import Labels, labels_for, milliseconds
-from workbench.views.outline import Block, Column, Table, clipped, columns
+from workbench.views.labels import Labels, labels_for
+from workbench.views.outline import Block, Table, clipped, columns
 from workbench.views.page import Data, Markup, button, code, cut, el, glyph
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.render import page_html
@@ -180,21 +180,3 @@ def what_if_blocks(points: Iterable[Mapping[str, Any]], message: str) -> list[Bl
 
 def _signed(value: float | None) -> str:
     return "" if value is None else f"{value:+g}"
-
-
-def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
-    """Return what a fork will take: which steps run again, and how long such calls took in the past."""
-    rows = [
-        (
-            step["step_id"],
-            step["tool"],
-            labels("steps_made" if step["runs"] else "steps_taped" if step["replayed"] else "steps_asleep"),
-            *(milliseconds(step[name] * 1000) if step["runs"] else "" for name in ("p50_s", "p90_s")),
-        )
-        for step in forecast["steps"]
-    ]
-    heads = (*columns(labels, "step", "tool:code", "status"), Column("P50", "number"), Column("P90", "number"))
-    p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
-    note = labels("forecast_basis", n=forecast["basis"])
-    title = labels("forecast", p50=p50, p90=p90)
-    return [clipped(title, heads, rows, notes=[note])]
