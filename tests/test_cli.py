@@ -235,13 +235,18 @@ def test_errors_are_one_line_or_one_document(cli):
 
 
 @pytest.mark.parametrize(
-    "words", [["ask"], ["ask", "x", "--review", "lunch"], ["dance"], ["kb", "add", "film", "/nowhere"], ["resume"]]
+    "words", [["ask"], ["ask", "x", "--limit", "3"], ["dance"], ["kb", "add", "film", "/nowhere"], ["resume"]]
 )
 def test_wrong_usage_is_2_for_people_and_scripts(cli, words):
     done = cli(*words)
     assert (done.exit_code, done.stdout) == (2, "")
     as_json = cli(*words, "--json")
     assert as_json.exit_code == 2 and json.loads(as_json.stdout)["error"]
+
+
+def test_an_unknown_review_point_is_named(cli):
+    done = cli("ask", "x", "--review", "plan, lunch")
+    assert done.exit_code == 1 and "Unknown review point 'lunch'. Known: plan, step, reflect." in done.stderr
 
 
 def test_a_missing_workspace_is_not_made_by_looking(cli, tmp_path):

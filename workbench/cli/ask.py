@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,27 +13,6 @@ from workbench.cli.page import JsonFile, Page, Pair, paged
 if TYPE_CHECKING:
     from workbench.runs.run import Run
     from workbench.session import Workbench
-
-
-class Points(click.ParamType):
-    """Review points: ``plan,reflect``, or ``all``; those of a question, or those of a report."""
-
-    name = "points"
-
-    def __init__(self, report: bool = False):
-        self._report = report
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Return the points, in the order in which a run meets them."""
-        from workbench.state import REPORT_POINTS, REVIEW_POINTS
-
-        points: Sequence[str] = REPORT_POINTS if self._report else REVIEW_POINTS
-        asked = {point.strip() for point in str(value).split(",") if point.strip()}
-        if asked == {"all"}:
-            return list(points)
-        for unknown in sorted(asked - set(points)):
-            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(points)}, all.", param, ctx)
-        return [point for point in points if point in asked]
 
 
 _kb = click.option("--kb", multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
@@ -49,29 +27,32 @@ def words_of(text: str) -> str:
     return sys.stdin.read() if text == "-" else text
 
 
+def points_of(review: str) -> str | list[str]:
+    """Read ``plan,reflect``, or ``all``."""
+    return review if review == "all" else [point.strip() for point in review.split(",") if point.strip()]
+
+
 @click.command()
 @click.argument("message")
 @_kb
-@click.option(
-    "--review", type=Points(), default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
-)
-@click.option("--session", help="The conversation that this goes on.  [default: a new one]")
+@click.option("--review", default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all.")
+@click.option("--session", help="The conversation to continue.  [default: a new one]")
 @click.option("--user", default="default", show_default=True, help="Whose conversation.")
 @click.option("--as-of", default="", metavar="DATE", help="Only documents that held then: a year, month or day.")
 @click.option("--known", default="", metavar="DATE", help="Only what was known by then.")
 @click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, all=rules: who does what.")
 @_stream
 @paged
-def ask(page: Page, message: str, kb: tuple[str, ...], stream: bool, models: Any, **options: Any) -> int:
+def ask(page: Page, message: str, kb: tuple[str, ...], review: str, *, stream: bool, models: Any, **more: Any) -> int:
     """Ask a question; "-" reads it from standard input.
 
     With --review the run stops at those points: on a terminal you are asked, elsewhere it stays paused (exit code 3)
-    and `workbench resume` goes on.
+    and `workbench resume` continues it.
     """
     question = words_of(message)
 
     def begin(wb: Workbench) -> Run:
-        return wb.start(question, kb=list(kb) or None, models=dict(models), **options)
+        return wb.start(question, kb=list(kb) or None, review=points_of(review), models=dict(models), **more)
 
     return carry(page, begin, stream=stream, make=True)
 
@@ -89,22 +70,22 @@ def ask(page: Page, message: str, kb: tuple[str, ...], stream: bool, models: Any
 @_stream
 @paged
 def resume(page: Page, run_id: str, edit: Any, respond: str | None, note: str, stream: bool, **flags: bool) -> int:
-    """Answer a paused run, or go on with an interrupted one.
+    """Answer a paused run, or continue an interrupted one.
 
     Without an answer a paused run asks you on a terminal, and elsewhere shows what it waits for (exit code 3).
     """
     from workbench.graphs.reviewers import answer
 
-    given = [name for name, on in {**flags, "edit": edit is not None, "respond": respond}.items() if on]
-    if len(given) > 1:
-        raise click.UsageError(f"--{given[0]} and --{given[1]} exclude each other: give one answer.")
+    answers = [name for name, on in {**flags, "edit": edit is not None, "respond": respond}.items() if on]
+    if len(answers) > 1:
+        raise click.UsageError(f"--{answers[0]} and --{answers[1]} exclude each other: give one answer.")
 
     def begin(wb: Workbench) -> Run:
         run = wb.run(run_id)
-        if given:
+        if answers:
             point = (run.review or {}).get("point", "")
-            said = answer(given[0], point=point, edits=edit or None, message=respond or "", note=note)
-            return run.answer_review(said, wait=False)
+            decision = answer(answers[0], point=point, edits=edit or None, message=respond or "", note=note)
+            return run.answer_review(decision, wait=False)
         return run if run.status == "paused" else run.resume(wait=False)
 
     return carry(page, begin, stream=stream)
@@ -114,12 +95,14 @@ def resume(page: Page, run_id: str, edit: Any, respond: str | None, note: str, s
 @click.argument("topic", default="")
 @click.option("--update", metavar="RUN", help="Bring the report of a run up to date with the corpus.")
 @_kb
-@click.option("--type", "report_type", help="short, long, or one's own.")
+@click.option("--type", "report_type", help="short, long, or your own.")
 @click.option("--style", help="Of the references: default, apa, ieee, gb7714 or bibtex.")
-@click.option("--review", type=Points(report=True), default="", metavar="POINTS", help="Where to stop and ask.")
+@click.option("--review", default="", metavar="POINTS", help="Where to stop and ask.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html or .pdf.")
 @paged
-def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], output: str | None, **options: Any) -> int:
+def report(
+    page: Page, topic: str, update: str | None, kb: tuple[str, ...], review: str, *, output: str | None, **more: Any
+) -> int:
     """Write a report on a topic; "-" reads it from standard input.
 
     What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
@@ -135,7 +118,7 @@ def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], outp
             page.say(f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}.")
             document: Document = run.to_dict()
         else:
-            run = wb.report(words_of(topic), kb=list(kb) or None, wait=False, **options)
+            run = wb.report(words_of(topic), kb=list(kb) or None, review=points_of(review), wait=False, **more)
             document, _ = follow(page, run, False)
         if output and document["status"] == "done":
             page.say(str(run.report.write(output)))

@@ -1,4 +1,4 @@
-"""``workbench eval``: how good answers and rankings are, on a table of questions, with a baseline beside them."""
+"""``workbench eval``: how good answers and rankings are, on a table of questions, compared with a baseline."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Cuts(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the numbers, smallest first."""
         try:
-            found = sorted({int(part) for part in str(value).split(",")})
+            cuts = sorted({int(part) for part in str(value).split(",")})
         except ValueError:
-            found = [0]
-        if found[0] < 1:
-            self.fail(f"{value!r} is no list of whole numbers from 1 on. Write it as 1,2,5,10.", param, ctx)
-        return tuple(found)
+            cuts = [0]
+        if cuts[0] < 1:
+            self.fail(f"{value!r} is not a list of whole numbers from 1 on. Write it as 1,2,5,10.", param, ctx)
+        return tuple(cuts)
 
 
 @click.group("eval")
 def evaluate() -> None:
-    """Measure: a table of questions, with a baseline beside it."""
+    """Measure on a table of questions, compared with a baseline."""
 
 
 def questions(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def _cuts(default: str) -> Callable[..., Any]:
 @click.option("--gold", default="gold", show_default=True, help="The field with the gold documents.")
 @paged
 def retrieval(page: Page, kb: str, **options: Any) -> None:
-    """How well tools rank documents: recall, all-found, MRR and nDCG in percent, beside BM25, dense and their fusion.
+    """How well tools rank documents: recall, all-found, MRR and nDCG in percent; BM25, dense and their fusion too.
 
     A tool is any of `workbench`'s or your own, or an agent (fusion_agent: the whole retrieval graph). It gets the words
     of a question. Where its scores are probabilities, their calibration error is printed too.
@@ -110,7 +110,7 @@ def memory(page: Page, conversations: Path, **options: Any) -> None:
 
 
 def _asked(page: Page, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a measurement; a person that watches is told of every fiftieth question."""
+    """Return the arguments of a measurement; with a line for every fiftieth question, where a person watches."""
 
     def tell(tool: str, done: int, total: int) -> None:
         if done == total or done % 50 == 0:

@@ -27,7 +27,7 @@ ANSWER = ("answer", "sources")
 
 
 def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: bool = False) -> int:
-    """Begin or go on with a run, follow it, ask the person where there is one, and say how it ended.
+    """Begin or continue a run, follow it, ask the person where there is one, and say how it ended.
 
     Returns:
         The exit code: 0 done, 3 paused, 4 interrupted, 1 failed.
@@ -39,14 +39,14 @@ def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: 
 
 def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
     """Return the document of the run where it stopped, and the answer as far as it was written while it came."""
-    written = ""
+    streamed = ""
     try:
-        written = watch(page, run, stream)
+        streamed = watch(page, run, stream)
         if page.person:
-            while run.status == "paused" and (given := decide(page, run)) is not None:
+            while run.status == "paused" and (decision := decide(page, run)) is not None:
                 try:
-                    run.answer_review(given, wait=False)
-                    written = watch(page, run, stream)
+                    run.answer_review(decision, wait=False)
+                    streamed = watch(page, run, stream)
                 except InvalidAnswer as refused:
                     page.say(str(refused), "red")
     except KeyboardInterrupt:
@@ -56,7 +56,7 @@ def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
     except WorkbenchError:
         if run.status != "failed":
             raise
-    return run.to_dict(), written
+    return run.to_dict(), streamed
 
 
 def watch(page: Page, run: Run, stream: bool) -> str:
@@ -65,7 +65,7 @@ def watch(page: Page, run: Run, stream: bool) -> str:
     Raises:
         WorkbenchError: the run failed, or refused the answer that it was given.
     """
-    labels, written = labels_for(run.message), list[str]()
+    labels, parts = labels_for(run.message), list[str]()
     with page.err.status("") if page.watched else nullcontext() as status:
         for event in run.events():
             if event.get("status") != "token":
@@ -73,12 +73,12 @@ def watch(page: Page, run: Run, stream: bool) -> str:
             elif stream and not page.as_json:
                 if status:
                     status.stop()
-                written.append(event["content"])
+                parts.append(event["content"])
                 click.echo(visible(event["content"]), nl=False)
-    if written:
+    if parts:
         click.echo()
     run.wait()
-    return "".join(written)
+    return "".join(parts)
 
 
 def _tell(page: Page, status: Status | None, event: Mapping[str, Any], labels: Labels) -> None:
@@ -97,9 +97,9 @@ def _tell(page: Page, status: Status | None, event: Mapping[str, Any], labels: L
     elif begun := event.get("retrieval_step_start"):
         now = f"{begun['step_id']} · {begun['tool']}"
     elif (done := event.get("retrieval_step_done")) and done["status"] != "skipped":
-        found = labels("n_found", n=done["evidence_count"])
+        count = labels("n_found", n=done["evidence_count"])
         sign, took = SIGNS[done["status"]], milliseconds(done["duration_ms"])
-        page.say(f"{sign} {done['step_id']} · {found} · {took}", "dim")
+        page.say(f"{sign} {done['step_id']} · {count} · {took}", "dim")
     if now and status:
         status.update(escape(visible(now)))
 
@@ -137,8 +137,8 @@ def _choose(page: Page, labels: Labels) -> str:
     choices = "  ".join(f"[{key}] {labels(action)}" for key, action in KEYS.items())
     while True:
         page.say(choices, "bold")
-        given = _prompt(">").lower()
-        if action := KEYS.get(given, given if given in KEYS.values() else ""):
+        word = _prompt(">").lower()
+        if action := KEYS.get(word, word if word in KEYS.values() else ""):
             return action
         page.say(labels("choose_one", keys=", ".join(KEYS)), "yellow")
 
@@ -189,9 +189,9 @@ def changes(before: Mapping[str, Any], text: str, required: Any = ()) -> dict[st
 
 
 def _at_pause(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is shown of a run that waits: while a report is written, its plan has run long since."""
-    written = proposals.kind(request) in ("outline", "section", "report")
-    return ("head", "review") if written else ("head", "plan", "reflections", "review")
+    """Return what to show of a run that waits: while a report is written, its plan has run long since."""
+    report = proposals.kind(request) in ("outline", "section", "report")
+    return ("head", "review") if report else ("head", "plan", "reflections", "review")
 
 
 def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str = "") -> int:
@@ -215,8 +215,8 @@ def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str
         page.show(outline(document, _at_pause(document["review"])))
         show_ways_on(page, document)
         return code
-    heard = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
-    page.show(outline(document, tuple(part for part in parts if not (heard and part == "answer"))))
+    shown = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
+    page.show(outline(document, tuple(part for part in parts if not (shown and part == "answer"))))
     alone = "head" not in parts
     if alone and (read := read_told(document, labels)):
         page.say(read, "dim")

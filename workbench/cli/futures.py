@@ -58,7 +58,7 @@ class Decision(JsonFile):
 def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> int:
     """Fork a run: run it again with one thing changed.
 
-    What the change does not touch comes from its tape, and the run itself stays as it is. `workbench compare RUN_ID
+    What the change does not touch comes from its tape, and the run itself stays unchanged. `workbench compare RUN_ID
     NEW_ID` then shows what the edit changed.
     """
     from workbench.views.labels.sentences import saved_told
@@ -93,7 +93,7 @@ def export(page: Page, run_id: str, path: Path) -> None:
     """Write an ended run to FILE, by its ending.
 
     .zip is the whole run: it replays anywhere, without the corpus, and no secret is in it. .py is a test, its .zip
-    beside it, that fails when today's code takes another course. .md, .html and .pdf are its report.
+    next to it, that fails when today's code takes another course. .md, .html and .pdf are its report.
     """
     with page.open() as wb:
         if path.suffix == ".zip":
@@ -111,7 +111,7 @@ def export(page: Page, run_id: str, path: Path) -> None:
 @click.option("--as-new", is_flag=True, help="Give it a new id, when another run has its own.")
 @paged
 def import_(page: Page, path: Path, as_new: bool) -> None:
-    """Bring in a run that was exported as .zip; the same one here already is left as it is."""
+    """Import a run that was exported as .zip; where it is here already, it stays unchanged."""
     with page.open(make=True) as wb:
         run = wb.import_capsule(path, as_new=as_new)
         page.give(run.line(), f"✓ Run {run.run_id} is here.", page.command("show", run.run_id))
@@ -133,8 +133,8 @@ def replay(page: Page, run_id: str, mode: Any) -> int | None:
     with page.open() as wb:
         try:
             again = wb.replay(run_id, mode)
-        except Divergence as found:
-            page.give({**document, "divergence": found.to_dict()}, str(found))
+        except Divergence as error:
+            page.give({**document, "divergence": error.to_dict()}, str(error))
             return FAILED
         document |= {"replay": again.run_id, "answer": again.answer}
     same = {"replay": "the same bytes", "regression": "the same tools", "check": "the same course"}[mode]

@@ -18,6 +18,7 @@ from workbench.errors import CorpusError, WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.knowledge.library import AddReport
+    from workbench.session import Workbench
 
 PROBLEMS_SHOWN = 10
 NAMES_SHOWN = 3
@@ -34,7 +35,7 @@ def kb() -> None:
 @click.argument("paths", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--vocabulary", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-    help="What the words of the fields mean (TOML); by default the file that lies beside them.",
+    help="What the words of the fields mean (TOML); by default the file next to them.",
 )  # fmt: skip
 @click.option(
     "--replace", is_flag=True, help="Put documents in the place of those of other files that have the same ids."
@@ -44,16 +45,17 @@ def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None,
     """Index files or folders (texts, tables, pages, Office files, canvases) under NAME; unchanged ones are free."""
     with page.open(make=True) as wb:
         report = wb.add_knowledge(name, paths, vocabulary=vocabulary, replace=replace)
-        counts = wb.knowledge.get(name).counts()
+        show_report(page, report, wb)
+    if not page.as_json:
+        page.say(page.command("ask", "...", "--kb", name), "dim")
+
+
+def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
+    """Say what an indexing did, and what it left out; where that is much, what has one reason on one line."""
+    counts = wb.knowledge.get(report.name).counts()
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return
-    show_report(page, report, counts)
-    page.say(page.command("ask", "...", "--kb", name), "dim")
-
-
-def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:
-    """Say what an indexing did, and what it left out; where that is much, what has one reason on one line."""
     did = [f"{getattr(report, part):,} {part}" for part in ("added", "changed", "deleted", "unchanged")]
     done = " · ".join(part for part in did if not part.startswith("0 ")) or "nothing there"
     page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s")
@@ -85,11 +87,9 @@ def rebuild(page: Page, name: str) -> None:
     """
     with page.open() as wb:
         report = wb.rebuild_knowledge(name)
-        counts = wb.knowledge.get(name).counts()
+        show_report(page, report, wb)
     if page.as_json:
-        page.result({**asdict(report), "counts": counts})
         return
-    show_report(page, report, counts)
     for path in report.missing:
         page.say(f"! {path} is not there any more")
     if report.stored:
@@ -102,24 +102,24 @@ def rebuild(page: Page, name: str) -> None:
 @paged
 def list_(page: Page) -> int:
     """List the knowledge bases with what is in them."""
-    found, faults = list[dict[str, Any]](), {}
+    bases, faults = list[dict[str, Any]](), {}
     with page.open() as wb:
         for name in wb.knowledge.names():
             try:
-                found.append(wb.knowledge.inspect(name))
+                bases.append(wb.knowledge.inspect(name))
             except WorkbenchError as fault:
                 faults[name] = str(fault)
     if not page.as_json:
         for name, text in faults.items():
             page.say(f"✗ {name}: {text}")
-    counted = list(found[0]["counts"]) if found else []
+    counted = list(bases[0]["counts"]) if bases else []
     rows = [
-        (base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"]) for base in found
+        (base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"]) for base in bases
     ]
     columns = ("name:code", *(f"{what}:number" for what in counted), "embeddings")
     empty = f"No knowledge base here yet. {page.command('kb', 'add', 'NAME', 'PATH...')}"
     if rows or page.as_json or not faults:
-        page.table({"knowledge": found, "faults": faults}, columns, rows, empty)
+        page.table({"knowledge": bases, "faults": faults}, columns, rows, empty)
     return FAILED if faults else DONE
 
 
@@ -143,10 +143,14 @@ def facts(page: Page, name: str, as_of: str, known: str) -> None:
     from workbench.runs.fork import dates_of
 
     with page.open() as wb:
-        found = typed_facts(wb.knowledge.get(name), dates_of(as_of, known).get("dates", ["", ""]))
+        rows = typed_facts(wb.knowledge.get(name), dates_of(as_of, known).get("dates", ["", ""]))
     columns = ("document", "field", "value", "valid_from", "valid_to", "known_since")
-    rows = ([fact[column] for column in columns] for fact in found)
-    page.table({"facts": found}, columns, rows, "No typed field says anything here.")
+    page.table(
+        {"facts": rows},
+        columns,
+        ([row[column] for column in columns] for row in rows),
+        "No typed field says anything here.",
+    )
 
 
 @kb.command()
@@ -175,7 +179,8 @@ def demo(page: Page) -> int:
     with page.open(make=True) as wb:
         page.say(f"Indexing {corpus} into the knowledge base `{kb}` …", "bold")
         report = wb.add_knowledge(kb, [corpus])
-        show_report(page, report, wb.knowledge.get(kb).counts())
+        if not page.as_json:
+            show_report(page, report, wb)
         for question in (shown["whole"], shown["short"]):
             page.say(f"\n$ {page.command('ask', question, '--kb', kb)}", "bold")
             documents.append(follow(page, wb.start(question, kb=kb), stream=False)[0])

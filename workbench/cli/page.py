@@ -45,24 +45,25 @@ class Pair(click.ParamType):
         return field, held
 
 
-class JsonFile(click.File):
+class JsonFile(click.ParamType):
     """A file with a JSON object; ``-`` is standard input."""
 
+    name = "file"
+
     def __init__(self, example: str):
-        super().__init__(encoding="utf-8")
         self._example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read the object."""
-        file: Any = super().convert(value, param, ctx)
         try:
-            return json_object(file.read(LONGEST_JSON + 1), self._example)
+            with click.open_file(value, encoding="utf-8") as file:
+                return json_object(file.read(LONGEST_JSON + 1), self._example)
         except UnicodeDecodeError:
-            self.fail(f"{file.name} is not UTF-8.", param, ctx)
+            self.fail(f"{value} is not UTF-8.", param, ctx)
         except ValueError as error:
-            self.fail(f"{file.name}: {error}", param, ctx)
+            self.fail(f"{value}: {error}", param, ctx)
         except OSError as error:
-            self.fail(f"{file.name} cannot be read: {error.strerror}.", param, ctx)
+            self.fail(f"{value} cannot be read: {error.strerror}.", param, ctx)
 
 
 def json_object(text: str, example: str = '{"query": "..."}') -> dict[str, Any]:
@@ -72,14 +73,14 @@ def json_object(text: str, example: str = '{"query": "..."}') -> dict[str, Any]:
         ValueError: says where the JSON breaks, or what it is not.
     """
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}.") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it cannot be used: {error}. Give plain JSON values.") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError(f"it is no JSON object. Write it as {example}.")
-    return found
+    return value
 
 
 class Page:
@@ -100,12 +101,12 @@ class Page:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody sees progress."""
+        """Whether a person sees progress."""
         return sys.stderr.isatty() and not self.as_json
 
     @property
     def person(self) -> bool:
-        """Whether somebody can be asked."""
+        """Whether a person can be asked."""
         return self.watched and sys.stdin.isatty()
 
     def open(self, *, make: bool = False) -> Workbench:
@@ -123,12 +124,12 @@ class Page:
         """Print the one document of ``--json``."""
         click.echo(visible_json(json.dumps(document, ensure_ascii=False, indent=2)))
 
-    def present(self, found: Any, document: Any = None) -> None:
+    def present(self, result: Any, document: Any = None) -> None:
         """Print something that has a document for a script (its own, or this) and blocks for a person."""
         if self.as_json:
-            self.result(document or found.to_dict())
+            self.result(document or result.to_dict())
         else:
-            self.show(found.blocks())
+            self.show(result.blocks())
 
     def give(self, document: Any, *lines: str) -> None:
         """Print the one document of ``--json``, or say these lines to the person."""
@@ -164,7 +165,7 @@ class Page:
             console.print(renderable(block), "")
 
     def say(self, text: str, style: str = "") -> None:
-        """Print a line for the person, beside the result; without a style it has the colour of its sign."""
+        """Print a line for the person on standard error; without a style it has the colour of its sign."""
         from rich.text import Text
 
         from workbench.views.terminal import sign_look

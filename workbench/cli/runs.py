@@ -35,8 +35,8 @@ def show(page: Page, run_id: str, part: str | None) -> None:
         if part == "calls":
             _calls(page, run.calls())
         elif part == "checkpoints":
-            found = run.checkpoints()
-            page.present(found, {"run_id": run_id, "checkpoints": [point.to_dict() for point in found]})
+            past = run.checkpoints()
+            page.present(past, {"run_id": run_id, "checkpoints": [point.to_dict() for point in past]})
         elif page.as_json:
             page.result(run.to_dict())
         else:
@@ -84,9 +84,9 @@ def runs(
                 page.say(empty)
             return
         lines = wb.runs(limit if status is None else 10_000, **wanted).lines()
-    found = [row for row in lines if status in (None, row["status"])][:limit]
+    listed = [row for row in lines if status in (None, row["status"])][:limit]
     columns = ("run:code", "status:status", "begun:dim", "question")
-    page.table({"runs": found}, columns, map(_row, found), empty)
+    page.table({"runs": listed}, columns, map(_row, listed), empty)
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
@@ -111,8 +111,8 @@ def cancel(page: Page, run_ids: tuple[str, ...]) -> None:
     In whatever process they are at work; what is finished is kept.
     """
     with page.open() as wb:
-        found = [wb.run(run_id) for run_id in run_ids]
-        stopped = [run.cancel().line() for run in found]
+        runs = [wb.run(run_id) for run_id in run_ids]
+        stopped = [run.cancel().line() for run in runs]
     page.give({"runs": stopped}, *(f"{row['run_id']}: {row['status']}" for row in stopped))
 
 
@@ -150,13 +150,12 @@ def feedback(page: Page, run_id: str, good: bool | None, withdraw: bool, note: s
         run = wb.run(run_id) if run_id else None
         if run and judged:
             run.feedback(good, note)
-        found = run.feedbacks() if run else wb.feedback()
+        verdicts = run.feedbacks() if run else wb.feedback()
     rows = (
-        (one["run_id"], "✓ good" if one["good"] else "✗ bad", one["who"], _lines(one["question"], one["note"]))
-        for one in found
+        (v["run_id"], "✓ good" if v["good"] else "✗ bad", v["who"], _lines(v["question"], v["note"])) for v in verdicts
     )
     page.table(
-        {"feedback": found, "ratings": found.ratings()},
+        {"feedback": verdicts, "ratings": verdicts.ratings()},
         ("run:code", "verdict:status", "who", "question and note"),
         rows,
         "Nothing was said yet. Say it with: " + page.command("feedback", run_id or "RUN_ID", "--good"),
@@ -190,7 +189,7 @@ def gc(page: Page, yes: bool, **options: Any) -> None:
     """
     with page.open() as wb:
         freed = wb.gc(yes=yes, **options)
-    total = sum(found["bytes"] for found in freed)
+    total = sum(part["bytes"] for part in freed)
     page.table(
         {"done": yes, "bytes": total, "freed": freed},
         ("count:number", "MB:number", "what"),
