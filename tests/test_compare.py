@@ -240,7 +240,7 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     plan["steps"][0]["objective"] = "other words"
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
-    forked = json.loads(cli("fork", first, "--plan", str(file), "--json", code=3))
+    forked = json.loads(cli("fork", first, "--plan", str(file), "--json"))
     assert forked["plan"]["steps"][0]["objective"] == "other words"
     decided = tmp_path / "decision.json"
     decided.write_text(json.dumps({"action": "reject", "note": "from a file"}))
