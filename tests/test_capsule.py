@@ -458,8 +458,8 @@ def test_the_command_line(folder, sealed, tmp_path):
     there = tmp_path / "there"
     assert workbench(folder, "export", run_id, str(tmp_path / "cli.zip")).returncode == 0
     assert (tmp_path / "cli.zip").read_bytes() == sealed.read_bytes()
-    assert "brought in" in workbench(there, "import", str(sealed)).stderr
-    assert "here already, with the same content" in workbench(there, "import", str(sealed)).stderr
+    for _ in range(2):
+        assert f"Run {run_id} is here" in workbench(there, "import", str(sealed)).stderr
     told = json.loads(workbench(there, "replay", run_id, "--json").stdout)
     assert told["divergence"] is None and told["answer"] == ANSWER
     films = corpus(tmp_path / "films.jsonl", count=29)
@@ -469,6 +469,5 @@ def test_the_command_line(folder, sealed, tmp_path):
     lines = said.stderr.strip().splitlines()
     assert said.returncode == 1 and len(lines) == 2, said.stderr
     assert "'film'" in lines[0] and "document f29 (gone)" in lines[0] and lines[1].startswith("Expected")
-    assert workbench(there, "replay", run_id, "--corpus", "tape").returncode == 0
     bad = workbench(there, "import", __file__)
     assert bad.returncode == 1 and len(bad.stderr.strip().splitlines()) == 1

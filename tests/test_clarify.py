@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tests import handmade
 from tests.servers import Reply, scripted_server
-from workbench.cli.ask import edited
+from workbench.cli.follow import edited
 from workbench.errors import InvalidAnswer
 from workbench.graphs.clarify import ClarifyEdits, clarify, must_ask, review_clarify
 from workbench.graphs.planner import planner

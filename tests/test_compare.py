@@ -230,26 +230,25 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     compared = json.loads(cli("compare", first, second, "--json"))
     assert compared["parts"]["where"] == "settings" and [r["run_id"] for r in compared["runs"]] == [first, second]
     assert "max_iterations" in cli("compare", first, second)
-    assert json.loads(cli("fork", first, "--at", "0-reflect", "--json", code=3))["review"]["review_id"] == "0-reflect"
+    assert {run["run_id"] for run in json.loads(cli("runs", first, "--json"))["runs"]} == {first, second}
+    assert f"└ {second}" in cli("runs", "--tree")
+    seen = json.loads(cli("show", first, "--checkpoints", "--json"))["checkpoints"]
+    assert cli("show", first, "--checkpoints").count("\n") >= len(seen)
+    one = next(one for one in seen if one["asks"])
+    assert json.loads(cli("fork", first, "--at", one["id"], "--json", code=3))["review"]["review_id"] == "0-reflect"
     plan["steps"][0]["objective"] = "other words"
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
-    before = len(json.loads(cli("runs", "--json"))["runs"])
-    assert "P90" in cli("fork", first, "--plan", str(file), "--forecast")
-    assert len(json.loads(cli("fork", first, "--plan", str(file), "--forecast", "--json"))["steps"]) == len(
-        plan["steps"]
-    )
-    assert len(json.loads(cli("runs", "--json"))["runs"]) == before
+    forked = json.loads(cli("fork", first, "--plan", str(file), "--json"))
+    assert forked["plan"]["steps"][0]["objective"] == "other words"
     decided = tmp_path / "decision.json"
     decided.write_text(json.dumps({"action": "reject", "note": "from a file"}))
     assert (
         json.loads(cli("fork", first, "--decision", str(decided), "--json"))["decisions"][-1]["note"] == "from a file"
     )
     for words, said in (
-        (("compare", first), "this is 1"),
-        (("fork", first, "--forecast"), "--forecast needs --plan"),
         (("fork", first, "--decision", "perhaps"), "neither approve nor reject"),
-        (("fork", first, "--set", "max_iterations"), "is not NAME=VALUE"),
+        (("fork", first, "--set", "max_iterations"), "Write it as field=value"),
     ):
         assert said in cli(*words, code=2)
     assert "No review point" in cli("fork", first, "--at", "9-plan", code=1)

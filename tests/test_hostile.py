@@ -200,7 +200,7 @@ def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
         ["resume", runs["paused"], "--respond", "x", "--approve"],
         ["resume", runs["paused"], "--edit", str(broken)],
         ["cancel", ALL],
-        ["clear", "--session", NAME],
+        ["memory", "forget", "--session", NAME],
     ]
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"})
     for words in commands:

@@ -312,7 +312,8 @@ def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path
     at = ["--workspace", str(tmp_path / "w")]
     shown = CliRunner().invoke(main, ["show", run.run_id, *at]).output
     assert offered["memory_id"] in shown, "the way to name it is shown"
-    assert CliRunner().invoke(main, ["resume", run.run_id, "--strike", offered["memory_id"], *at]).exit_code == 3
+    edit = json.dumps({"struck": [offered["memory_id"]]})
+    assert CliRunner().invoke(main, ["resume", run.run_id, "--edit", "-", *at], input=edit).exit_code == 3
     done = CliRunner().invoke(main, ["resume", run.run_id, "--approve", "--json", *at])
     assert done.exit_code == 0 and "The Long Dark" in str(json.loads(done.stdout)["evidence"])
 
@@ -337,7 +338,7 @@ def test_forgetting_is_one_call_away(bench: Make) -> None:  # noqa: F811
 
 def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # noqa: F811
     wb = bench(memory_core=True)
-    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
+    told(wb, "I don't like horror films.", "Recommend some films.")
     wb.close()
 
     def command(*words: str) -> Any:
@@ -348,19 +349,12 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # 
     [memory] = command("show")["memories"]
     assert memory["turn"] == 1 and command("show", "--session", "s", "--at", "1")["memories"] == [memory]
     assert command("show", "--at", "2001-01-01")["memories"] == []
-    assert command("search", "horror")["found"][0]["text"] == memory["content"]
+    assert command("show", "horror")["found"][0]["text"] == memory["content"]
     [edited] = command("edit", memory["id"], "I don't like comedies.", "--why", "a slip")["memories"]
-    assert edited["version"] == 2 and command("diff", "1", "--session", "s")["changes"][0]["why"] == "a slip"
-    assert command("pin", edited["id"])["memories"][0]["pinned"]
-    assert not command("pin", edited["id"], "--off")["memories"][0]["pinned"]
+    assert edited["version"] == 2
     assert command("add", "name", "Ann")["core"]["human"]["name"] == "Ann"
     assert len(command("add", "archival", "The east kiln is hot.")["memories"]) == 3
-    assert len(command("undo")["memories"]) == 2
-    assert len(command("invalidate", edited["id"], "--why", "no more")["memories"]) == 1
-    assert len(command("show", "--ended")["memories"]) == 3
-    told_of = command("blame", run.run_id)
-    assert told_of["blame"][0]["how"] == "obeyed" and told_of["parts"][0]["part"] == "system"
-    assert json.loads((tmp_path / "out.json").read_text()) if command("export", str(tmp_path / "out.json")) else None
+    assert len(command("show", "--ended")["memories"]) == 4
     assert not command("forget", "--memory", edited["id"])["done"]
     assert command("forget", "--memory", edited["id"], "--yes")["done"]
     assert all(row["id"] != edited["id"] for row in command("show", "--ended")["memories"])

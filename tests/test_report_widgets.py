@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from tests.test_review_panel import every, field, panel, text
-from workbench.cli.ask import decide, edited
+from workbench.cli.follow import decide, edited
 from workbench.cli.page import Page
 from workbench.events import nested
 from workbench.records import proposals

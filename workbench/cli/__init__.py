@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli.ask import ask, fusion, report, resume
+from workbench.cli.ask import ask, report, resume
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import compare, export, fork, import_, replay
 from workbench.cli.knowledge import demo, kb
-from workbench.cli.memory import memory
 from workbench.cli.page import Main
-from workbench.cli.runs import backup, cancel, clear, feedback, gc, runs, show
-from workbench.parts.fusion.commands import canvas
+from workbench.cli.runs import backup, cancel, feedback, gc, remove, runs, show
+from workbench.parts.fusion.commands import canvas, fusion
+from workbench.parts.memory.commands import memory
 from workbench.parts.serve.commands import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
+SPINE = (
+    *(demo, kb, ask, resume, cancel, show, runs, remove, compare, fork, replay, export, import_),
+    *(feedback, gc, backup, doctor),
+)
+PARTS = (report, evaluate, memory, fusion, canvas, mcp, over_http)
 
 
 @click.group(
@@ -30,30 +35,5 @@ def main() -> None:
     """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
 
 
-for _command in (
-    demo,
-    kb,
-    canvas,
-    ask,
-    fusion,
-    report,
-    resume,
-    cancel,
-    show,
-    runs,
-    replay,
-    export,
-    import_,
-    compare,
-    fork,
-    feedback,
-    memory,
-    clear,
-    gc,
-    backup,
-    doctor,
-    evaluate,
-    mcp,
-    over_http,
-):
+for _command in (*SPINE, *PARTS):
     main.add_command(_command)

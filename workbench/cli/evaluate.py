@@ -1,101 +1,84 @@
-"""``workbench eval``: how good answers and rankings are, on a table of questions, with a baseline beside them."""
+"""``workbench eval``: how good answers and rankings are, on a table of questions, compared with a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import reduce
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from workbench.cli.page import Page, Pair, Text, paged
+from workbench.cli.page import Page, Pair, paged
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-OUT = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
-class Cuts(Text):
+class Cuts(click.ParamType):
     """``1,2,5,10`` from the command line."""
 
     name = "numbers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers, smallest first."""
+        """Return the numbers, smallest first."""
         try:
-            found = sorted({int(part) for part in super().convert(value, param, ctx).split(",")})
+            cuts = sorted({int(part) for part in str(value).split(",")})
         except ValueError:
-            found = [0]
-        if found[0] < 1:
-            self.fail(f"{value!r} is no list of whole numbers from 1 on. Write it as 1,2,5,10.", param, ctx)
-        return tuple(found)
+            cuts = [0]
+        if cuts[0] < 1:
+            self.fail(f"{value!r} is not a list of whole numbers from 1 on. Write it as 1,2,5,10.", param, ctx)
+        return tuple(cuts)
 
 
 @click.group("eval")
 def evaluate() -> None:
-    """Measure: a table of questions, with a baseline beside it."""
+    """Measure on a table of questions, compared with a baseline."""
 
 
-def printed(page: Page, table: dict[str, Any]) -> None:
-    """Print a table, as JSON or as text."""
-    if page.as_json:
-        page.result(table)
-    else:
-        click.echo(table)
+def questions(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which questions are asked."""
+    for option in (
+        click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
+        click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
+        click.option("--questions", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
+    ):
+        command = option(command)
+    return command
 
 
-def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Several options as one decorator."""
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+_kb = click.option("--kb", required=True, help="The knowledge base to search.")
 
 
-_some = _options(
-    click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
-    click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
-)
-_set = _options(
-    click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
-    click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
-    _some,
-)
+def _cuts(default: str) -> Callable[..., Any]:
+    return click.option("--k", "cuts", type=Cuts(), default=default, show_default=True, help="Where rankings are cut.")
 
 
 @evaluate.command()
-@_set
-@click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads.")
-@click.option(
-    "--without",
-    "parts",
-    type=Text(),
-    multiple=True,
-    help="Each agent once more without this part: plan, reflect or merge.",
-)
-@click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
-@click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents.")
-@click.option("--plot", type=OUT, help="Draw how far the scores can be believed, into this HTML file.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the diagram.")
+@_kb
+@questions
+@click.option("--tool", "tools", multiple=True, help="What is measured; the first one leads.")
+@click.option("--without", "parts", multiple=True, help="Each agent once more without this: plan, reflect or merge.")
+@_cuts("1,2,5,10")
+@click.option("--gold", default="gold", show_default=True, help="The field with the gold documents.")
 @paged
-def retrieval(page: Page, kb: str, file: Path, plot: Path | None, lang: str, **options: Any) -> None:
-    """How well tools rank documents: recall, all-found, MRR and nDCG in percent, beside BM25, dense and their fusion.
+def retrieval(page: Page, kb: str, **options: Any) -> None:
+    """How well tools rank documents: recall, all-found, MRR and nDCG in percent; BM25, dense and their fusion too.
 
     A tool is any of `workbench`'s or your own, or an agent (fusion_agent: the whole retrieval graph). It gets the words
     of a question. Where its scores are probabilities, their calibration error is printed too.
     """
-    from workbench.parts.evaluate.retrieval import bins_of, eval_retrieval
+    from workbench.parts.evaluate.retrieval import eval_retrieval
 
-    table = _measured(page, eval_retrieval, kb, file, options)
-    if plot:
-        from workbench.views.figures import reliability
-
-        reliability(bins_of(table), language=lang).write_html(plot)
+    with page.open() as wb:
+        table = eval_retrieval(wb, kb, **_asked(page, options))
+    _print(page, table)
 
 
 @evaluate.command()
-@_set
-@click.option("--judge", "judges", type=Text(), multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
+@_kb
+@questions
+@click.option("--judge", "judges", multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
 @paged
-def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
+def answers(page: Page, kb: str, **options: Any) -> None:
     """How good answers are: against the gold ones, against what they cite, and by judges; with and without models.
 
     A question has an `answer` and `gold` documents, or what it must say and cite (`must`, `list`, `number`), or
@@ -104,29 +87,17 @@ def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
     """
     from workbench.parts.evaluate.answers import eval_answers
 
-    _measured(page, eval_answers, kb, file, options)
-
-
-@evaluate.command()
-@paged
-def feedback(page: Page) -> None:
-    """Count what people thought of answers, by the kind of answer and the agent that searched."""
     with page.open() as wb:
-        rows = wb.feedback().ratings()
-    told = [
-        f"{row['answer_kind'] or '-':<12} {row['agent_type'] or '-':<20} {row['good']:>5} {row['bad']:>5}"
-        for row in rows
-    ]
-    page.give({"ratings": rows}, f"{'answer':<12} {'agent':<20} {'good':>5} {'bad':>5}", *told)
+        table = eval_answers(wb, kb, **_asked(page, options))
+    _print(page, table)
 
 
 @evaluate.command()
 @click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
-@click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, gold, and perhaps conv.")
-@click.option("--k", "cuts", type=Cuts(), default="5,10,25", show_default=True, help="Where rankings are cut.")
-@_some
+@questions
+@_cuts("5,10,25")
 @paged
-def memory(page: Page, conversations: Path, file: Path, where: Any, **options: Any) -> None:
+def memory(page: Page, conversations: Path, **options: Any) -> None:
     """How well earlier turns are recalled: by the last ones, BM25, vectors, both fused, and by Workbench.
 
     By turn and by session; only the words of a question and its `conv` are read when it is asked. Needs no workspace.
@@ -134,32 +105,22 @@ def memory(page: Page, conversations: Path, file: Path, where: Any, **options: A
     from workbench.parts.evaluate.memory import eval_memory
     from workbench.settings import Settings
 
-    with _progress(page) as progress:
-        table = eval_memory(Settings.load(), conversations, file, where=dict(where), progress=progress, **options)
-    printed(page, table)
+    table = eval_memory(Settings.load(), conversations, **_asked(page, options))
+    _print(page, table)
 
 
-def _measured(
-    page: Page,
-    measure: Callable[..., dict[str, Any]],
-    kb: str,
-    file: Path,
-    options: dict[str, Any],
-) -> Any:
-    """Measure, and print the table."""
-    options["where"] = dict(options["where"])
-    with page.open() as wb, _progress(page) as progress:
-        table = measure(wb, kb, file, **options, progress=progress)
-    printed(page, table)
-    return table
-
-
-@contextmanager
-def _progress(page: Page, every: int = 50) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Print a line for every fiftieth question, where a person watches."""
+def _asked(page: Page, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a measurement; with a line for every fiftieth question, where a person watches."""
 
     def tell(tool: str, done: int, total: int) -> None:
-        if done == total or done % every == 0:
+        if done == total or done % 50 == 0:
             page.say(f"{tool}: {done} of {total}", "dim")
 
-    yield tell if page.watched else None
+    return {**options, "where": dict(options["where"]), "progress": tell if page.watched else None}
+
+
+def _print(page: Page, table: dict[str, Any]) -> None:
+    if page.as_json:
+        page.result(table)
+    else:
+        click.echo(table)

@@ -6,25 +6,23 @@ Which corpus the demo takes, under which name, and what is asked of it, says ``d
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.ask import finish, follow
-from workbench.cli.page import DONE, FAILED, Page, Text, paged, table
+from workbench.cli.follow import finish, follow
+from workbench.cli.page import DONE, FAILED, Page, paged
 from workbench.errors import CorpusError, WorkbenchError
-from workbench.text import visible
 
 if TYPE_CHECKING:
-    from workbench.knowledge.library import AddReport, Progress
-
+    from workbench.knowledge.library import AddReport
+    from workbench.session import Workbench
 
 PROBLEMS_SHOWN = 10
 NAMES_SHOWN = 3
+_name = click.argument("name")
 
 
 @click.group()
@@ -33,90 +31,69 @@ def kb() -> None:
 
 
 @kb.command()
-@click.argument("name", type=Text())
-@click.argument("paths", type=click.Path(exists=True), nargs=-1, required=True, metavar="PATH...")
+@_name
+@click.argument("paths", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True, metavar="PATH...")
 @click.option(
-    "--vocabulary",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="What the words of the fields mean (TOML); by default the file that lies beside them.",
-)
+    "--vocabulary", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="What the words of the fields mean (TOML); by default the file next to them.",
+)  # fmt: skip
 @click.option(
     "--replace", is_flag=True, help="Put documents in the place of those of other files that have the same ids."
 )
 @paged
-def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, replace: bool) -> None:
+def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None, replace: bool) -> None:
     """Index files or folders (texts, tables, pages, Office files, canvases) under NAME; unchanged ones are free."""
-    with page.open(make=True) as wb, progress(page) as tell:
-        report = wb.add_knowledge(name, paths, progress=tell, vocabulary=vocabulary, replace=replace)
-        counts = wb.knowledge.get(name).counts()
+    with page.open(make=True) as wb:
+        report = wb.add_knowledge(name, paths, vocabulary=vocabulary, replace=replace)
+        show_report(page, report, wb)
+    if not page.as_json:
+        page.say(page.command("ask", "...", "--kb", name), "dim")
+
+
+def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
+    """Say what an indexing did, and what it left out; where that is much, what has one reason on one line."""
+    counts = wb.knowledge.get(report.name).counts()
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return
-    show_report(page, report, counts)
-    page.say(page.command("ask", "...", "--kb", name), "dim")
-
-
-def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:
-    """What an indexing did, and what it left out; where that is much, what has one reason on one line."""
     did = [f"{getattr(report, part):,} {part}" for part in ("added", "changed", "deleted", "unchanged")]
     done = " · ".join(part for part in did if not part.startswith("0 ")) or "nothing there"
-    page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s", "green")
+    page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
-    if told := report.model:
-        asked = (
-            f"{told['read']:,} passages and {told['summaries']:,} summaries by {told['name']}, "
-            if "name" in told
-            else ""
-        )
-        page.say(f"  {asked}{told['by_rules']:,} passages by rules", "dim")
-        if told["note"]:
-            page.say(f"! {told['note']}", "yellow")
+    if model := report.model:
+        words = "{read:,} passages and {summaries:,} summaries by {name}, " if "name" in model else ""
+        page.say("  " + (words + "{by_rules:,} passages by rules").format(**model), "dim")
+        if model["note"]:
+            page.say(f"! {model['note']}")
+    many = len(report.problems) > PROBLEMS_SHOWN
     alike: dict[str, list[str]] = {}
     for fault in report.problems:
         place = f"{fault['file']}:{fault['line']}" if fault["line"] else fault["file"]
-        reason = fault["reason"] if len(report.problems) > PROBLEMS_SHOWN else f"{place}: {fault['reason']}"
-        alike.setdefault(reason, []).append(place)
+        alike.setdefault(fault["reason"] if many else f"{place}: {fault['reason']}", []).append(place)
     for reason, places in list(alike.items())[:PROBLEMS_SHOWN]:
-        if len(report.problems) > PROBLEMS_SHOWN:
-            more = f" and {len(places) - NAMES_SHOWN:,} more" if len(places) > NAMES_SHOWN else ""
-            reason = f"{', '.join(places[:NAMES_SHOWN])}{more}: {reason}"
-        page.say(f"! {reason}", "yellow")
+        more = f" and {len(places) - NAMES_SHOWN:,} more" if len(places) > NAMES_SHOWN else ""
+        page.say(f"! {', '.join(places[:NAMES_SHOWN])}{more}: {reason}" if many else f"! {reason}")
     if rest := sum(map(len, list(alike.values())[PROBLEMS_SHOWN:])):
-        page.say(f"! {rest:,} more; --json lists them all", "yellow")
-
-
-@contextmanager
-def progress(page: Page) -> Iterator[Progress]:
-    """One bar on standard error, its stage named; nothing where nobody watches."""
-    if not page.watched:
-        yield lambda stage, done, total: None
-        return
-    from workbench.views.knowledge import bar
-
-    with bar(page.err) as tell:
-        yield tell
+        page.say(f"! {rest:,} more; --json lists them all")
 
 
 @kb.command()
-@click.argument("name", type=Text())
+@_name
 @paged
 def rebuild(page: Page, name: str) -> None:
-    """Index NAME anew.
+    """Index NAME again.
 
     From its files and, where they are gone, from the documents that its index kept.
     """
-    with page.open() as wb, progress(page) as tell:
-        report = wb.knowledge.rebuild(name, progress=tell)
-        counts = wb.knowledge.get(name).counts()
+    with page.open() as wb:
+        report = wb.knowledge.rebuild(name)
+        show_report(page, report, wb)
     if page.as_json:
-        page.result({**asdict(report), "counts": counts})
         return
-    show_report(page, report, counts)
     for path in report.missing:
-        page.say(f"! {path} is not there any more", "yellow")
+        page.say(f"! {path} is not there any more")
     if report.stored:
-        page.say(f"! {report.stored:,} documents came from the old index: their files are gone", "yellow")
+        page.say(f"! {report.stored:,} documents came from the old index: their files are gone")
     if report.kept:
         page.say(f"The damaged index is kept in {report.kept}", "dim")
 
@@ -125,29 +102,29 @@ def rebuild(page: Page, name: str) -> None:
 @paged
 def list_(page: Page) -> int:
     """List the knowledge bases with what is in them."""
-    found, faults = [], {}
+    bases, faults = list[dict[str, Any]](), {}
     with page.open() as wb:
         for name in wb.knowledge.names():
             try:
-                found.append(wb.knowledge.inspect(name))
+                bases.append(wb.knowledge.inspect(name))
             except WorkbenchError as fault:
                 faults[name] = str(fault)
-    if page.as_json:
-        page.result({"knowledge": found, "faults": faults})
-        return FAILED if faults else DONE
-    for name, said in faults.items():
-        page.say(f"✗ {name}: {said}", "red")
-    if faults and not found:
-        return FAILED
-    if not found:
-        page.say(f"No knowledge base here yet. {page.command('kb', 'add', 'NAME', 'PATH...')}")
-    else:
-        page.out.print(_table(found))
+    if not page.as_json:
+        for name, text in faults.items():
+            page.say(f"✗ {name}: {text}")
+    counted = list(bases[0]["counts"]) if bases else []
+    rows = [
+        (base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"]) for base in bases
+    ]
+    columns = ("name:code", *(f"{what}:number" for what in counted), "embeddings")
+    empty = f"No knowledge base here yet. {page.command('kb', 'add', 'NAME', 'PATH...')}"
+    if rows or page.as_json or not faults:
+        page.table({"knowledge": bases, "faults": faults}, columns, rows, empty)
     return FAILED if faults else DONE
 
 
 @kb.command()
-@click.argument("name", type=Text())
+@_name
 @paged
 def inspect(page: Page, name: str) -> None:
     """Look into NAME: counts, growth, coverage, what belongs to nothing, what is there twice."""
@@ -156,53 +133,33 @@ def inspect(page: Page, name: str) -> None:
 
 
 @kb.command()
-@click.argument("name", type=Text())
-@click.option("--as-of", type=Text(), default="", metavar="DATE", help="Only documents that hold on that date.")
-@click.option("--known", type=Text(), default="", metavar="DATE", help="Only what was known by then.")
+@_name
+@click.option("--as-of", default="", metavar="DATE", help="Only documents that hold on that date.")
+@click.option("--known", default="", metavar="DATE", help="Only what was known by then.")
 @paged
 def facts(page: Page, name: str, as_of: str, known: str) -> None:
     """List what the typed fields of the documents of NAME say, with the dates of each document."""
-    from rich.text import Text as RichText
-
     from workbench.knowledge.dated import typed_facts
     from workbench.runs.fork import date_of
 
     with page.open() as wb:
-        found = typed_facts(wb.knowledge.get(name), [date_of("as_of", as_of), date_of("known", known)])
-    if page.as_json:
-        page.result({"facts": found})
-        return
-    listed = table()
+        rows = typed_facts(wb.knowledge.get(name), [date_of("as_of", as_of), date_of("known", known)])
     columns = ("document", "field", "value", "valid_from", "valid_to", "known_since")
-    for column in columns:
-        listed.add_column(column)
-    for fact in found:
-        listed.add_row(*(RichText(visible(fact[column])) for column in columns))
-    page.out.print(listed)
-
-
-def _table(found: list[dict[str, Any]]) -> Any:
-    from rich.text import Text as RichText
-
-    listed = table()
-    listed.add_column("name", style="cyan", no_wrap=True)
-    counted = list(found[0]["counts"])
-    for what in counted:
-        listed.add_column(what, justify="right")
-    listed.add_column("embeddings")
-    for base in found:
-        counts = (f"{base['counts'][what]:,}" for what in counted)
-        listed.add_row(base["name"], *counts, RichText(visible(base["embedding_model"])))
-    return listed
+    page.table(
+        {"facts": rows},
+        columns,
+        ([row[column] for column in columns] for row in rows),
+        "No typed field says anything here.",
+    )
 
 
 @kb.command()
-@click.argument("name", type=Text())
+@_name
 @paged
 def remove(page: Page, name: str) -> None:
     """Forget a knowledge base; the runs that used it stay."""
     with page.open() as wb:
-        wb.knowledge.remove(name)
+        wb.remove_knowledge(name)
     page.give({"removed": name}, f"Removed {name}.")
 
 
@@ -217,14 +174,13 @@ def demo(page: Page) -> int:
 
     It shows the plan, the reflection, the timeline and the cited answer.
     """
-
-    shown, documents = find_demo(), []
+    shown, documents = find_demo(), list[Any]()
     kb, corpus = shown["kb"], shown["corpus"]
     with page.open(make=True) as wb:
         page.say(f"Indexing {corpus} into the knowledge base `{kb}` …", "bold")
-        with progress(page) as tell:
-            report = wb.add_knowledge(kb, [corpus], progress=tell)
-        show_report(page, report, wb.knowledge.get(kb).counts())
+        report = wb.add_knowledge(kb, [corpus])
+        if not page.as_json:
+            show_report(page, report, wb)
         for question in (shown["whole"], shown["short"]):
             page.say(f"\n$ {page.command('ask', question, '--kb', kb)}", "bold")
             documents.append(follow(page, wb.start(question, kb=kb), stream=False)[0])
@@ -255,17 +211,15 @@ def find_demo() -> dict[str, Any]:
 
 
 def show_next(page: Page, shown: dict[str, Any], run_id: str) -> None:
-    """What to try after the demo."""
+    """Say what to try after the demo."""
     page.say("\nWhat next", "bold")
     review = ("ask", shown["review"], "--kb", shown["kb"], "--review", "plan,reflect")
     for what, words in (
-        ("decide yourself at the plan and after each pass", review),
-        ("filters in plain words", ("ask", shown["filters"], "--kb", shown["kb"])),
-        ("everything that a run did", ("show", run_id)),
-        ("the same as data", ("show", run_id, "--json")),
-        ("what is configured and what could be", ("doctor",)),
+        ("decide yourself at the plan and after each pass", page.command(*review)),
+        ("filters in plain words", page.command("ask", shown["filters"], "--kb", shown["kb"])),
+        ("everything that a run did; --json: the same as data", page.command("show", run_id)),
+        ("what is wrong or could be better here", page.command("doctor")),
+        ("the notebooks: plan, reflection, DAG and timeline in JupyterLab", "make lab"),
     ):
-        page.say(f"  {page.command(*words)}")
+        page.say(f"  {words}")
         page.say(f"      {what}", "dim")
-    page.say("  make lab")
-    page.say("      the notebooks: plan, reflection, DAG and timeline in JupyterLab", "dim")

@@ -1,4 +1,4 @@
-"""Where a command writes, and how it ends: results on standard output, all else on standard error; five exit codes."""
+"""Where a command reads and writes: results on standard output, all else on standard error; five exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from workbench.errors import PlanError, WorkbenchError, WorkspaceError
 from workbench.text import visible, visible_json
@@ -29,32 +28,59 @@ if TYPE_CHECKING:
 DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
 EXIT_CODES: Mapping[str, int] = {"done": DONE, "paused": PAUSED, "interrupted": INTERRUPTED, "running": INTERRUPTED}
 """Status of a run -> exit code; any other status is 1."""
+LONGEST_JSON = 2**22
+"""Characters of a JSON file that are read: a larger one breaks in its middle, and is refused as no JSON."""
 
 
-class Text(click.ParamType):
-    """Words from the command line, read as UTF-8 whatever the locale says."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The words that were meant."""
-        try:
-            return os.fsencode(value).decode("utf-8")
-        except UnicodeError:
-            return str(value)
-
-
-class Pair(Text):
+class Pair(click.ParamType):
     """``field=value`` from the command line."""
 
     name = "field=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The field and the value."""
-        field, sign, held = super().convert(value, param, ctx).partition("=")
+        """Split the field from its value."""
+        field, sign, held = str(value).partition("=")
         if not field or not sign:
             self.fail(f"{value!r} is no pair. Write it as field=value.", param, ctx)
         return field, held
+
+
+class JsonFile(click.ParamType):
+    """A file with a JSON object; ``-`` is standard input."""
+
+    name = "file"
+
+    def __init__(self, example: str):
+        self._example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the object."""
+        try:
+            with click.open_file(value, encoding="utf-8") as file:
+                return json_object(file.read(LONGEST_JSON + 1), self._example)
+        except UnicodeDecodeError:
+            self.fail(f"{value} is not UTF-8.", param, ctx)
+        except ValueError as error:
+            self.fail(f"{value}: {error}", param, ctx)
+        except OSError as error:
+            self.fail(f"{value} cannot be read: {error.strerror}.", param, ctx)
+
+
+def json_object(text: str, example: str = '{"query": "..."}') -> dict[str, Any]:
+    """Parse a JSON object.
+
+    Raises:
+        ValueError: says where the JSON breaks, or what it is not.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it cannot be used: {error}. Give plain JSON values.") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"it is no JSON object. Write it as {example}.")
+    return value
 
 
 class Page:
@@ -75,16 +101,16 @@ class Page:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody sees progress."""
+        """Whether a person sees progress."""
         return sys.stderr.isatty() and not self.as_json
 
     @property
     def person(self) -> bool:
-        """Whether somebody can be asked."""
+        """Whether a person can be asked."""
         return self.watched and sys.stdin.isatty()
 
     def open(self, *, make: bool = False) -> Workbench:
-        """The workspace; a missing one is made only by commands that put something into it."""
+        """Open the workspace; a missing one is made only by commands that put something into it."""
         if not make and not self.workspace.exists():
             raise WorkspaceError(
                 f"There is no workspace at {self.workspace}. Make one with `workbench demo` or "
@@ -95,27 +121,40 @@ class Page:
         return Workbench.open(self.workspace)
 
     def result(self, document: Any) -> None:
-        """The one document of ``--json``."""
-
+        """Print the one document of ``--json``."""
         click.echo(visible_json(json.dumps(document, ensure_ascii=False, indent=2)))
 
-    def present(self, found: Any) -> None:
-        """Something that has a document for a script and blocks for a person."""
+    def present(self, result: Any, document: Any = None) -> None:
+        """Print something that has a document for a script (its own, or this) and blocks for a person."""
         if self.as_json:
-            self.result(found.to_dict())
+            self.result(document or result.to_dict())
         else:
-            self.show(found.blocks())
+            self.show(result.blocks())
 
-    def give(self, document: Any, *lines: str, style: str = "") -> None:
-        """The one document of ``--json``, or these lines for the person."""
+    def give(self, document: Any, *lines: str) -> None:
+        """Print the one document of ``--json``, or say these lines to the person."""
         if self.as_json:
             self.result(document)
             return
         for line in lines:
-            self.say(line, style if line == lines[0] else "")
+            self.say(line)
+
+    def table(self, document: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = "") -> None:
+        """Print the one document of ``--json``, or rows under columns (``name`` or ``name:kind``), or why none are."""
+        from workbench.views.outline import Column, Table
+
+        if self.as_json:
+            self.result(document)
+        elif rows := tuple(map(tuple, rows)):
+            heads = (name.partition(":") for name in columns)
+            self.show(
+                [Table("", tuple(Column(name, kind or "text", whole=bool(kind)) for name, _, kind in heads), rows)]
+            )
+        else:
+            self.say(empty)
 
     def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
-        """Blocks of a run, with an empty line between them; bare text when another program reads it."""
+        """Print blocks with an empty line between them; bare text when another program reads it."""
         from workbench.views.terminal import plain, renderable
 
         console = console or self.out
@@ -126,23 +165,17 @@ class Page:
             console.print(renderable(block), "")
 
     def say(self, text: str, style: str = "") -> None:
-        """A line for the person, beside the result."""
-        from rich.text import Text as RichText
+        """Print a line for the person on standard error; without a style it has the colour of its sign."""
+        from rich.text import Text
 
-        self.err.print(RichText(visible(text), style), soft_wrap=True)
+        from workbench.views.terminal import sign_look
+
+        self.err.print(Text(visible(text), style or sign_look(text)), soft_wrap=True)
 
     def command(self, *words: str) -> str:
-        """A command line that can be pasted, for this workspace."""
+        """Return a command line that can be pasted, for this workspace."""
         elsewhere = [] if self.workspace == Path(default_workspace()) else ["--workspace", str(self.workspace)]
         return shlex.join(["workbench", *words, *elsewhere])
-
-
-def table() -> Any:
-    """A table without a frame, for a list."""
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
 
 
 def default_workspace() -> str:
@@ -154,21 +187,29 @@ def paged(function: Callable[..., int | None]) -> Callable[..., None]:
     """A command with ``--workspace`` and ``--json``: it gets a ``Page`` first, and what it returns is the exit code."""
 
     @click.option(
-        "--workspace", metavar="DIR", type=Text(), default=default_workspace, show_default=".workbench",
+        "--workspace", metavar="DIR", default=default_workspace, show_default=".workbench",
         help="Folder that holds everything; also WORKBENCH_WORKSPACE.",
     )  # fmt: skip
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output and nothing else.")
     @wraps(function)
     def command(workspace: str, as_json: bool, **arguments: Any) -> None:
-        context = click.get_current_context()
-        above = context.parent.params if context.parent else {}
-        if context.get_parameter_source("workspace") is ParameterSource.DEFAULT:
-            workspace = above.get("workspace", workspace)  # `runs --workspace DIR rm ID` means that workspace too
-        code = function(Page(workspace, as_json or above.get("as_json", False)), **arguments)
-        if code:
-            context.exit(code)
+        read = {name: _utf8(value) for name, value in arguments.items()}
+        if code := function(Page(_utf8(workspace), as_json), **read):
+            click.get_current_context().exit(code)
 
     return command
+
+
+def _utf8(value: Any) -> Any:
+    """Words of the command line, read as UTF-8 whatever the locale says; paths stay as the system has them."""
+    if isinstance(value, tuple):
+        return tuple(map(_utf8, value))
+    if not isinstance(value, str):
+        return value
+    try:
+        return os.fsencode(value).decode("utf-8")
+    except UnicodeError:
+        return value
 
 
 class Main(click.Group):
@@ -186,42 +227,36 @@ class Main(click.Group):
 
 
 def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str, Any], as_json: bool) -> int:
-
     try:
         return main(words, name, **{**extra, "standalone_mode": False}) or DONE
     except click.UsageError as error:
-        if not as_json:
-            said = StringIO()
-            error.show(said)
-            click.echo(visible(said.getvalue()), nl=False, err=True)
-        return _fail(error, error.format_message(), as_json, USAGE, said=True)
+        usage = StringIO()
+        error.show(usage)
+        return _fail(error, error.format_message(), as_json, USAGE, usage.getvalue())
     except click.ClickException as error:
-        return _fail(error, error.format_message(), as_json, FAILED)
+        return _fail(error, error.format_message(), as_json)
     except (KeyboardInterrupt, click.Abort) as error:
         return _fail(error, "Interrupted.", as_json, INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
         return FAILED
     except WorkbenchError as error:
-        return _fail(error, str(error), as_json, FAILED)
+        return _fail(error, str(error), as_json)
     except Exception as error:  # shown with its place: the last resort between a fault of ours and a traceback
         if os.environ.get("WORKBENCH_TRACEBACK"):
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         message = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}). "
-        return _fail(
-            error, message + "This is a fault of workbench; WORKBENCH_TRACEBACK=1 shows all of it.", as_json, FAILED
-        )
+        return _fail(error, message + "This is a fault of workbench; WORKBENCH_TRACEBACK=1 shows all of it.", as_json)
 
 
-def _fail(error: BaseException, message: str, as_json: bool, code: int, said: bool = False) -> int:
-
+def _fail(error: BaseException, message: str, as_json: bool, code: int = FAILED, text: str = "") -> int:
     if as_json:
         problems = {"problems": error.problems} if isinstance(error, PlanError) else {}
-        told = {"error": message, "type": type(error).__name__, **problems}
-        click.echo(visible_json(json.dumps(told, ensure_ascii=False)))
-    elif not said:
-        click.echo(f"error: {visible(message)}", err=True)
+        failure = {"error": message, "type": type(error).__name__, **problems}
+        click.echo(visible_json(json.dumps(failure, ensure_ascii=False)))
+    else:
+        click.echo(visible(text or f"error: {message}\n"), nl=False, err=True)
     return code
 
 

@@ -1,15 +1,13 @@
-"""The form of a graft in the bench, and the forecast of a fork."""
+"""The form of a graft in the bench."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from markupsafe import Markup
 
 from workbench.views.comparison import LETTERS, change
-from workbench.views.labels import Labels, milliseconds
-from workbench.views.outline import Block, Column, clipped, columns
+from workbench.views.labels import Labels
 from workbench.views.page import Data, draw
 
 Taken = tuple[int, str]
@@ -63,21 +61,3 @@ def panel(
 def made(run_id: str, labels: Labels) -> Markup:
     """Return the new run, to be opened."""
     return draw("graft.made", labels=labels, run_id=run_id)
-
-
-def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
-    """Return what a fork will take: which steps run again, and how long such calls took in the past."""
-    rows = [
-        (
-            step["step_id"],
-            step["tool"],
-            labels("steps_made" if step["runs"] else "steps_taped" if step["replayed"] else "steps_asleep"),
-            *(milliseconds(step[name] * 1000) if step["runs"] else "" for name in ("p50_s", "p90_s")),
-        )
-        for step in forecast["steps"]
-    ]
-    heads = (*columns(labels, "step", "tool:code", "status"), Column("P50", "number"), Column("P90", "number"))
-    p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
-    note = labels("forecast_basis", n=forecast["basis"])
-    title = labels("forecast", p50=p50, p90=p90)
-    return [clipped(title, heads, rows, notes=[note])]

@@ -40,13 +40,13 @@ _SIGN_LOOKS = {
 }
 
 
-def status_look(status: str) -> str:
-    """The colour of a status, told by its sign.
+def sign_look(text: str, default: str = "") -> str:
+    """Return the colour of a line that begins with a sign.
 
-    >>> status_look("✓ done"), status_look("○ not begun")
+    >>> sign_look("✓ done"), sign_look("○ not begun", "dim")
     ('green', 'dim')
     """
-    return _SIGN_LOOKS.get(status[:1], "dim")
+    return _SIGN_LOOKS.get(text[:1], default)
 
 
 def renderable(block: Block) -> RenderableType:
@@ -89,8 +89,8 @@ def _table(block: Table) -> RenderableType:
     for row in block.rows:
         below = "".join(f"\n{row[i]}" for i in addresses if row[i])
         table.add_row(*(_text(row[i] + (below if i == first else ""), block.columns[i].kind) for i in shown))
-    notes = [Text(visible(note)) for note in block.notes]
-    return Group(Text(visible(block.title), "bold"), *([table] if block.rows else []), *notes)
+    title = [Text(visible(block.title), "bold")] if block.title else []
+    return Group(*title, *([table] if block.rows else []), *(Text(visible(note)) for note in block.notes))
 
 
 def _text(value: str, look: str) -> Text:
@@ -98,6 +98,6 @@ def _text(value: str, look: str) -> Text:
     from rich.text import Text
 
     value = visible(value)
-    style = status_look(value) if look == "status" else _LOOKS.get(look, "")
+    style = sign_look(value, "dim") if look == "status" else _LOOKS.get(look, "")
     first, _, rest = value.partition("\n")
     return Text(first, style).append(f"\n{rest}", "dim") if rest else Text(value, style)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from workbench.parts.memory.store import SqlConversations, SqliteConversations
-from workbench.settings import Settings
+if TYPE_CHECKING:
+    from workbench.parts.memory.store import SqlConversations
+    from workbench.settings import Settings
 
 
 def open_conversations(
@@ -21,6 +23,8 @@ def open_conversations(
     """
     dsn = settings.postgres_dsn.get_secret_value() or _parts(settings)
     if not dsn:
+        from workbench.parts.memory.store import SqliteConversations
+
         return SqliteConversations(path, now)
     from workbench.parts.memory.postgres import PostgresConversations  # psycopg is loaded where it is used
 

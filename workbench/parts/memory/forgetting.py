@@ -351,7 +351,7 @@ def _remove_capsule(candidate: Candidate) -> None:
         candidate.file.unlink(missing_ok=True)
         test = candidate.file.with_suffix(".py")
         with suppress(OSError):
-            if "`workbench make-test`" in test.read_text(encoding="utf-8"):
+            if "Made by `workbench export`" in test.read_text(encoding="utf-8"):
                 test.unlink()
 
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import click
 
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.page import Page, paged
 from workbench.errors import MissingExtra
 
 TOOLS = (
@@ -36,7 +36,7 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
 
 
 @click.command("serve")
-@click.option("--host", type=Text(), default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 takes a free one.")
 @click.option(
     "--heartbeat",
