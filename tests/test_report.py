@@ -16,13 +16,13 @@ import pytest
 from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
+from workbench.parts.reports import kinds
+from workbench.parts.reports.assembling import numbers_of, renumbered, without_heading
+from workbench.parts.reports.checking import contradictions
+from workbench.parts.reports.kinds import ReportType, register_report_type
+from workbench.parts.reports.topic import Aspect, split
 from workbench.plans import Plan, PlanStep
 from workbench.records import writing
-from workbench.reports import kinds
-from workbench.reports.assembling import numbers_of, renumbered, without_heading
-from workbench.reports.checking import contradictions
-from workbench.reports.kinds import ReportType, register_report_type
-from workbench.reports.topic import Aspect, split
 from workbench.session import Workbench
 
 FULL = {**environment(), "WORKBENCH_EMBEDDING_MODEL": "auto"}
@@ -266,7 +266,7 @@ def test_what_cannot_be_asked_is_said_before_anything_begins(wb):
 
 KILLED = """
 import os, sys
-from workbench.graphs import report
+from workbench.parts.reports import graph as report
 from workbench.session import Workbench
 
 real = report.checked
@@ -286,7 +286,7 @@ def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypa
         [sys.executable, "-c", KILLED, str(workspace), "Ang Lee's films: war, food"], env=FULL, cwd=PROJECT
     )
     assert killed.returncode == -signal.SIGKILL
-    from workbench.graphs import report
+    from workbench.parts.reports import graph as report
 
     written: list[str] = []
     real = report.section_text

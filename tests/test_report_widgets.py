@@ -18,10 +18,11 @@ from tests.test_review_panel import every, field, panel, text
 from workbench.cli.ask import decide, edited
 from workbench.cli.page import Page
 from workbench.events import nested
+from workbench.parts.reports.forms import OutlineForm, ReportForm, SectionForm
+from workbench.parts.reports.markdown import chapters, html
+from workbench.parts.reports.showing import finished, preview, written_so_far
 from workbench.records import proposals
 from workbench.records.document import SCHEMA_FILE
-from workbench.reports.markdown import chapters, html
-from workbench.reports.showing import finished, preview, written_so_far
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
@@ -30,7 +31,6 @@ from workbench.views.render import run_text
 from workbench.views.review import band, why
 from workbench.views.run import node_states, rail
 from workbench.views.terminal import plain
-from workbench.widgets.report_forms import OutlineForm, ReportForm, SectionForm
 from workbench.widgets.review import Review
 
 TOPIC = "The harbour: bridge, ferry, fish"

@@ -14,14 +14,14 @@ from tests.servers import DEADLINE_S, Reply, ScriptedServer, scripted_server
 from tests.servers.roles import passages, responder, role_of
 from workbench.errors import RunError, SettingsError
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.report_writer import Draft, abstract_by_model, outlined_by_model, section_by_model
 from workbench.language.citing import renumbered
 from workbench.language.support import misquoted, statements
 from workbench.models.chat import close_chat_model, open_chat_model
+from workbench.parts.reports.reducing import REDUCE, collapse, reduce_of, refine, register_reduce, tree
+from workbench.parts.reports.writer import Draft, abstract_by_model, outlined_by_model, section_by_model
 from workbench.ports import Context
 from workbench.records.prompts import SHIPPED
 from workbench.records.tape import Tape
-from workbench.reports.reducing import REDUCE, collapse, reduce_of, refine, register_reduce, tree
 from workbench.state import RetrievalResult
 from workbench.testing import memory_context
 
@@ -180,7 +180,7 @@ async def test_from_twenty_pieces_on_they_are_mapped_and_reduced(strategy, langu
 
 async def test_a_strategy_of_ones_own_and_one_that_nobody_knows(context, server, monkeypatch) -> None:
     writes(server)
-    monkeypatch.setattr("workbench.reports.reducing.REDUCE", dict(REDUCE))
+    monkeypatch.setattr("workbench.parts.reports.reducing.REDUCE", dict(REDUCE))
 
     async def halves(texts, reduce, max_tokens):
         assert max_tokens == 4_000

@@ -29,6 +29,7 @@ from workbench.knowledge.library import Library
 from workbench.models.wire import secrets
 from workbench.parts.memory import open_conversations
 from workbench.parts.memory.recalling import RETRIES_S, Recalling
+from workbench.parts.reports.report import asked_for
 from workbench.plans import Plan
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
@@ -55,7 +56,6 @@ from workbench.runs.feedback import read as read_feedback
 from workbench.runs.fork import checked
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
-from workbench.runs.reporting import asked_for
 from workbench.runs.run import Listing, Run
 from workbench.runs.workers import FORKED, Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named

@@ -450,7 +450,7 @@ def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') 
 @click.option("--assume", type=Text(), multiple=True, metavar="SENTENCE", help="What is taken as given.")
 @click.option("--review", type=Points(report=True), default="", metavar="POINTS", help="Where to stop and ask.")
 @click.option("--fresh", is_flag=True, help="Take nothing over from an earlier report.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html, .pdf or .ipynb.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html or .pdf.")
 @paged
 def report(
     page: Page,

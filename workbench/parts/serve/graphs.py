@@ -24,10 +24,10 @@ from workbench.graphs.conversation import conversation_graph, initial_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import build_router, make_worker_name, read_question
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
+from workbench.parts.reports.report import asked_for
 from workbench.ports import Context
 from workbench.records.store import new_run_id
 from workbench.runs.asking import message_of, options_of, plan_of
-from workbench.runs.reporting import asked_for
 from workbench.session import Workbench
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, ConversationState
 from workbench.tools.registry import require

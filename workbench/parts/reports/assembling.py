@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.reports.markdown import escaped, inline
+from workbench.parts.reports.markdown import escaped, inline
 from workbench.state import ReportOutline, SectionContent
 from workbench.text import fold
 

@@ -19,8 +19,8 @@ from workbench.graphs.cards import card
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, model_plans, say
 from workbench.graphs.route import read_question
+from workbench.parts.reports.clarifying import MOST, answered, assumed, open_questions, refined, stated, unanswered
 from workbench.ports import Context
-from workbench.reports.clarifying import MOST, answered, assumed, open_questions, refined, stated, unanswered
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState
 from workbench.text import language_of

@@ -14,9 +14,9 @@ from typing import NamedTuple, cast
 from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
+from workbench.parts.reports.kinds import ReportType
+from workbench.parts.reports.topic import Aspect, Topic
 from workbench.ports import Field, KnowledgeBase
-from workbench.reports.kinds import ReportType
-from workbench.reports.topic import Aspect, Topic
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
 from workbench.tools import next_hop

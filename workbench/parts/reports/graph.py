@@ -16,25 +16,24 @@ from typing_extensions import TypedDict
 
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
-from workbench.graphs import report_review
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import found
 from workbench.graphs.merge import gather
 from workbench.graphs.plan import ONE
-from workbench.graphs.report_assembly import assemble, checked, consistency
-from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
 from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.language.answer import judge
 from workbench.language.citing import cite
+from workbench.parts.reports import checking, review
+from workbench.parts.reports.assembly import assemble, checked, consistency
+from workbench.parts.reports.extracting import section_text, sentences_in
+from workbench.parts.reports.kinds import ReportType, report_type
+from workbench.parts.reports.outline import Meaning, Outliner, carried, least
+from workbench.parts.reports.topic import Aspect, Topic
+from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, outlined, written
 from workbench.records.tape import RULES
-from workbench.reports import checking
-from workbench.reports.extracting import section_text, sentences_in
-from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import Meaning, Outliner, carried, least
-from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
     ExecutionRecord,
@@ -270,7 +269,7 @@ def after_sections(state: ConversationState) -> list[Send] | str:
     redo = state["report"].get("redo")
     if redo:
         return "research"
-    if "section" in state.get("review", []) and report_review.next_section(state):
+    if "section" in state.get("review", []) and review.next_section(state):
         return "review_section"
     return "consistency"
 
@@ -290,13 +289,13 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph = StateGraph(ConversationState, context_schema=Context)
     writer: Any = logged("section", "write", section)
     graph.add_node("outliner", logged("outliner", "outline", outliner))
-    graph.add_node("review_outline", logged("review_outline", "decide", report_review.review_outline))
+    graph.add_node("review_outline", logged("review_outline", "decide", review.review_outline))
     graph.add_node("section", writer, input_schema=SectionTask)
-    graph.add_node("review_section", logged("review_section", "decide", report_review.review_section))
+    graph.add_node("review_section", logged("review_section", "decide", review.review_section))
     graph.add_node("research", logged("research", "research", research))
     graph.add_node("consistency", logged("consistency", "check", consistency))
     graph.add_node("assemble", logged("assemble", "assemble", assemble))
-    graph.add_node("review_report", logged("review_report", "decide", report_review.review_report))
+    graph.add_node("review_report", logged("review_report", "decide", review.review_report))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
     graph.add_conditional_edges(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -11,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
-from workbench.graphs.report_assembly import standing
 from workbench.graphs.reviewers import answer
+from workbench.parts.reports.assembling import in_order, renumbered
+from workbench.parts.reports.assembly import standing
+from workbench.parts.reports.citing import STYLES
+from workbench.parts.reports.kinds import report_type
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
-from workbench.reports.assembling import in_order, renumbered
-from workbench.reports.citing import STYLES
-from workbench.reports.kinds import report_type
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalResult
 from workbench.text import clean, language_of
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 _WRITING = ("outliner", "section", "research", "consistency", "assemble")
 _GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
-_FORMS = ("md", "html", "pdf", "ipynb")
+_FORMS = ("md", "html", "pdf")
 _ENDED = ("completed", "partial", "failed")
 
 
@@ -351,7 +350,7 @@ class Report:
         }
 
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write it to a file: Markdown, HTML, PDF or a notebook, by the file's ending.
+        """Write it to a file: Markdown, HTML or PDF, by the file's ending.
 
         Args:
             path: the file.
@@ -370,8 +369,8 @@ class Report:
         return write_file(file, self.rendered(form), replace=replace, kind=RunError)
 
     def rendered(self, form: str) -> bytes:
-        """It in one of its forms: ``md``, ``html``, ``pdf`` or ``ipynb``."""
-        from workbench.reports import rendering
+        """It in one of its forms: ``md``, ``html`` or ``pdf``."""
+        from workbench.parts.reports import rendering
         from workbench.runs.pictures import on_paper
 
         if form == "md":
@@ -381,16 +380,10 @@ class Report:
             "language": language_of(self.run.message),
             "final_report": self.text,
             "figures": on_paper(self.run),
-            "question": self.run.message,
-            "kb_prefix": self.run.kb_prefix,
-            "report_type": self._kept.get("type", ""),
-            "style": self._kept.get("style", ""),
         }
         if form == "html":
             return rendering.to_html(told).encode()
-        if form == "pdf":
-            return rendering.to_pdf(told)
-        return json.dumps(rendering.to_notebook(told), ensure_ascii=False, indent=1).encode()
+        return rendering.to_pdf(told)
 
     def __str__(self) -> str:
         return self.text
@@ -400,7 +393,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """It on a page of a notebook: how it stands, then its text; until there is one, the run."""
-        from workbench.reports import showing
+        from workbench.parts.reports import showing
 
         if not self.text:
             return str(self.run._repr_mimebundle_()["text/html"])

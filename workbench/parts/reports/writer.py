@@ -20,8 +20,8 @@ from workbench.graphs.roles import NONE, numbered, say
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
 from workbench.language.support import checked, lost, misquoted
+from workbench.parts.reports.reducing import reduce_of
 from workbench.ports import Context
-from workbench.reports.reducing import reduce_of
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 

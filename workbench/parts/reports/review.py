@@ -14,13 +14,13 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.graphs.generate import found
-from workbench.graphs.report_assembly import checked, standing
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
+from workbench.parts.reports import checking
+from workbench.parts.reports.assembly import checked, standing
+from workbench.parts.reports.citing import STYLES
+from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
 from workbench.records.spending import price
-from workbench.reports import checking
-from workbench.reports.citing import STYLES
-from workbench.reports.outline import capitalised, placed
 from workbench.state import ConversationState, RetrievalResult, SectionContent, SectionOutline
 
 MOST_SECTIONS = 50

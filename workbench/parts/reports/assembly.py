@@ -10,21 +10,21 @@ from langgraph.runtime import Runtime
 
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import found, offline, without_evidence
-from workbench.graphs.report_writer import abstract_by_model
 from workbench.graphs.roles import budget_spent
 from workbench.language.citing import cite
 from workbench.language.fields import FieldsWriter
+from workbench.parts.reports import assembling, checking
+from workbench.parts.reports.assembling import heading, renumbered
+from workbench.parts.reports.checking import of_evidence
+from workbench.parts.reports.citing import references
+from workbench.parts.reports.extracting import definitions, matrix
+from workbench.parts.reports.kinds import ReportType, report_type
+from workbench.parts.reports.markdown import escaped
+from workbench.parts.reports.validating import meant_by, validate
+from workbench.parts.reports.writer import abstract_by_model
 from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
-from workbench.reports import assembling, checking
-from workbench.reports.assembling import heading, renumbered
-from workbench.reports.checking import of_evidence
-from workbench.reports.citing import references
-from workbench.reports.extracting import definitions, matrix
-from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.markdown import escaped
-from workbench.reports.validating import meant_by, validate
 from workbench.state import Claim, ConversationState, RetrievalResult, SectionContent, Supported
 from workbench.text import language_of
 
