@@ -20,7 +20,7 @@ MARK = re.compile(r"\[(\d{1,4})\]")
 _BEHIND = re.compile(r"[。，、；：？！.,;:?!]*")
 _OWN = ("mark", "back")
 """The classes of the links between marks and references."""
-_HEADINGS = {Labels(language)("references") for language in LANGUAGES}
+_HEADINGS = {Labels(language)("part_references") for language in LANGUAGES}
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
 

@@ -322,27 +322,25 @@ def least(phrase: str, text: str) -> float:
 
 
 def carried(
-    earlier: ReportOutline, results: Sequence[RetrievalResult], same: Collection[str], says: Meaning
+    earlier: ReportOutline, results: Sequence[RetrievalResult], known: Collection[str], says: Meaning
 ) -> ReportOutline:
     """Return the outline of a model or a person over the evidence of today.
 
-    A new piece joins the section whose title it says best, if it says it.
+    A piece whose id is not ``known`` joins the section whose title it says best, if it says it.
     """
     there, sections = {r["result_id"]: r for r in results}, earlier["sections"]
-    cited = {i for section in sections for i in section["evidence_ids"]}
-    fresh = [r for r in results if r["result_id"] not in same and r["result_id"] not in cited]
+    fresh = [r for r in results if r["result_id"] not in known]
     texts = [f"{r['metadata'].get('title')}. {r['evidence']}" for r in fresh]
     shares = [says(section["title"], texts) for section in sections]
-    joined: dict[int, list[str]] = {}
+    ids = [[i for i in section["evidence_ids"] if i in there] for section in sections]
     for place, result in enumerate(fresh):
-        share, best = max((row[place], -n) for n, row in enumerate(shares))
-        if share >= TOLD:
-            joined.setdefault(-best, []).append(result["result_id"])
+        best = max(range(len(sections)), key=lambda n: shares[n][place])
+        if shares[best][place] >= TOLD:
+            ids[best].append(result["result_id"])
     made: list[SectionOutline] = []
-    for n, section in enumerate(sections):
-        ids = [*(i for i in section["evidence_ids"] if i in there), *joined.get(n, ())]
-        text = fold(" ".join(there[i]["evidence"] for i in ids))
-        made.append({**section, "evidence_ids": ids, "quotes": [q for q in section["quotes"] if fold(q) in text]})
+    for section, own in zip(sections, ids, strict=True):
+        text = fold(" ".join(there[i]["evidence"] for i in own))
+        made.append({**section, "evidence_ids": own, "quotes": [q for q in section["quotes"] if fold(q) in text]})
     return {**earlier, "sections": made}
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.graphs.reviewers import answer
-from workbench.parts.reports.assembling import in_order, renumbered
-from workbench.parts.reports.assembly import standing
+from workbench.parts.reports.assembly import in_order, renumbered
+from workbench.parts.reports.checking import standing
 from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.kinds import report_type
 from workbench.plans import ENDED_WELL, IDLE, last_records
