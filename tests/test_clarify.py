@@ -25,7 +25,7 @@ from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
 from workbench.models.chat import open_chat_model
 from workbench.parts.reports.clarify import ClarifyEdits, clarify, must_ask, review_clarify
-from workbench.parts.reports.clarifying import answered, assumed, chosen, open_questions, refined, stated, unanswered
+from workbench.parts.reports.clarifying import answered, chosen, open_questions, refined, stated, unanswered
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.records import proposals
@@ -131,7 +131,6 @@ def test_what_is_assumed_is_stated_as_that(library):
     asked = opened(library, "What is Harbour about?")
     assert stated(asked, "en") == [f"It is assumed: “Harbour” means {H78}."]
     assert stated(answered(asked, {"name:Harbour": "1978"}), "en") == [f"“Harbour” means {H78}."]
-    assert [one["answer"] for one in assumed(asked)] == [H78]
 
 
 def test_points_of_a_report_are_no_points_of_a_question():

@@ -253,7 +253,7 @@ def test_what_cannot_be_asked_is_said_before_anything_begins(wb):
     for wrong, told in (
         ({"report_type": "novel"}, "no report type"),
         ({"style": "mla"}, "no citation style"),
-        ({"assumptions": [3]}, "assumptions holds"),
+        ({"assumptions": [3]}, "assumptions is"),
     ):
         with pytest.raises(WorkbenchError, match=told):
             wb.report(EN, kb="film", **wrong)

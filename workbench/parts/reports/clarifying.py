@@ -11,19 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.language.wording import shown
-from workbench.ports import Field, KnowledgeBase
+from workbench.ports import KnowledgeBase
 from workbench.state import Clarification, Entity, Question
 from workbench.text import fold, language_of, sentences, terms
 
-MOST = 5
-"""Questions that a person is asked at once."""
-MOST_OPTIONS = 6
+MOST, MOST_OPTIONS = 5, 6
+"""Questions that a person is asked at once, and options of one."""
 _ENOUGH, _LONGEST = 2, 80
 """Fields that tell things apart, and characters of a value."""
-GENERAL = ("", "通用", "general")
+_GENERAL = ("", "通用", "general")
 """Domains that are none in particular."""
 _DETAIL = re.compile(r"[(（]((?:[^()（）]|\([^()]*\)|（[^（）]*）)*)[)）]$")
-_CLOSING = "》〉」』”\"'`"
 
 
 def open_questions(
@@ -42,8 +40,20 @@ def open_questions(
         assumptions: what the person assumes; one that speaks of a question is its ``answer``.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    found = [*_names(query, reading, bases), *_scope(reading, bases, domain)]
-    return _settled(found[:MOST], assumptions, bases)
+    asked, left = [*_names(query, reading, bases), *_scope(reading, bases, domain)][:MOST], list(assumptions)
+    for one in asked:
+        answers = {text: answer for text in left if (answer := _settles(one, text, bases))}
+        if answers:
+            text, one["answer"] = next(iter(answers.items()))
+            left.remove(text)
+    return asked
+
+
+def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> str:
+    """What an assumption answers to a question, or ""."""
+    if one["kind"] == "name":
+        return chosen(text, one["options"]) if fold(one["question_id"].partition(":")[2]) in fold(text) else ""
+    return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
 
 
 def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
@@ -59,16 +69,11 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
     >>> [one["answer"] for text in ("2", "oolong") for one in answered([asked], {"scope": text})]
     ['tea', 'oolong']
     """
-    found = []
+    made = []
     for one in clarifications:
         given = " ".join(str(answers.get(one["question_id"]) or "").split())
-        found.append(Clarification(**{**one, "answer": (chosen(given, one["options"]) or given) or one["answer"]}))
-    return found
-
-
-def assumed(clarifications: Iterable[Clarification]) -> list[Clarification]:
-    """The questions with what is assumed where nobody answered, for searching by."""
-    return [Clarification(**{**one, "answer": one["answer"] or one["assumed"]}) for one in clarifications]
+        made.append(Clarification(**{**one, "answer": chosen(given, one["options"]) or given or one["answer"]}))
+    return made
 
 
 def chosen(answer: str, options: Sequence[str]) -> str:
@@ -79,11 +84,9 @@ def chosen(answer: str, options: Sequence[str]) -> str:
     ['Emma (2021, Ida Brandt)', 'Emma (1815, Jane Austen)', '', 'Emma (2021, Ida Brandt)']
     """
     said = answer.strip().rstrip(".。")
-    if said.isdecimal() and 0 < int(said) <= len(options):
-        return options[int(said) - 1]
-    for option in options:
-        if fold(option) == fold(said):
-            return option
+    numbered = {str(n): option for n, option in enumerate(options, 1)} | {fold(option): option for option in options}
+    if fold(said) in numbered:
+        return numbered[fold(said)]
     held = [set(terms(option)) for option in options]
     common = set.intersection(*held) if len(held) > 1 else set()
     shares = [len((own - common) & set(terms(said))) for own in held]
@@ -92,7 +95,7 @@ def chosen(answer: str, options: Sequence[str]) -> str:
 
 
 def refined(query: str, clarifications: Iterable[Clarification]) -> str:
-    """The query with what was answered said in it; as it is where nothing was, or nothing but all that there is.
+    """The query with what was answered said in it, behind the name that it is of, or at the end.
 
     >>> one = Clarification(question_id="name:Dune", kind="name", question="Which Dune is meant?", must=True,
     ...                     options=["Dune (1984)", "Dune (2021)"], assumed="Dune (1984)", answer="Dune (2021)")
@@ -101,17 +104,19 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
     >>> refined("《沙丘》反响如何？", [{**one, "question_id": "name:沙丘"}])
     '《沙丘》（2021）反响如何？'
     """
-    chinese = language_of(query) == "zh"
     for one in clarifications:
-        answer = one["answer"]
+        answer, after = one["answer"], len(query)
         if not answer or (one["kind"] == "scope" and fold(answer) == fold(one["assumed"])):
             continue
         if one["kind"] == "name":
-            query = _with_detail(query, one["question_id"].partition(":")[2], _telling_apart(one), chinese)
-        elif one["kind"] == "scope":
-            query = _before_end(query, answer if chinese else f"about {answer}", chinese)
-        else:
-            query = f"{query}（{one['question']}{answer}）" if chinese else f"{query} ({one['question']} {answer})"
+            answer, surface = _telling_apart(one), re.escape(one["question_id"].partition(":")[2])
+            stands = re.search(rf"{surface}[》〉」』”\"'`]*", query)
+            after = stands.end() if stands else 0
+        elif one["kind"] == "model":
+            answer = f"{one['question']} {answer}"
+        if after and answer not in query:
+            aside = f"（{answer}）" if language_of(query) == "zh" else f" ({answer})"
+            query = query[:after] + aside + query[after:]
     return query
 
 
@@ -123,20 +128,16 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     >>> stated([one], "zh"), stated([{**one, "answer": "沙丘（1984）"}], "en")
     (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
     """
-    chinese, lines = language == "zh", []
-    for clarification in clarifications:
-        name, answer = clarification["question_id"].partition(":")[2], clarification["answer"]
-        what = answer or clarification["assumed"]
-        if not what:
-            continue
-        line = f"{clarification['question']}{'' if chinese else ' '}{what}"
-        if clarification["kind"] == "name":
-            line = f"“{name}”指{what}" if chinese else f"“{name}” means {what}"
-        elif clarification["kind"] == "scope":
-            line = f"内容范围是{what}" if chinese else f"The subject is {what}"
-        if not answer:
-            line = f"假定：{line}" if chinese else f"It is assumed: {line}"
-        lines.append(f"{line.rstrip('.。')}{'。' if chinese else '.'}")
+    zh, lines = language == "zh", []
+    for one in clarifications:
+        if what := one["answer"] or one["assumed"]:
+            name = one["question_id"].partition(":")[2]
+            line = {
+                "name": f"“{name}”指{what}" if zh else f"“{name}” means {what}",
+                "scope": f"内容范围是{what}" if zh else f"The subject is {what}",
+            }.get(one["kind"], f"{one['question']}{'' if zh else ' '}{what}")
+            assumed = "" if one["answer"] else "假定：" if zh else "It is assumed: "
+            lines.append(f"{assumed}{line.rstrip('.。')}{'。' if zh else '.'}")
     return lines
 
 
@@ -144,25 +145,26 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
 
 
 def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
-    chinese, told = reading["language"] == "zh", set[str]()
+    """A question for each name that several in a base bear, unless the reading has settled it."""
+    zh, surfaces = reading["language"] == "zh", set[str]()
     for base in bases:
         for mention in base.link(query):
             surface, others = mention["surface"], mention.get("others", [])
             read = any(n["start"] <= mention["start"] and mention["end"] <= n["end"] for n in reading["names"])
-            if not others or not read or surface in told:
+            if not others or not read or surface in surfaces:
                 continue
-            ids = [mention["entity_id"], *others][:MOST_OPTIONS]
-            bearers = [entity for entity in map(base.entity, ids) if entity]
+            entities = map(base.entity, [mention["entity_id"], *others][:MOST_OPTIONS])
+            bearers = [entity for entity in entities if entity]
             written_of = [entity for entity in bearers if entity["doc_id"]]
             bearers = written_of or bearers  # what no document is about is rarely meant beside what one is
-            options = list(dict.fromkeys(_described(bearers, base, chinese))) if len(bearers) > 1 else []
+            options = list(dict.fromkeys(_described(bearers, base, zh))) if len(bearers) > 1 else []
             if len(options) < 2:
                 continue
-            told.add(surface)
+            surfaces.add(surface)
             yield Clarification(
                 question_id=f"name:{surface}",
                 kind="name",
-                question=f"“{surface}”指的是哪一个？" if chinese else f"Which “{surface}” is meant?",
+                question=f"“{surface}”指的是哪一个？" if zh else f"Which “{surface}” is meant?",
                 options=options,
                 assumed=options[0],
                 must=bool(written_of),
@@ -170,30 +172,18 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
             )
 
 
-def _described(bearers: Sequence[Entity], base: KnowledgeBase, chinese: bool) -> Iterator[str]:
-    """Each bearer by its name and what tells it from the others."""
-    for bearer, details in zip(bearers, _details(bearers, base), strict=True):
-        said = ("，" if chinese else ", ").join(details)
-        yield f"{bearer['name']}（{said}）" if chinese else f"{bearer['name']} ({said})"
-
-
-def _details(bearers: Sequence[Entity], base: KnowledgeBase) -> list[list[str]]:
-    """Return what of each bearer differs from the others: fields, else how its text begins."""
-    parts = [base.passages_of([bearer["doc_id"]])[:1] if bearer["doc_id"] else [] for bearer in bearers]
-    fields: list[Mapping[str, Any]] = [part[0]["fields"] if part else {} for part in parts]
-    columns = [[_value(row.get(field["name"])) for row in fields] for field in _telling(base.schema())]
+def _described(bearers: Sequence[Entity], base: KnowledgeBase, zh: bool) -> Iterator[str]:
+    """Each bearer by its name and what tells it from the others: fields, else how its text begins."""
+    passages = [next(iter(base.passages_of([b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
+    order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
+    telling = sorted((f for f in base.schema() if f["type"] in order), key=lambda field: order.index(field["type"]))
+    columns = [[_value(p["fields"].get(field["name"])) if p else "" for p in passages] for field in telling]
     kept = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
     if len({*zip(*kept, strict=True)}) < len(bearers):
-        texts = [part[0]["text"] if part else bearer["entity_id"] for part, bearer in zip(parts, bearers, strict=True)]
-        kept.append([_begun(text, bearer["name"]) for text, bearer in zip(texts, bearers, strict=True)])
-    rows = zip(bearers, zip(*kept, strict=True), strict=True)
-    return [[value for value in row if value] or [bearer["entity_id"]] for bearer, row in rows]
-
-
-def _telling(schema: Sequence[Field]) -> list[Field]:
-    """Fields that a person tells things apart by, when and whose first."""
-    order = ("date", "name", "category", "number")
-    return sorted((field for field in schema if field["type"] in order), key=lambda field: order.index(field["type"]))
+        kept.append([_begun(p["text"], b["name"]) if p else "" for p, b in zip(passages, bearers, strict=True)])
+    for bearer, row in zip(bearers, zip(*kept, strict=True), strict=True):
+        details = ("，" if zh else ", ").join(filter(None, row)) or bearer["entity_id"]
+        yield f"{bearer['name']}（{details}）" if zh else f"{bearer['name']} ({details})"
 
 
 def _value(value: Any) -> str:
@@ -207,6 +197,14 @@ def _begun(text: str, name: str) -> str:
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
+def _telling_apart(one: Clarification) -> str:
+    """The first thing in an answer that no other option has: a whole description would ask for more things."""
+    detail = match[1] if (match := _DETAIL.search(one["answer"])) else one["answer"]
+    others = [option for option in one["options"] if option != one["answer"]]
+    own = (part.strip() for part in re.split("[,，]", detail))
+    return next((part for part in own if part and not any(part in other for other in others)), detail)
+
+
 # --- which subject ---
 
 
@@ -215,14 +213,14 @@ def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> It
     found = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
     if reading["names"] or reading["conditions"] or found:
         return
-    chinese = reading["language"] == "zh"
+    zh = reading["language"] == "zh"
     number, names = sum(base.counts()["documents"] for base in bases), ", ".join(base.name for base in bases)
-    everything = f"{names} 的全部内容（{number} 篇）" if chinese else f"everything in {names} ({number:,} documents)"
-    assumed = everything if domain.strip() in GENERAL else domain.strip()
+    everything = f"{names} 的全部内容（{number} 篇）" if zh else f"everything in {names} ({number:,} documents)"
+    assumed = everything if domain.strip() in _GENERAL else domain.strip()
     yield Clarification(
         question_id="scope",
         kind="scope",
-        question="要写哪方面的内容？" if chinese else "What should it be about?",
+        question="要写哪方面的内容？" if zh else "What should it be about?",
         options=list(dict.fromkeys([assumed, everything, *_subjects(bases)]))[:MOST_OPTIONS],
         assumed=assumed,
         must=False,
@@ -236,57 +234,3 @@ def _subjects(bases: Sequence[KnowledgeBase]) -> Iterator[str]:
         field = next((f for f in base.schema() if f["type"] == "category" and len(f["values"]) > 1), None)
         if field is not None:
             yield from (f"{shown(field, 'en')}: {value}" for value in field["values"][: MOST_OPTIONS - 2])
-
-
-# --- what a person assumed beforehand, and how an answer is said in the query ---
-
-
-def _settled(
-    found: Sequence[Clarification], assumptions: Sequence[str], bases: Sequence[KnowledgeBase]
-) -> list[Clarification]:
-    """The questions with the assumptions that answer them, each used once."""
-    left, done = list(assumptions), []
-    for one in found:
-        answers = ((text, _settles(one, text, bases)) for text in left)
-        text, answer = next(((text, answer) for text, answer in answers if answer), ("", ""))
-        if answer:
-            left.remove(text)
-        done.append(Clarification(**{**one, "answer": answer}))
-    return done
-
-
-def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> str:
-    """What an assumption answers to a question, or ""."""
-    if one["kind"] == "name":
-        return chosen(text, one["options"]) if fold(one["question_id"].partition(":")[2]) in fold(text) else ""
-    return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
-
-
-def _telling_apart(one: Clarification) -> str:
-    """The first thing in an answer that no other option has: a whole description would ask for more things."""
-    detail = match[1] if (match := _DETAIL.search(one["answer"])) else one["answer"]
-    others = [option for option in one["options"] if option != one["answer"]]
-    own = (part.strip() for part in re.split("[,，]", detail))
-    return next((part for part in own if part and not any(part in other for other in others)), detail)
-
-
-def _with_detail(query: str, surface: str, detail: str, chinese: bool) -> str:
-    """The query with what tells the one who is meant from the others behind the name."""
-    at = query.find(surface)
-    if at < 0 or detail in query:
-        return query
-    end = at + len(surface)
-    while query[end : end + 1] and query[end] in _CLOSING:
-        end += 1
-    return f"{query[:end]}（{detail}）{query[end:]}" if chinese else f"{query[:end]} ({detail}){query[end:]}"
-
-
-def _before_end(query: str, phrase: str, chinese: bool) -> str:
-    """The query with a phrase before the sign that ends it."""
-    if phrase in query:
-        return query
-    body = query.rstrip("?？.。!！ ")
-    end = query[len(body) :]
-    if chinese:
-        return f"{body}（{phrase}）{end}"
-    return f"{body} {phrase}{end}"

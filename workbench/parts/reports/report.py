@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +31,8 @@ _FORMS = ("md", "html", "pdf")
 _ENDED = ("completed", "partial", "failed")
 
 
-_ASKED = ("report_type", "style", "assumptions", "cached")
 _KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 """Options of a run that hold for its update too."""
-
-
 _MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
 
 
@@ -46,33 +42,28 @@ def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
     """
+    known = ("report_type", "style", "assumptions", "cached")
     if not isinstance(given, Mapping):
         raise RunError(f"report is {shown(given)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
-    if unknown := set(given) - set(_ASKED):
-        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(_ASKED)}.")
+    if unknown := set(given) - set(known):
+        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(known)}.")
     name = report_type(given.get("report_type") or settings.report_type).name
     style = given.get("style") or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    told = assumed(given.get("assumptions"))
-    return {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
+    told = given.get("assumptions") or []
+    told = [told] if isinstance(told, str) else told
+    if not isinstance(told, list | tuple) or len(told) > _MOST_ASSUMED or not all(map(_is_sentence, told)):
+        raise RunError(
+            f"assumptions is {shown(told)}. Give a list of sentences, at most {_MOST_ASSUMED}, of at most "
+            f"{_LONGEST_ASSUMED:,} characters each."
+        )
+    assumptions = [clean(one) for one in told]
+    return {"type": name, "style": style, "assumptions": assumptions, "cached": bool(given.get("cached", True))}
 
 
-def assumed(given: Any) -> list[str]:
-    """Assumptions as every store takes them.
-
-    Raises:
-        RunError: they are no list of sentences, too many, or one is too long.
-    """
-    told = [given] if isinstance(given, str) else given or []
-    if not isinstance(told, Iterable) or isinstance(told, Mapping | bytes):
-        raise RunError(f"assumptions is {shown(given)}. Give a list of sentences.")
-    told = list(islice(told, _MOST_ASSUMED + 1))
-    if wrong := next((one for one in told if not isinstance(one, str) or not one.strip()), None):
-        raise RunError(f"assumptions holds {shown(wrong)}. Give a list of sentences.")
-    if len(told) > _MOST_ASSUMED or any(len(one) > _LONGEST_ASSUMED for one in told):
-        raise RunError(f"Give at most {_MOST_ASSUMED} assumptions, of {_LONGEST_ASSUMED:,} characters each.")
-    return [clean(one) for one in told]
+def _is_sentence(given: Any) -> bool:
+    return isinstance(given, str) and bool(given.strip()) and len(given) <= _LONGEST_ASSUMED
 
 
 class Report:
