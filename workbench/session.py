@@ -29,7 +29,6 @@ from workbench.knowledge.library import Library
 from workbench.models.wire import secrets
 from workbench.parts.memory import open_conversations
 from workbench.parts.memory.recalling import RETRIES_S, Recalling
-from workbench.parts.reports.report import asked_for
 from workbench.plans import Plan
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
@@ -415,6 +414,8 @@ class Workbench:
             points=REVIEW_POINTS if report is None else REPORT_POINTS,
         )
         if report is not None:
+            from workbench.parts.reports.report import asked_for
+
             options["report"] = asked_for(self.settings.model_copy(update=checked(settings or {})), report)
         if plan is not None:
             options["plan"] = require(plan_of(plan), self.tools).dump()

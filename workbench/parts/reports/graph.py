@@ -306,8 +306,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     """Search for what a person wishes for a section, and give the section what was found."""
     context, redo = runtime.context, state["report"]["redo"]
     plan, wish = Plan.load(state["plan"]), redo["wish"]
-    query = f"{state['query']} {wish}"
-    step_id = fresh_id(plan, "research")
+    query, step_id = f"{state['query']} {wish}", fresh_id(plan, "research")
     records: list[ExecutionRecord] = []
     for number, kb in enumerate(state["kb_prefixes"]):
         name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
@@ -326,27 +325,22 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
             upstream={},
             dates=dates_asked(state),
         )
-        made = await executor(task, cast(Any, runtime))
-        records += made["records"]
-    pieces = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    pieces = [r for r in pieces if r["source_type"] == "chunk"]
-    pieces, bases = pieces[:MOST], dated_bases(context, state)
-    known = {r["result_id"] for r in found(state)}
-    merged = {
-        **state["merged"],
-        "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
-    }
-    says = Meaning(bases)
-    told = [(piece, said.text) for piece in pieces for said in sentences_in(1, piece)]
-    shares = says(wish, [text for _, text in told])
-    fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= least(wish, text)]
-    own = list(dict.fromkeys(piece["result_id"] for piece, _ in fit))
-    sections: list[SectionOutline] = []
-    for section in state["outline"]["sections"]:
-        if section["section_id"] == redo["section_id"]:
-            ids = list(dict.fromkeys([*section["evidence_ids"], *own]))
-            quotes = list(dict.fromkeys([*section["quotes"], *(text for _, text in fit)]))
-            section = {**section, "evidence_ids": ids, "quotes": quotes}
-        sections.append(section)
+        records += (await executor(task, cast(Any, runtime)))["records"]
+    gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
+    pieces = [r for r in gathered if r["source_type"] == "chunk"][:MOST]
+    known = _by_id(found(state))
+    results = [*found(state), *(r for r in pieces if r["result_id"] not in known)]
+    quoted = [(piece["result_id"], said.text) for piece in pieces for said in sentences_in(1, piece)]
+    shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
+    fit = [told for told, share in zip(quoted, shares, strict=True) if share >= least(wish, told[1])]
+    sections = [dict(section) for section in state["outline"]["sections"]]
+    one: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
+    one["evidence_ids"] = list(dict.fromkeys([*one["evidence_ids"], *(piece for piece, _ in fit)]))
+    one["quotes"] = list(dict.fromkeys([*one["quotes"], *(text for _, text in fit)]))
     outline = {**state["outline"], "sections": sections}
-    return {"plan": plan.dump(), "records": records, "merged": merged, "outline": outline}
+    return {
+        "plan": plan.dump(),
+        "records": records,
+        "merged": {**state["merged"], "retrieval_results": results},
+        "outline": outline,
+    }
