@@ -7,7 +7,7 @@ anew. Nothing else of the report changes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 from pydantic import Field
@@ -84,7 +84,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     change["report"]["outlined_by"] = decision["who"]
     sections = outline["sections"]
     if "sections" in edits:
-        sections = [{**one, "query": one["query"] or one["title"]} for one in edits["sections"]]
+        sections = [cast(SectionOutline, {**one, "query": one["query"] or one["title"]}) for one in edits["sections"]]
     new = {**outline, "title": edits.get("title", outline["title"]), "sections": placed(sections)}
     new["total_estimated_words"] = sum(one["estimated_words"] for one in new["sections"])
     return {**change, "outline": new}
