@@ -7,7 +7,7 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
-    parts/           capabilities that hang on the spine: memory, the fusion graph with canvases, servers, sources, measuring
+    parts/           capabilities that hang on the spine: memory, reports, fusion with canvases, servers, measuring
     cli/             the command line, and tools for other agents: thin skins over the session
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
@@ -17,7 +17,6 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
     testing.py       in-memory twins of the ports, for tests of one's own parts
     graphs/          the conversation graph, and in it retrieval and reporter, a file a node
-    reports/         a report in its parts, without a graph or a model: outline, citations, checks, page, PDF, notebook
     tools/           what a step of a plan may call, a file a tool
     language/        reading a question and writing an answer without a model, for any corpus
     events.py        what a run tells while it runs, and the log of its nodes

@@ -8,6 +8,7 @@
 | ``merger`` | ``async (query, evidence)`` | the pieces that stay, in their order |
 | ``outliner`` | ``async (query, evidence)`` | a report's sections: ``title``, ``evidence`` (numbers from 1) |
 | ``writer`` | ``async (query, evidence)`` | the answer or section, with ``[n]`` for the n-th piece |
+| ``reducer`` | ``async (texts, reduce)`` | notes on much evidence as one text; ``await reduce(texts)`` is a call |
 | ``handler`` | ``async (state, context)``, for one base (``kb=``) | ``{"answer", "citations"}`` |
 | ``summarizer`` | ``async (summary, messages)`` | the summary brought up to date |
 | ``reranker`` | ``(query, texts)``, in a thread | a score for each text, higher is better |
@@ -505,11 +506,12 @@ PARAMETERS = {
     "merger": "query, evidence",
     "outliner": "query, evidence",
     "writer": "query, evidence",
+    "reducer": "texts, reduce",
     "handler": "state, context",
     "summarizer": "summary, messages",
     "reranker": "query, texts",
 }
-IN_GRAPH = ("router", "reflector", "merger", "outliner", "writer", "summarizer")
+IN_GRAPH = ("router", "reflector", "merger", "outliner", "writer", "reducer", "summarizer")
 """Kinds that a node of the graphs calls."""
 METHODS = {
     "memory": ("recall", "remember", "end"),
@@ -546,7 +548,7 @@ def checked(what: str, given: Any) -> Any:
     return given
 
 
-async def _made(part: str, context: Context, *given: Any) -> Any:
+async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
     """What the part says, from the tape or by asking it.
 
     Raises:
@@ -554,7 +556,7 @@ async def _made(part: str, context: Context, *given: Any) -> Any:
     """
 
     async def ask() -> Any:
-        found = await context.parts[part](*given)
+        found = await context.parts[part](*given, *unrecorded)
         if fault := unkeepable(found):
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
         return found
@@ -634,6 +636,18 @@ async def written(context: Context, query: str, evidence: Sequence[Any]) -> str:
     text = await _made("writer", context, query, list(evidence))
     if not isinstance(text, str) or not text.strip():
         raise WorkbenchError(f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece.")
+    return text
+
+
+async def joined(context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]) -> str:
+    """Return the one text that the registered reducer makes of many.
+
+    Raises:
+        WorkbenchError: it gives no text.
+    """
+    text = await _made("reducer", context, list(texts), unrecorded=(reduce,))
+    if not isinstance(text, str) or not text.strip():
+        raise WorkbenchError(f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it.")
     return text
 
 

@@ -392,7 +392,7 @@ class Workbench:
         self,
         question: str,
         *,
-        assumptions: Iterable[str] | None = None,
+        assumptions: Sequence[str] | None = None,
         report_type: str | None = None,
         style: str | None = None,
         cached: bool = True,

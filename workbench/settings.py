@@ -185,7 +185,7 @@ class Settings(BaseSettings):
     consistency_check: bool = Field(True, validation_alias=_named("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
     mapreduce: bool = Field(True, validation_alias=_named("mapreduce", "MA_ENABLE_MAPREDUCE"))
     mapreduce_threshold: int = Field(20, ge=1, validation_alias=_named("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
-    reduce_strategy: str = Field("tree", description="'collapse', 'refine', 'tree', or own")
+    reduce_strategy: Literal["collapse", "refine", "tree"] = "tree"
     max_tokens_per_reduce: int = Field(
         4_000, ge=200, validation_alias=_named("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
     )

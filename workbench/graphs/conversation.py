@@ -16,13 +16,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from workbench.events import logged, progress
-from workbench.graphs.clarify import clarify, review_clarify
 from workbench.graphs.generate import generate
 from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
 from workbench.graphs.recall import recall
 from workbench.graphs.remember import keep_noted, obeying
-from workbench.graphs.report import build_reporter
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
     Route,
@@ -33,10 +31,12 @@ from workbench.graphs.route import (
     read_workers,
 )
 from workbench.language.followup import standalone
+from workbench.parts.reports.clarify import clarify, review_clarify
+from workbench.parts.reports.graph import build_reporter
+from workbench.parts.reports.topic import spans, split
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
-from workbench.reports.topic import spans, split
 from workbench.state import ConversationState
 
 # --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---

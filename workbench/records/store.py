@@ -283,7 +283,7 @@ class RunStore:
         report = result.get("report") or {}
         if report.get("rejected"):
             return {}
-        kept = {name: report.get(name) for name in ("fingerprint", "by", "proposed", "numbers", "evidence")}
+        kept = {name: report.get(name) for name in ("fingerprint", "by", "outlined_by", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
 

@@ -17,7 +17,6 @@ from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
 from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.fork import checked, date_of
-from workbench.runs.reporting import asked_for
 from workbench.runs.run import Run
 from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import clean
@@ -149,8 +148,11 @@ def _thresholds(value: Any) -> dict[str, float]:
 
 
 def _report(value: Any, info: ValidationInfo) -> dict[str, Any] | None:
-    settings = _of(info, "settings").model_copy(update=info.data.get("settings", {}))
-    return None if value is None else asked_for(settings, value)
+    if value is None:
+        return None
+    from workbench.parts.reports.report import asked_for
+
+    return asked_for(_of(info, "settings").model_copy(update=info.data.get("settings", {})), value)
 
 
 def _decisions(value: Any) -> list[Any] | None:

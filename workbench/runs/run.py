@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.parts.fusion.canvas_export import Part
     from workbench.parts.fusion.canvases import CanvasFile
+    from workbench.parts.reports.report import Report
     from workbench.runs.fork import Forecast
-    from workbench.runs.reporting import Report
     from workbench.runs.what_if import WhatIf
     from workbench.views.drawing import Drawing
     from workbench.views.figures.picture import Picture
@@ -57,7 +57,7 @@ class Run(Recording):
         Raises:
             RunError: it writes none.
         """
-        from workbench.runs.reporting import Report
+        from workbench.parts.reports.report import Report
 
         if "report" not in self.options:
             raise RunError(f"Run {self.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")

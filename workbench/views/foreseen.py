@@ -19,8 +19,6 @@ def foreseen_told(request: Mapping[str, Any], labels: Labels) -> tuple[str, list
     told = request.get("expected")
     if not told:
         return "", [], []
-    if "sections" in told:
-        return _writing(told, labels), [], []
     if not told["total"]:
         return labels("foreseen_none", n=told["runs"], least=FEWEST), [], []
     line = labels("foreseen", n=told["runs"], what=_measured(told["total"], labels))
@@ -35,20 +33,9 @@ def foreseen_told(request: Mapping[str, Any], labels: Labels) -> tuple[str, list
 def foreseen(request: Mapping[str, Any], labels: Labels) -> Markup:
     """The same for the bench, by role in a fold."""
     line, roles, over = foreseen_told(request, labels)
-    if not line or "sections" in request["expected"]:  # an outline's stands above it
+    if not line:
         return Markup()
     return draw("review.foreseen", labels=labels, line=line, roles=roles, over=over)
-
-
-def _writing(told: Mapping[str, Any], labels: Labels) -> str:
-    """What the sections of an outline will take."""
-    parts = [labels("writes_sections", n=told["sections"])]
-    if told["calls"]:
-        parts += [labels("foreseen_calls", n=told["calls"]), labels("writes_tokens", n=f"{told['tokens']:,}")]
-        parts += [labels("foreseen_money", n=_number("money", told["money"]))] if told["money"] is not None else []
-    else:
-        parts.append(labels("writes_by_rules"))
-    return " · ".join(parts)
 
 
 def _measured(of: Mapping[str, Sequence[float]], labels: Labels) -> str:

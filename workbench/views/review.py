@@ -11,7 +11,6 @@ from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
 from workbench.state import Reflection
 from workbench.views.claims import standing_told, statements
-from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import Labels
 from workbench.views.outline import reflection_table, review_question
 from workbench.views.page import Data, Picture, cut, draw
@@ -87,11 +86,8 @@ def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
 
 
 def _outline(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    told, _, _ = foreseen_told(document["review"], labels)
     if words := proposed.get("total_estimated_words"):
-        told = " · ".join(filter(None, [labels("writes_words", n=f"{words:,}"), told]))
-    if told:
-        yield draw("review.told", line=told)
+        yield draw("review.told", line=labels("writes_words", n=f"{words:,}"))
 
 
 def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:

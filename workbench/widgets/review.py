@@ -11,6 +11,7 @@ import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
+from workbench.parts.reports.forms import FORMS
 from workbench.records import proposals
 from workbench.views.foreseen import foreseen
 from workbench.views.labels import Labels
@@ -19,7 +20,6 @@ from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
 from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
-from workbench.widgets.report_forms import FORMS
 
 
 class Review(traitlets.HasTraits):

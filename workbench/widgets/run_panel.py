@@ -9,9 +9,10 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import InvalidAnswer, WorkbenchError
+from workbench.parts.reports.forms import FORMS
+from workbench.parts.reports.showing import finished, written_so_far
 from workbench.plans import Plan
 from workbench.records import proposals
-from workbench.reports.showing import finished, written_so_far
 from workbench.runs.run import Run
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
@@ -26,7 +27,6 @@ from workbench.widgets.memory import Knew
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 from workbench.widgets.past import Checkpoints
 from workbench.widgets.plan import PlanEditor
-from workbench.widgets.report_forms import FORMS
 from workbench.widgets.review import Review
 
 MOST_TURNS = 8

@@ -1,7 +1,7 @@
 """A report's outline, sections and abstract by the writer's model; None wherever it gives nothing that can be used.
 
 What a model writes is cleaned here: headings, links and marks of evidence that it was not shown are taken out, and what
-was is said in the notes. Whether its sentences hold is for ``check`` to see.
+was is said in the notes. Whether its sentences hold is seen once, by ``checked``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.errors import RunError, shown
+from workbench import ports
 from workbench.graphs.cards import told_evidence
-from workbench.graphs.check import source_of, table_of
 from workbench.graphs.roles import NONE, numbered, say
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
-from workbench.language.support import checked, lost, misquoted
+from workbench.parts.reports.reducing import reduced
 from workbench.ports import Context
-from workbench.reports.reducing import reduce_of
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 
@@ -89,19 +87,13 @@ class Draft(NamedTuple):
 
 
 async def outlined_by_model(
-    context: Context,
-    question: str,
-    language: str,
-    results: Sequence[RetrievalResult],
-    aspects: Sequence[str],
-    most: int = _SECTIONS,
+    context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str], most: int = _SECTIONS
 ) -> list[dict[str, Any]] | None:
     """The sections that a model proposes: ``title``, ``summary``, ``query``, and ``evidence``, numbers in ``results``.
 
     Args:
         context: the ports.
         question: what the report is on.
-        language: of the report.
         results: the evidence, of which the first ``max_evidence_summary`` pieces are shown, each cut short.
         aspects: what the plan asked for.
         most: sections that there may be.
@@ -128,7 +120,14 @@ async def outlined_by_model(
         "most": str(most),
     }
     said = await say(
-        context, "writer", Outlined, slots, question=question, problems=problems, prompt="outline", language=language
+        context,
+        "writer",
+        Outlined,
+        slots,
+        question=question,
+        problems=problems,
+        prompt="outline",
+        language=language_of(question),
     )
     if said.form is None:
         return None
@@ -144,16 +143,7 @@ async def outlined_by_model(
 
 
 async def section_by_model(
-    context: Context,
-    *,
-    question: str,
-    title: str,
-    summary: str,
-    pieces: Sequence[RetrievalResult],
-    earlier: str = "",
-    wish: str = "",
-    current: str = "",
-    language: str = "",
+    context: Context, *, question: str, title: str, summary: str, pieces: Sequence[RetrievalResult], wish: str = ""
 ) -> Draft | None:
     """A section as a model writes it from its own evidence: without text, and with the reasons in its notes, where
     nothing of it can be used; None where there is no model, or no evidence.
@@ -164,43 +154,36 @@ async def section_by_model(
         title: of the section.
         summary: what it is about.
         pieces: its evidence, best first; ``[n]`` in the text is the n-th.
-        earlier: what stands before it in the report, of which it sees the end.
         wish: what a reviewer wants of it.
-        current: the section as the reviewer saw it.
-        language: of the report, where it is not the question's.
 
     Raises:
-        SettingsError: no reduce strategy has the name that the settings give.
-        RunError: a reduce strategy of one's own gave no text.
+        WorkbenchError: the registered reducer gave no text.
     """
     if not ready(context) or not pieces:
         return None
-    language = language or language_of(question)
     about = {"question": question, "title": title, "summary": summary or NONE}
-    about |= {"wish": wish or NONE, "current": _unmarked(current) or NONE}
-    writing = _Writing(context, about, pieces, language)
+    writing = _Writing(context, about, wish or NONE, pieces)
     mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
-    text = await (writing.reduced() if mapped else writing.directly(earlier))
+    text = await (writing.reduced() if mapped else writing.directly())
     return Draft(text, list(dict.fromkeys(writing.notes)))
 
 
 class _Writing:
     """One section while it is written."""
 
-    def __init__(self, context: Context, about: dict[str, str], pieces: Sequence[RetrievalResult], language: str):
-        self._context, self._about, self._pieces, self._language = context, about, pieces, language
+    def __init__(self, context: Context, about: dict[str, str], wish: str, pieces: Sequence[RetrievalResult]):
+        self._context, self._about, self._wish, self._pieces = context, about, wish, pieces
         self.notes: list[str] = []
         self._replied = True
 
-    async def directly(self, earlier: str) -> str:
+    async def directly(self) -> str:
         """From so many pieces a call, each seeing the end of what was written before it."""
         settings, parts, before = self._context.settings, list[str](), 0
         for batch in self._batches():
-            written = "\n\n".join([earlier, *parts])
-            end = _unmarked(written)[-settings.section_max_context_characters :]
-            earlier_part = end if settings.section_max_context_characters else ""
-            slots = {"earlier": earlier_part or NONE, "evidence": _evidence(batch)}
-            if text := await self._written("section", slots, range(before + 1, before + len(batch) + 1), local=True):
+            earlier, most = _unmarked("\n\n".join(parts)), settings.section_max_context_characters
+            slots = {"earlier": (earlier[-most:] if most else "") or NONE, "evidence": _evidence(batch)}
+            known = {n: before + n for n in range(1, len(batch) + 1)}
+            if text := await self._written("section", slots, known):
                 parts.append(text)
             before += len(batch)
             if not settings.multi_pass or not self._replied:
@@ -209,24 +192,20 @@ class _Writing:
 
     async def reduced(self) -> str:
         """Each batch made claims, and the claims of all of them one text."""
-        settings = self._context.settings
-        strategy = reduce_of(settings.reduce_strategy)
-        starts, before = list[int](), 0
-        batches = list(self._batches())
-        for batch in batches:
-            starts.append(before)
+        context, before = self._context, 0
+        calls = []
+        for batch in self._batches():
+            calls.append(self._claims(batch, before))
             before += len(batch)
-        calls = [self._claims(batch, start) for batch, start in zip(batches, starts, strict=True)]
-        mapped = await asyncio.gather(*calls) if settings.parallel_map else [await call for call in calls]
+        mapped = await asyncio.gather(*calls) if context.settings.parallel_map else [await call for call in calls]
         texts = [text for text in mapped if text]
         if not texts:
             return ""
-        text = await strategy(texts, self._joined, settings.max_tokens_per_reduce)
-        if not isinstance(text, str) or not text.strip():
-            raise RunError(
-                f"The reduce strategy {shown(settings.reduce_strategy)} gave {shown(text)}. Return a text that is not "
-                "empty, as `await reduce(texts)` gives it."
-            )
+        if "reducer" in context.parts:
+            text = await ports.joined(context, texts, self._joined)
+        else:
+            strategy, most = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
+            text = await reduced(texts, self._joined, strategy, most)
         return self._cleaned(text, {n: n for n in range(1, len(self._pieces) + 1)})
 
     def _batches(self) -> Iterator[Sequence[RetrievalResult]]:
@@ -240,52 +219,33 @@ class _Writing:
             unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
             return [f"ids: there is no [{n}]. Known: 1 to {len(batch)}." for n in unknown[:5]]
 
-        slots = {**_of(self._about, "question", "title", "summary"), "evidence": _evidence(batch)}
-        form = await self._said(MappedAll, "map", slots, problems)
+        form = await self._said(MappedAll, "map", {**self._about, "evidence": _evidence(batch)}, problems)
         lines = []
         for claim in form.claims if form else ():
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
             named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
             names = f" ({told})" if (told := ", ".join(named)) else ""
-            lines.append(f"- {_line(renumbered(claim.text, {})[0], _CLAIM)} {marks}{names}")
+            lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
         """One call: of some texts one. Where the model gives nothing, they stand one below the other."""
-        numbers = sorted({int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)})
-        slots = {"claims": "\n\n".join(texts)}
-        joined = await self._written("reduce", slots, numbers)
+        known = {int(n): int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)}
+        joined = await self._written("reduce", {"claims": "\n\n".join(texts)}, known)
         return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
 
-    async def _written(
-        self, prompt: str, slots: Mapping[str, str], numbers: Sequence[int], *, local: bool = False
-    ) -> str:
-        """A text by the model, cleaned; marks are numbers, or, where they are local, places among them."""
-        known = dict(enumerate(numbers, 1)) if local else {n: n for n in numbers}
-        once = [self._faults]
+    async def _written(self, prompt: str, slots: Mapping[str, str], known: Mapping[int, int]) -> str:
+        """A text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
 
         def problems(form: Written) -> list[str]:
-            text, unknown = renumbered(_plain(form.text, self._about["title"]), known)
-            if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
-                return ["text: no sentence has the number of its source behind it. Write from the evidence."]
-            if _foreign(text, self._language):
-                return [_OTHER[self._language]]
-            return once.pop()(text, unknown) if once else []  # what is left then is marked, and not refused
+            return _unusable(renumbered(_plain(form.text, self._about["title"]), known)[0], self._language)
 
-        form = await self._said(Written, prompt, {**self._about, **slots}, problems)
+        form = await self._said(Written, prompt, {**self._about, "wish": self._wish, **slots}, problems)
         return self._cleaned(form.text, known) if form else ""
 
-    def _faults(self, text: str, unknown: Sequence[int]) -> list[str]:
-        """What a text says that its sources do not, as far as rules see it without doubt."""
-        sources = {n: f"{source_of(p, None)}\n{table_of(p, None)}" for n, p in enumerate(self._pieces, 1)}
-        found = [f"text: there is no evidence [{n}]." for n in unknown[:5]]
-        for one in checked(text, sources):
-            cited = [sources[n] for n in one.cited]
-            gone = misquoted(one.sentence, cited) if cited else []
-            found += [f"text: “{words}” is not what its source says word for word." for words in gone]
-            if one.verdict == "unsupported" and not gone and (figures := _figures(one.why)):
-                found.append(f"text: the sources of “{_unmarked(one.sentence)}” have no {', '.join(figures)}.")
-        return found[:8]
+    @property
+    def _language(self) -> str:
+        return language_of(self._about["question"])
 
     async def _said(
         self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
@@ -320,34 +280,34 @@ class _Writing:
         return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
-async def abstract_by_model(context: Context, question: str, sections_text: str, language: str = "") -> str | None:
-    """A few sentences that say what a report found, with its marks; None where they say what it does not.
+async def abstract_by_model(context: Context, question: str, sections_text: str) -> str | None:
+    """A few sentences that say what a report found, with its marks; None where none can be used.
 
     Args:
         context: the ports.
         question: what the report is on.
         sections_text: its sections, with marks.
-        language: of the report, where it is not the question's.
     """
     if not ready(context) or not sections_text.strip():
         return None
     known = {n: n for n in map(int, re.findall(r"\[(\d+)\]", sections_text))}
-    bare = _unmarked(sections_text)
+    language = language_of(question)
 
     def problems(form: Written) -> list[str]:
-        text = renumbered(form.text, known)[0]
-        if not terms(_unmarked(text)) or (known and not re.search(r"\[\d+\]", text)):
-            return ["text: no sentence has the number of its source behind it. Write from the sections."]
-        if _foreign(text, language or language_of(question)):
-            return [_OTHER[language or language_of(question)]]
-        gone = [*_figures(", ".join(lost(_unmarked(text), bare))), *misquoted(text, [bare])]
-        return [f"text: the sections do not say {words}." for words in gone[:5]]
+        return _unusable(renumbered(form.text, known)[0], language)
 
     slots = {"question": question, "sections": _shortened(sections_text, context.settings.merge_max_characters)}
     said = await say(
         context, "writer", Written, slots, question=question, problems=problems, prompt="abstract", language=language
     )
     return renumbered(_plain(said.form.text, ""), known)[0].strip() if said.form else None
+
+
+def _unusable(text: str, language: str) -> list[str]:
+    """Why a text is asked for again: it cites nothing that is there, or is in another language."""
+    if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
+        return ["text: no sentence has the number of its source behind it. Write from what you were given."]
+    return [_OTHER[language]] if _foreign(text, language) else []
 
 
 def ready(context: Context) -> bool:
@@ -370,10 +330,6 @@ def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> I
 def _evidence(pieces: Sequence[RetrievalResult]) -> str:
     """All of a batch, which was made to fit."""
     return told_evidence(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
-
-
-def _of(slots: Mapping[str, str], *names: str) -> dict[str, str]:
-    return {name: slots[name] for name in names}
 
 
 def _line(text: str, most: int = _SHORT) -> str:
@@ -402,11 +358,6 @@ def _shortened(text: str, most: int) -> str:
     """Of every paragraph its beginning, so that all of them together are not too long."""
     share = min(1.0, most / len(text))
     return "\n\n".join(part[: int(len(part) * share)] for part in text.split("\n\n"))
-
-
-def _figures(why: str) -> list[str]:
-    """The numbers among what sources do not have."""
-    return [item for item in why.split(", ") if re.fullmatch(r"\d[\d,.]*", item)]
 
 
 def _plain(text: str, title: str) -> str:

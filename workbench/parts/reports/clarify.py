@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,8 +19,8 @@ from workbench.graphs.cards import card
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, model_plans, say
 from workbench.graphs.route import read_question
+from workbench.parts.reports.clarifying import MOST, answered, open_questions, refined, stated, unanswered
 from workbench.ports import Context
-from workbench.reports.clarifying import MOST, answered, assumed, open_questions, refined, stated, unanswered
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState
 from workbench.text import language_of
@@ -52,7 +52,7 @@ class ClarifyEdits(Strict):
     A question that is left out goes by what is assumed.
     """
 
-    answers: dict[str, str] | None = Field(None, max_length=20)
+    answers: dict[str, Annotated[str, Field(max_length=LONGEST)]] | None = Field(None, max_length=20)
     query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
 
 
@@ -81,11 +81,6 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
             ((*ARGS, "answers", name), f"{name!r} was not asked. Known: {', '.join(ids)}.")
             for name in edits.answers or {}
             if name not in ids
-        )
-        refuse(
-            ((*ARGS, "answers", name), f"an answer has at most {LONGEST:,} characters")
-            for name, text in (edits.answers or {}).items()
-            if len(text) > LONGEST
         )
 
     decision = ask_person(
@@ -121,15 +116,10 @@ def must_ask(asked: Sequence[Clarification], review: Sequence[str], settings: Se
 
 def _open(state: ConversationState, context: Context, query: str, more: Sequence[str] = ()) -> list[Clarification]:
     """What a query leaves open, by rules."""
-    bases = context.bases(state["kb_prefixes"])
+    bases, assumptions = context.bases(state["kb_prefixes"]), state["report"].get("assumptions", [])
     reading = state["route_decision"].get("question") if query == state["query"] else None
     reading = reading or read_question(query, bases, context.today)["question"]
-    return open_questions(query, reading, bases, [*_given(state), *more], context.settings.default_domain)
-
-
-def _given(state: ConversationState) -> list[str]:
-    """What the person assumed beforehand."""
-    return list(state["report"].get("assumptions") or [])
+    return open_questions(query, reading, bases, [*assumptions, *more], context.settings.default_domain)
 
 
 def _still_open(before: Sequence[Clarification], now: Sequence[Clarification]) -> list[Clarification]:
@@ -146,9 +136,10 @@ def _goes_on(
 
     Where nobody says whom a name means, the likeliest is searched for: what one report says is of one of them.
     """
-    named = [*assumed(one for one in asked if one["kind"] == "name"), *(one for one in asked if one["kind"] != "name")]
-    searched = refined(query, named)
-    told = [*_given(state), *stated(asked, language_of(query))]
+    assumed = [one for one in unanswered(asked) if one["kind"] == "name"]
+    likeliest = {one["question_id"]: one["assumed"] for one in assumed}
+    searched = refined(query, answered(asked, likeliest))
+    told = [*state["report"].get("assumptions", []), *stated(asked, language_of(query))]
     change: dict[str, Any] = {"clarifications": asked, "assumptions": told}
     if searched == state["query"]:
         return change
@@ -160,11 +151,12 @@ def _goes_on(
 async def _of_model(state: ConversationState, context: Context, found: Sequence[Clarification]) -> list[Clarification]:
     """What the model that plans would ask besides; nothing where it says nothing usable."""
     decision, query = state["route_decision"], state["query"]
+    known = [*state["report"].get("assumptions", []), *(one["question"] for one in found)]
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "corpus": card(context.bases(state["kb_prefixes"])),
         "reading": json.dumps(decision.get("question", {}), ensure_ascii=False),
-        "known": "\n".join(f"- {line}" for line in [*_given(state), *(one["question"] for one in found)]) or NONE,
+        "known": "\n".join(f"- {line}" for line in known) or NONE,
         "most": str(MOST_OF_MODEL),
     }
     said = await say(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)

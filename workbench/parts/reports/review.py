@@ -6,21 +6,17 @@ anew. Nothing else of the report changes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.graphs.generate import found
-from workbench.graphs.report_assembly import checked, standing
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
+from workbench.parts.reports.checking import checked, print_of, standing
+from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
-from workbench.records.spending import price
-from workbench.reports import checking
-from workbench.reports.citing import STYLES
-from workbench.reports.outline import capitalised, placed
 from workbench.state import ConversationState, RetrievalResult, SectionContent, SectionOutline
 
 MOST_SECTIONS = 50
@@ -56,7 +52,7 @@ class ReportEdits(Strict):
     """What can be changed of a whole report."""
 
     title: str | None = Field(None, pattern=r"\S", max_length=300)
-    style: str | None = None
+    style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
 
 
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -74,7 +70,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
             if one not in known
         )
 
-    told = {"expected": forecast(state, runtime.context), "evidence": evidence_of(found(state))}
+    told = {"evidence": evidence_of(found(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=told)
     change: dict[str, Any] = {"decisions": [decision], "report": {**report, "begun": True}}
@@ -85,16 +81,13 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     edits = decision["edits"]
     if not edits:
         return change
-    sections = [_edited(one) for one in edits["sections"]] if "sections" in edits else outline["sections"]
+    change["report"]["outlined_by"] = decision["who"]
+    sections = outline["sections"]
+    if "sections" in edits:
+        sections = [cast(SectionOutline, {**one, "query": one["query"] or one["title"]}) for one in edits["sections"]]
     new = {**outline, "title": edits.get("title", outline["title"]), "sections": placed(sections)}
     new["total_estimated_words"] = sum(one["estimated_words"] for one in new["sections"])
     return {**change, "outline": new}
-
-
-def _edited(given: Mapping[str, Any]) -> SectionOutline:
-    names = SectionEdit.model_fields
-    one = {name: given.get(name, names[name].get_default(call_default_factory=True)) for name in names}
-    return SectionOutline(**{**one, "query": one["query"] or one["title"]})  # type: ignore[typeddict-item]
 
 
 def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
@@ -113,7 +106,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
     redo = {"section_id": section["section_id"], "wish": wish, "who": who}
     return {
         "outline": {**outline, "sections": [*outline["sections"], section]},
-        "report": {**state["report"], "redo": redo},
+        "report": {**state["report"], "redo": redo, "outlined_by": who},
     }
 
 
@@ -151,23 +144,22 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     told = {"evidence": evidence_of(pieces)}
     decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=told)
     reviewed = [*report.get("reviewed", []), asked]
+    if decision["action"] != "approve":
+        report["outlined_by"] = decision["who"]
     change: dict[str, Any] = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
     if decision["action"] == "reject":
         kept = [one for one in state["outline"]["sections"] if one["section_id"] != asked]
         return {**change, "outline": {**state["outline"], "sections": kept}}
     if decision["action"] == "respond":
-        redo = {"section_id": asked, "wish": decision["message"], "who": decision["who"]}
-        return {**change, "report": {**report, "redo": redo}}
+        change["report"]["redo"] = {"section_id": asked, "wish": decision["message"], "who": decision["who"]}
     if edits := decision["edits"]:
-        own = {"by": decision["who"], "fingerprint": checking.fingerprint(edits, asked)}
+        sections = [dict(one) for one in state["outline"]["sections"]]
+        outlined: Any = next(one for one in sections if one["section_id"] == asked)
+        outlined["title"] = edits.get("title", outlined["title"])
+        change["outline"] = {**state["outline"], "sections": sections}
+        own = {"by": decision["who"], "fingerprint": print_of(outlined, by_id, report["by"])}
         new = SectionContent(**{**content, **edits, **own})  # type: ignore[typeddict-item]
         change["sections"] = [await checked(new, pieces, state["message"], state["kb_prefixes"], runtime.context)]
-        if "title" in edits:
-            sections = [
-                {**one, "title": edits["title"]} if one["section_id"] == asked else one
-                for one in state["outline"]["sections"]
-            ]
-            change["outline"] = {**state["outline"], "sections": sections}
     return change
 
 
@@ -185,13 +177,9 @@ async def review_report(state: ConversationState, runtime: Runtime[Context]) -> 
     }
     words = f"Score {check.get('score', 0):.2f}, {len(check.get('unsupported_claims', []))} statements without support."
 
-    def known(edits: ReportEdits) -> None:
-        if edits.style is not None and edits.style not in STYLES:
-            refuse([((*ARGS, "style"), f"{edits.style!r} is no citation style. Known: {', '.join(STYLES)}.")])
-
     unsure = set(check.get("unsupported_claims", []))
     told = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
-    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, known, told=told)
+    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, told=told)
     change: dict[str, Any] = {"decisions": [decision]}
     if decision["action"] == "respond":
         return {**change, **_one_more(state, decision["message"], decision["who"])}
@@ -201,39 +189,3 @@ async def review_report(state: ConversationState, runtime: Runtime[Context]) -> 
         style = edits.get("style", report["style"])
         return {**change, "outline": outline, "report": {**ended, "style": style, "again": True}}
     return {**change, "report": ended}
-
-
-_PROMPT, _PER_CHARACTER = 400, {True: 1.0, False: 0.3}
-"""Tokens of a prompt around its evidence; of a character, in Chinese and else."""
-_WRITTEN = 1.6
-"""Tokens of a written word."""
-
-
-def forecast(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """What the sections of the outline will probably take; nothing is asked.
-
-    Returns:
-        ``sections``, ``calls``, ``tokens``, ``money`` (None without a price) and ``seconds`` (by how long it took
-        for the outline; None without one); all 0 where no model writes.
-    """
-    sections, settings = state["outline"]["sections"], context.settings
-    if "writer" not in context.models:
-        return {"sections": len(sections), "calls": 0, "tokens": 0, "money": 0.0, "seconds": 0.0}
-    length = {r["result_id"]: len(r["evidence"]) for r in found(state)}
-    zh = state["route_decision"]["question"]["language"] == "zh"
-    calls = given = written = 0
-    for section in sections:
-        pieces = [length[i] for i in section["evidence_ids"] if i in length]
-        batches = max(1, math.ceil(len(pieces) / settings.section_max_evidence))
-        reduced = settings.mapreduce and len(pieces) >= settings.mapreduce_threshold
-        many = batches + max(1, batches // 2) if reduced else batches if settings.multi_pass else 1
-        calls += many
-        given += many * _PROMPT + int(sum(pieces) * _PER_CHARACTER[zh])
-        written += int(section["estimated_words"] * _WRITTEN)
-    usage = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
-    money = price(context.prices, settings.model_of("writer"), usage)
-    took = [call.seconds for call in context.tape.calls() if call.name == "writer" and call.seconds]
-    at_once = max(1, min(len(sections), settings.max_concurrency))
-    seconds = round(calls * sum(took) / len(took) / at_once, 1) if took else None
-    told = {"tokens": given + written, "money": money, "seconds": seconds}
-    return {"sections": len(sections), "calls": calls, **told}

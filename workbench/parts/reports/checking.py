@@ -1,10 +1,10 @@
-"""A report as a whole held against its evidence: what its sources contradict one another in, and how well it is cited.
-
-Each sentence has been held against what it cites when its section was written; here they meet.
+"""A report held against its evidence: each statement against what it cites, once, when its section is written; then the
+statements against one another, and all of them against the words of the topic.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 import re
@@ -12,8 +12,14 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from langgraph.runtime import Runtime
+
+from workbench.graphs.check import supported, with_marks
+from workbench.graphs.generate import found
 from workbench.language.support import by_words, denies, lost
-from workbench.state import Claim, RetrievalResult, SectionContent
+from workbench.parts.reports.validating import meant_by, validate
+from workbench.ports import Context
+from workbench.state import Claim, ConversationState, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import fold, terms
 
 SAME = 0.6
@@ -21,7 +27,12 @@ SAME = 0.6
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
 _LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
-_Z = 1.96
+
+
+def standing(state: Mapping[str, Any]) -> list[SectionContent]:
+    """The sections of the outline that are written, in its order."""
+    by_id = {one["section_id"]: one for one in state.get("sections", [])}
+    return [by_id[one["section_id"]] for one in state["outline"]["sections"] if one["section_id"] in by_id]
 
 
 def claim_id(section_id: str, text: str) -> str:
@@ -106,26 +117,67 @@ def _alike(one: str, other: str) -> float:
     return by_words(_NUMBER.sub(" ", one), [_NUMBER.sub(" ", other)])[0]
 
 
-def consistency(sections: Sequence[SectionContent], results: Sequence[RetrievalResult], open_: int) -> dict[str, Any]:
-    """How a report stands against its evidence.
+def print_of(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
+    """Return what a section is written from, as a hash; its place in the report does not matter."""
+    pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
+    asked = (section["title"], section["summary"], section["query"], section["quotes"])
+    return fingerprint(asked, of_evidence(pieces), who)
 
-    Args:
-        sections: as written.
-        results: all the evidence.
-        open_: how many sections have nothing.
+
+async def checked(
+    content: SectionContent,
+    pieces: Sequence[RetrievalResult],
+    question: str,
+    kb_prefixes: Sequence[str],
+    context: Context,
+) -> SectionContent:
+    """A section with its statements, and a word behind each that its sources do not bear out."""
+    if not context.settings.consistency_check or not pieces:
+        return content
+    support = await supported(context, content["text"], pieces, question)
+    bases = context.bases(kb_prefixes)
+    claims = [
+        Claim(
+            claim_id=claim_id(content["section_id"], said["sentence"]),
+            section_id=content["section_id"],
+            text=without_marks(said["sentence"]),
+            evidence_ids=[pieces[n - 1]["result_id"] for n in said["cited"] if n <= len(pieces)],
+            entities=sorted({m["surface"] for base in bases for m in base.link(said["sentence"])}),
+            verdict=said["verdict"],
+            why=said["why"],
+        )
+        for said in support
+    ]
+    return {**content, "text": with_marks(content["text"], support), "claims": claims}
+
+
+async def consistency(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Hold the sections against one another, against all the evidence, and against the words of the topic."""
+    context, sections = runtime.context, standing(state)
+    if not context.settings.consistency_check:
+        return {"report": {**state["report"], "consistency": {}}}
+    check = await asyncio.to_thread(_standing_of, sections, found(state))
+    bases = context.bases(state["kb_prefixes"])
+    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["question"]
+    check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
+    return {"report": {**state["report"], "consistency": check}}
+
+
+def _standing_of(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> dict[str, Any]:
+    """How sections stand against their evidence.
 
     Returns:
         ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision`` (of the
         statements that cite, how many their sources support) and ``recall`` (of all, how many are supported), each
-        ``[share, low, high]`` at 95 %; ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their harmonic
-        mean times the share of sections with something to say.
+        ``[share, low, high]`` at 95 % (Wilson); ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their
+        harmonic mean times the share of sections with something to say.
     """
     claims = [claim for section in sections for claim in section["claims"]]
     counts = {v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")}
     held, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
     precision, recall = interval(held, cited), interval(held, len(claims))
     both = 2 * precision[0] * recall[0] / (precision[0] + recall[0]) if precision[0] + recall[0] else 0.0
-    covered = 1 - open_ / len(sections) if sections else 0.0
+    covered = sum(bool(one["sources"]) for one in sections) / len(sections) if sections else 0.0
     documents = {r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results}
     return {
         "statements": len(claims),
@@ -139,14 +191,14 @@ def consistency(sections: Sequence[SectionContent], results: Sequence[RetrievalR
 
 
 def interval(hits: int, of: int) -> list[float]:
-    """A share with its 95 % interval (Wilson).
+    """A share with its 95 % interval (Wilson): scipy, which has it, comes with an extra only.
 
     >>> interval(19, 20), interval(0, 0)
     ([0.95, 0.764, 0.991], [0.0, 0.0, 1.0])
     """
     if not of:
         return [0.0, 0.0, 1.0]
-    share, z2 = hits / of, _Z**2
+    share, z2 = hits / of, 1.96**2
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
-    wide = _Z * math.sqrt(share * (1 - share) / of + z2 / (4 * of**2)) / (1 + z2 / of)
+    wide = math.sqrt(z2 * (share * (1 - share) / of + z2 / (4 * of**2))) / (1 + z2 / of)
     return [round(share, 3), round(max(0.0, middle - wide), 3), round(min(1.0, middle + wide), 3)]

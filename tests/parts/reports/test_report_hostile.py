@@ -175,7 +175,7 @@ def test_a_writer_of_one_s_own_that_fails_costs_no_section(session, monkeypatch)
     async def broken(context: Any, query: str, pieces: Any) -> str:
         raise ValueError("no ink\x1b[31m")
 
-    from workbench.graphs import report
+    from workbench.parts.reports import graph as report
 
     monkeypatch.setattr(report, "section_by_model", lambda context, **told: broken(context, "", []))
     made = session.report(TOPIC, kb="harbour", cached=False).report

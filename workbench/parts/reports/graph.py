@@ -16,25 +16,25 @@ from typing_extensions import TypedDict
 
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
-from workbench.graphs import report_review
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import found
 from workbench.graphs.merge import gather
 from workbench.graphs.plan import ONE
-from workbench.graphs.report_assembly import assemble, checked, consistency
-from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
 from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.language.answer import judge
 from workbench.language.citing import cite
+from workbench.parts.reports import checking, review
+from workbench.parts.reports.assembly import assemble
+from workbench.parts.reports.checking import checked, consistency, print_of
+from workbench.parts.reports.extracting import section_text, sentences_in
+from workbench.parts.reports.kinds import ReportType, report_type
+from workbench.parts.reports.outline import Meaning, Outliner, carried, least
+from workbench.parts.reports.topic import Aspect, Topic
+from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, outlined, written
 from workbench.records.tape import RULES
-from workbench.reports import checking
-from workbench.reports.extracting import section_text, sentences_in
-from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import Meaning, Outliner, carried, least
-from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
     ExecutionRecord,
@@ -45,7 +45,7 @@ from workbench.state import (
     SectionOutline,
     StepTask,
 )
-from workbench.text import language_of, visible
+from workbench.text import visible
 
 
 class SectionTask(TypedDict):
@@ -94,56 +94,35 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
         **{name: value for name, value in asked.items() if name != "redo"},
         **{"report_id": report_id, "fingerprint": whole, "by": who, "cache_hit": False, "reviewed": []},
         "numbers": earlier.get("numbers", {}),
-        "proposed": earlier.get("proposed", ""),
+        "outlined_by": earlier.get("outlined_by", RULES),
     }
     looked_at = {"outline", "section"} & {*state.get("review", [])}  # who wants to decide is asked
     if earlier.get("fingerprint") == whole and earlier.get("sections") and not looked_at:
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
         return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
-    outline, report["notes"] = await _outlined(state, context, kind, earlier)
-    report["proposed"] = _proposed(outline, who)
-    return {"report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
-
-
-def _taken_over(
-    outline: ReportOutline, earlier: Mapping[str, Any], results: Sequence[RetrievalResult], who: str
-) -> list[SectionContent]:
-    """Return the sections of an earlier report whose evidence did not change, a person's own words among them."""
-    by_print = {one["fingerprint"]: one for one in earlier.get("sections", [])}
-    by_title = {one["title"]: one for one in earlier.get("sections", []) if earlier.get("by") == who}
-    by_id, same, kept = {r["result_id"]: r for r in results}, _same(earlier, results), []
+    if earlier.get("sections") and report["outlined_by"] != RULES:
+        outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
+    else:
+        outline, report["outlined_by"], report["notes"] = await _outlined(state, context, kind)
+    by_print, by_id = {one["fingerprint"]: one for one in earlier.get("sections", [])}, _by_id(results)
+    kept = []
     for section in outline["sections"]:
-        own, content = _print_of(section, by_id, who), by_title.get(section["title"])
-        if content and not {*section["evidence_ids"], *content["sources"]} <= same:
-            content = None
-        if content := by_print.get(own) or content:
-            place = {"section_id": section["section_id"], "fingerprint": own, "reused": True}
-            kept.append(cast(SectionContent, {**content, **place}))
-    return kept
+        own = print_of(section, by_id, who)
+        if own in by_print:
+            place = {"section_id": section["section_id"], "reused": True}
+            kept.append(cast(SectionContent, {**by_print[own], **place}))
+    return {"report": report, "outline": outline, "sections": kept}
 
 
-def _same(earlier: Mapping[str, Any], results: Sequence[RetrievalResult]) -> set[str]:
-    """Ids of the pieces that say what they said when the earlier report was written."""
-    then = dict(earlier.get("evidence") or [])
-    return {i for i, digest in checking.of_evidence(results) if then.get(i) == digest}
-
-
-def _proposed(outline: ReportOutline, who: str) -> str:
-    """The outline as the rules gave it, as a hash: one that is otherwise is a model's, or a person's."""
-    return checking.fingerprint(outline["sections"]) if who == RULES else ""
+def _by_id(results: Sequence[RetrievalResult]) -> dict[str, RetrievalResult]:
+    return {r["result_id"]: r for r in results}
 
 
 async def _outlined(
-    state: ConversationState, context: Context, kind: ReportType, earlier: Mapping[str, Any]
-) -> tuple[ReportOutline, list[str]]:
-    """The outline, in which sections of an earlier report stay where nothing changed under them; and what is to be said
-    of how it came about.
-    """
+    state: ConversationState, context: Context, kind: ReportType
+) -> tuple[ReportOutline, str, list[str]]:
+    """Return the outline, who made it, and what is to be said of how it came about."""
     topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
-    same, before = _same(earlier, results), earlier.get("outline") or {"sections": []}
-    by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
-    if same and before["sections"] and not by_rules:
-        return carried(cast(ReportOutline, before), results, same, Meaning(bases)), []
     reading = state["route_decision"]["question"]
     schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
     nouns: Mapping[str, Any] = next(
@@ -153,16 +132,15 @@ async def _outlined(
     rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
     if not results:
-        return rules, []
+        return rules, RULES, []
     if "outliner" in context.parts:
         made: Any = await outlined(context, state["query"], results)
     elif "writer" in context.models and not budget_spent(context):
-        language = language_of(state["message"])
-        made = await outlined_by_model(context, state["message"], language, results, topic.asked())
+        made = await outlined_by_model(context, state["message"], results, topic.asked())
     else:
-        return rules, []
+        return rules, RULES, []
     if not made:
-        return rules, ["outline: the model gave none that can be used, so it is the rules'"]
+        return rules, RULES, ["outline: the model gave none that can be used, so it is the rules'"]
     sections = [
         SectionOutline(
             section_id=str(n),
@@ -177,23 +155,16 @@ async def _outlined(
     ]
     sections = kind.shaped(sections)
     words = sum(s["estimated_words"] for s in sections)
-    return {**rules, "sections": sections, "total_estimated_words": words}, []
-
-
-def _print_of(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
-    """What a section is written from, as a hash: its place in the report is none of it."""
-    pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
-    asked = (section["title"], section["summary"], section["query"], section["quotes"])
-    return checking.fingerprint(asked, checking.of_evidence(pieces), who)
+    return {**rules, "sections": sections, "total_estimated_words": words}, "outliner", []
 
 
 def fan_out(state: ConversationState) -> list[Send] | str:
     """One writer for each section that is not there yet."""
-    by_id = {r["result_id"]: r for r in found(state)}
+    by_id = _by_id(found(state))
     there = {one["section_id"]: one["fingerprint"] for one in state.get("sections", [])}
     tasks = []
     for section in state["outline"]["sections"]:
-        own = _print_of(section, by_id, state["report"]["by"])
+        own = print_of(section, by_id, state["report"]["by"])
         if there.get(section["section_id"]) != own:
             tasks.append(_task(state, section, own, ""))
     total = len(tasks)
@@ -201,7 +172,7 @@ def fan_out(state: ConversationState) -> list[Send] | str:
 
 
 def _task(state: ConversationState, section: SectionOutline, own: str, wish: str) -> SectionTask:
-    by_id = {r["result_id"]: r for r in found(state)}
+    by_id = _by_id(found(state))
     return SectionTask(
         run_id=state["run_id"],
         message=state["message"],
@@ -270,7 +241,7 @@ def after_sections(state: ConversationState) -> list[Send] | str:
     redo = state["report"].get("redo")
     if redo:
         return "research"
-    if "section" in state.get("review", []) and report_review.next_section(state):
+    if "section" in state.get("review", []) and review.next_section(state):
         return "review_section"
     return "consistency"
 
@@ -281,7 +252,7 @@ def after_research(state: ConversationState) -> list[Send] | str:
     if not report.get("begun"):
         return "review_outline"
     one = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
-    own = _print_of(one, {r["result_id"]: r for r in found(state)}, report["by"])
+    own = print_of(one, _by_id(found(state)), report["by"])
     return [Send("section", _task(state, one, own, report["redo"]["wish"]))]
 
 
@@ -290,13 +261,13 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph = StateGraph(ConversationState, context_schema=Context)
     writer: Any = logged("section", "write", section)
     graph.add_node("outliner", logged("outliner", "outline", outliner))
-    graph.add_node("review_outline", logged("review_outline", "decide", report_review.review_outline))
+    graph.add_node("review_outline", logged("review_outline", "decide", review.review_outline))
     graph.add_node("section", writer, input_schema=SectionTask)
-    graph.add_node("review_section", logged("review_section", "decide", report_review.review_section))
+    graph.add_node("review_section", logged("review_section", "decide", review.review_section))
     graph.add_node("research", logged("research", "research", research))
     graph.add_node("consistency", logged("consistency", "check", consistency))
     graph.add_node("assemble", logged("assemble", "assemble", assemble))
-    graph.add_node("review_report", logged("review_report", "decide", report_review.review_report))
+    graph.add_node("review_report", logged("review_report", "decide", review.review_report))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
     graph.add_conditional_edges(
@@ -335,8 +306,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     """Search for what a person wishes for a section, and give the section what was found."""
     context, redo = runtime.context, state["report"]["redo"]
     plan, wish = Plan.load(state["plan"]), redo["wish"]
-    query = f"{state['query']} {wish}"
-    step_id = fresh_id(plan, "research")
+    query, step_id = f"{state['query']} {wish}", fresh_id(plan, "research")
     records: list[ExecutionRecord] = []
     for number, kb in enumerate(state["kb_prefixes"]):
         name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
@@ -355,27 +325,22 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
             upstream={},
             dates=dates_asked(state),
         )
-        made = await executor(task, cast(Any, runtime))
-        records += made["records"]
-    pieces = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    pieces = [r for r in pieces if r["source_type"] == "chunk"]
-    pieces, bases = pieces[:MOST], dated_bases(context, state)
-    known = {r["result_id"] for r in found(state)}
-    merged = {
-        **state["merged"],
-        "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
-    }
-    says = Meaning(bases)
-    told = [(piece, said.text) for piece in pieces for said in sentences_in(1, piece)]
-    shares = says(wish, [text for _, text in told])
-    fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= least(wish, text)]
-    own = list(dict.fromkeys(piece["result_id"] for piece, _ in fit))
-    sections: list[SectionOutline] = []
-    for section in state["outline"]["sections"]:
-        if section["section_id"] == redo["section_id"]:
-            ids = list(dict.fromkeys([*section["evidence_ids"], *own]))
-            quotes = list(dict.fromkeys([*section["quotes"], *(text for _, text in fit)]))
-            section = {**section, "evidence_ids": ids, "quotes": quotes}
-        sections.append(section)
+        records += (await executor(task, cast(Any, runtime)))["records"]
+    gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
+    pieces = [r for r in gathered if r["source_type"] == "chunk"][:MOST]
+    known = _by_id(found(state))
+    results = [*found(state), *(r for r in pieces if r["result_id"] not in known)]
+    quoted = [(piece["result_id"], said.text) for piece in pieces for said in sentences_in(1, piece)]
+    shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
+    fit = [told for told, share in zip(quoted, shares, strict=True) if share >= least(wish, told[1])]
+    sections = [dict(section) for section in state["outline"]["sections"]]
+    one: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
+    one["evidence_ids"] = list(dict.fromkeys([*one["evidence_ids"], *(piece for piece, _ in fit)]))
+    one["quotes"] = list(dict.fromkeys([*one["quotes"], *(text for _, text in fit)]))
     outline = {**state["outline"], "sections": sections}
-    return {"plan": plan.dump(), "records": records, "merged": merged, "outline": outline}
+    return {
+        "plan": plan.dump(),
+        "records": records,
+        "merged": {**state["merged"], "retrieval_results": results},
+        "outline": outline,
+    }

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import Field
 
 from workbench.language.question import read
+from workbench.parts.reports.validating import meant_by, validate
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.reports.validating import meant_by, validate
 from workbench.tools.tool import Found, FunctionTool, Search
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.shelves import CORE, PROJECT, environment, opened, workbench
 from workbench.errors import WorkbenchError
-from workbench.reports.checking import opposed
+from workbench.parts.reports.checking import opposed
 from workbench.session import Workbench
 
 EN = {
@@ -213,7 +213,7 @@ def test_a_capsule_gives_the_report_again_where_there_is_no_corpus(harbour, tmp_
             run = other.import_capsule(capsule)
             again = other.replay(run.run_id).report
             assert run.report.text == again.text == report.text and again.sections == report.sections
-            for form in ("md", "html", "ipynb"):
+            for form in ("md", "html"):
                 assert run.report.write(tmp_path / f"r.{form}", replace=True).read_bytes() == report.rendered(form)
             assert again.write(tmp_path / "again.md", replace=True).read_text(encoding="utf-8") == report.text
             with pytest.raises(WorkbenchError, match="harbour"):
@@ -237,7 +237,7 @@ def test_the_terminal_shows_what_changed_and_writes_the_update(harbour, tmp_path
 KILLED = """
 import os, sys
 from tests.shelves import opened
-from workbench.graphs import report
+from workbench.parts.reports import graph as report
 
 real = report.checked
 async def dying(*given):

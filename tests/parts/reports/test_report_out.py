@@ -1,22 +1,20 @@
-"""A report goes out: references in every style, a page, a PDF, a notebook; documents say words in them, no code."""
+"""A report goes out: references in every style, a page, a PDF; documents say words in them, no code."""
 
 import io
-import json
 import re
 import sys
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
 from tests import handmade
 from workbench.errors import MissingExtra, ReportError
-from workbench.reports import rendering
-from workbench.reports.citing import STYLES, references
-from workbench.reports.markdown import escaped
-from workbench.reports.rendering import to_html, to_notebook, to_pdf
+from workbench.parts.reports import rendering
+from workbench.parts.reports.citing import STYLES, references
+from workbench.parts.reports.markdown import escaped
+from workbench.parts.reports.rendering import to_html, to_pdf
 from workbench.runs import pictures
 
 HOSTILE = (
@@ -136,7 +134,7 @@ def test_a_style_nobody_knows_is_named_with_the_known_ones():
 
 def test_without_its_library_the_install_line_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "typst", None)
-    assert references(SOURCES, "bibtex") and to_html(REPORT) and to_notebook(REPORT)
+    assert references(SOURCES, "bibtex") and to_html(REPORT)
     for make in (lambda: references(SOURCES, "apa"), lambda: to_pdf(REPORT)):
         with pytest.raises(MissingExtra, match=r"pip install 'workbench\[reports\]'$"):
             make()
@@ -231,28 +229,6 @@ def test_a_line_of_a_document_cannot_give_the_marks_another_target():
         "https://evil.example" not in {a.get("href") for a in page.find_all("a")}
         and len(page.find_all(id="ref-1")) == 1
     )
-
-
-def test_the_notebook_is_valid_and_runs_no_word_of_it():
-    made = to_notebook(REPORT)
-    book = nbformat.from_dict(made)
-    nbformat.validate(book)
-    *text, last = book.cells
-    assert [cell.cell_type for cell in text] == ["markdown"] * len(text) and last.cell_type == "code"
-    assert [cell.source.splitlines()[0] for cell in text if cell.source.startswith("## ")] == [
-        "## Introduction",
-        "## References",
-        "## Appendix",
-    ]
-    asked: list = []
-    wb = SimpleNamespace(report=lambda *args, **more: asked.append((args, more)))
-    exec(last.source.replace("from workbench import Workbench", ""), {"Workbench": SimpleNamespace(open=lambda _: wb)})  # noqa: S102 - what it does is the question
-    assert asked == [((REPORT["question"],), {"kb": "tea'"})]
-    shown = "\n".join(cell.source for cell in text)
-    bare = re.sub(r"```\n.*?\n```", "", shown, flags=re.DOTALL)
-    assert not re.search(r"(?<!\\)(<(?!https://)|\$|\]\((?!https?:|#|attachment:))", bare.replace("\\\\", ""))
-    assert "[1] *On Houses*, passage 3\n\n[2] 茶馆\n\n[3] never cited" in shown
-    assert "@book{ref1, <b> $x$}" in shown and json.loads(json.dumps(made)) == made
 
 
 def test_plan_and_timeline_are_svg_that_runs_nothing():

@@ -11,8 +11,8 @@ from tests.shelf import shelf
 from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
 from workbench.graphs.rollback import standing
 from workbench.language.question import read
+from workbench.parts.reports.validating import meant_by, validate
 from workbench.plans import Plan, PlanStep
-from workbench.reports.validating import meant_by, validate
 from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import check, read_input
 from workbench.tools.tool import StepLog
@@ -45,7 +45,7 @@ def test_chinese_words_are_looked_up_in_either_cut(text, passed):
 
 
 async def test_the_tool_says_what_is_missing_and_finds_nothing_itself():
-    from workbench.reports.reflection import TOOL
+    from workbench.parts.reports.reflection import TOOL
 
     results = [{"evidence": "Salt Mill is a mill.", "metadata": {"title": "Salt Mill", "fields": {"owner": ["Salt"]}}}]
     asked = {"query": "Who built the Salt Mill of 1853?", "found": results}

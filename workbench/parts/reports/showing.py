@@ -8,14 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from workbench.reports.markdown import chapters, html
+from workbench.parts.reports.markdown import chapters, html
 from workbench.views.claims import standing_told, statements
 from workbench.views.labels import Labels
 from workbench.views.page import Picture, button, el, glyph
 from workbench.views.render import CLASSES
 
 Report = Any
-"""``workbench.runs.reporting.Report``, which this room may not import."""
+"""``workbench.parts.reports.report.Report``, which this room may not import."""
 _SECTION = re.compile(r"(\d+)\. ")
 _UNSURE = ("unsupported", "uncited")
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
 from workbench.errors import MissingExtra, ReportError, shown
-from workbench.reports.markdown import address, escaped, inline, linked, words
+from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import RetrievalResult
 from workbench.text import CJK, iso, language_of
 from workbench.views.labels import Labels
@@ -52,9 +52,10 @@ def references(results: Sequence[RetrievalResult], style: str = "default", langu
     found = [_facts(result, language) for result in results]
     if style == "default":
         return [_line(one, Labels(language)) for one in found]
+    entries = [_bibtex(one, number) for number, one in enumerate(found, 1)]
     if style == "bibtex":
-        return list(_bibtex(found))
-    return _by_csl(found, _CSL[style])
+        return entries
+    return _by_csl([(one["language"], entry) for one, entry in zip(found, entries, strict=True)], _CSL[style])
 
 
 def _facts(result: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -137,27 +138,32 @@ def _line(one: Mapping[str, Any], labels: Labels) -> str:
 
 # BibTeX
 
+_NUMBERS = {"volume": "volume", "number": "issue", "pages": "pages"}
+_NUMERIC = re.compile(r"\d{1,6}([-–]\d{1,6})?", re.ASCII)
+_DOI = re.compile(r"10\.\d{4,9}/[\w.;()/:-]+")
 _TEX = {character: f"\\{character}" for character in "{}$&#%_"}
 _TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "`": r"\textasciigrave{}"}
 
 
-def _bibtex(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Entries whose values cannot leave their braces, nor the fence of Markdown in which they will stand."""
-    for number, one in enumerate(found, 1):
-        kind = "article" if one["journal"] else "book" if one["publisher"] else "misc"
-        address_ = {"url": one["url"].replace("%", r"\%"), "doi": _tex(one["doi"])}
-        told = {
-            "title": f"{{{_tex(one['title'])}}}",
-            "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, one["author"])),
-            "year": one["date"][:4],
-            "month": one["date"][5:7].lstrip("0"),
-            **{name: _tex(one[key]) for name, key in (("journal", "journal"), ("publisher", "publisher"))},
-            **{name: _tex(one[key]) for name, key in (("volume", "volume"), ("number", "issue"), ("pages", "pages"))},
-            **address_,
-            "note": _tex(one["licence"]),
-        }
-        lines = [f"  {name} = {{{value}}}," for name, value in told.items() if value]
-        yield "\n".join([f"@{kind}{{ref{number},", *lines, "}"])
+def _bibtex(one: Mapping[str, Any], number: int) -> str:
+    """An entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
+
+    Values that a style computes with are left out where they are not numbers.
+    """
+    kind = "article" if one["journal"] else "book" if one["publisher"] else "misc"
+    told = {
+        "title": f"{{{_tex(one['title'])}}}",
+        "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, one["author"])),
+        "year": one["date"][:4],
+        "month": one["date"][5:7].lstrip("0"),
+        **{name: _tex(one[name]) for name in ("journal", "publisher")},
+        **{name: one[key] if _NUMERIC.fullmatch(one[key]) else "" for name, key in _NUMBERS.items()},
+        "url": one["url"],
+        "doi": _tex(one["doi"]) if _DOI.fullmatch(one["doi"]) else "",
+        "note": _tex(one["licence"]),
+    }
+    lines = [f"  {name} = {{{value}}}," for name, value in told.items() if value]
+    return "\n".join([f"@{kind}{{ref{number},", *lines, "}"])
 
 
 def _tex(text: str) -> str:
@@ -174,11 +180,8 @@ _SOURCE = b"""
 """
 
 
-def _by_csl(found: Sequence[Mapping[str, Any]], style: str) -> list[str]:
-    """Each in the language of its own title, as GB/T 7714 asks."""
-    if not found:
-        return []
-    entries = [(one["language"], json.dumps({"r": _entry(one)}, ensure_ascii=False)) for one in found]
+def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
+    """Set each entry of BibTeX in the language of its own title, as GB/T 7714 asks."""
     with tempfile.TemporaryDirectory() as nothing:
         page = typst().compile(
             _SOURCE,
@@ -205,30 +208,6 @@ def typst() -> Any:
     except ImportError:
         raise MissingExtra("A reference style by CSL, or a PDF,", "reports") from None
     return found
-
-
-def _entry(one: Mapping[str, Any]) -> dict[str, Any]:
-    """The source as hayagriva's data, in whose titles braces and dollar signs would be markup."""
-    people = [dict(zip(("name", "given-name"), name.split(", ", 1), strict=False)) for name in one["author"]]
-    entry = {
-        "type": "article" if one["journal"] else "book" if one["publisher"] else "web" if one["url"] else "misc",
-        "title": _chunk(one["title"]),
-        "author": people,
-        "date": one["date"],
-        "publisher": _chunk(one["publisher"]),
-        "url": one["url"],
-        "serial-number": {"doi": one["doi"]} if re.fullmatch(r"10\.\d{4,9}/[\w.;()/:-]+", one["doi"]) else {},
-    }
-    where = {"volume": one["volume"], "issue": one["issue"]}
-    entry |= {"page-range": one["pages"]} if re.fullmatch(r"\d{1,6}([-–]\d{1,6})?", one["pages"]) else {}
-    if one["journal"]:
-        numbers = {key: int(value) for key, value in where.items() if re.fullmatch(r"\d{1,6}", value, re.ASCII)}
-        entry["parent"] = {"type": "periodical", "title": _chunk(one["journal"]), **numbers}
-    return {key: value for key, value in entry.items() if value}
-
-
-def _chunk(text: str) -> str:
-    return re.sub(r"[\\{}$]", r"\\\g<0>", text)
 
 
 def _markdown(node: Tag) -> str:

@@ -62,6 +62,6 @@ def report_type(name: str) -> ReportType:
     if kind is None:
         raise WorkbenchError(
             f"There is no report type {shown(name)}. Known: {', '.join(_TYPES)}. "
-            "Add one with workbench.reports.kinds.register_report_type."
+            "Add one with workbench.parts.reports.kinds.register_report_type."
         )
     return kind

@@ -7,16 +7,17 @@ says best, by what words mean where the base can tell.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
+from workbench.parts.reports.kinds import ReportType
+from workbench.parts.reports.topic import Aspect, Topic
 from workbench.ports import Field, KnowledgeBase
-from workbench.reports.kinds import ReportType
-from workbench.reports.topic import Aspect, Topic
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
 from workbench.tools import next_hop
@@ -37,7 +38,7 @@ class Piece(NamedTuple):
     """A sentence that a section may quote, and how much of the section's question it says."""
 
     sentence: Sentence
-    share: float
+    share: float = 1.0
 
 
 class Meaning:
@@ -48,12 +49,17 @@ class Meaning:
 
     def __call__(self, phrase: str, texts: Sequence[str]) -> list[float]:
         """A share for each text, 0 to 1."""
-        found = [0.0] * len(texts)
+        shares = [0.0] * len(texts)
         for base in self._bases:
             reading = next_hop.Reading.of(phrase, texts, base)
             if reading.words:
-                found = [max(one, reading.share(row)) for one, row in zip(found, reading.texts, strict=True)]
-        return found
+                shares = [max(one, reading.share(row)) for one, row in zip(shares, reading.texts, strict=True)]
+        return shares
+
+    def enough(self, phrase: str, texts: Sequence[str]) -> list[float]:
+        """The same, 0 for a text that says too little to tell of it."""
+        shares = self(phrase, texts)
+        return [share * (share >= least(phrase, text)) for share, text in zip(shares, texts, strict=True)]
 
     def foremost(self, phrase: str) -> list[str]:
         """The words of a phrase that say most: the rarest, and those that are nearly as rare."""
@@ -92,15 +98,20 @@ class Outliner:
 
     def __post_init__(self) -> None:
         self.zh = self.reading["language"] == "zh"
+        self.subject = self.topic.subject
         self.unknown = False
         self.documents = self._of_subject()
 
     def outline(self) -> ReportOutline:
-        """Return its sections, as many as this kind of report has."""
-        sections = self.kind.shaped(self.sections())
+        """Return its sections, as many as this kind of report has; those without evidence stay, and say so."""
+        aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
+        made = self._by_aspect(aspects) if aspects else []
+        if not any(section["quotes"] for section in made):
+            made += self._by_name() or self._by_group() or self._by_document()
+        sections = self.kind.shaped(placed(made))
         return ReportOutline(
             report_type=self.kind.name,
-            title=capitalised(self.topic.subject),
+            title=capitalised(self.subject),
             abstract=None,
             sections=sections,
             total_estimated_words=sum(section["estimated_words"] for section in sections),
@@ -113,24 +124,19 @@ class Outliner:
 
     def _of_subject(self) -> list[Document]:
         """Those that hold its conditions; else those that are about its names or speak of them; else of its words."""
-        every = self.judged.documents
+        every, names = self.judged.documents, self.reading["names"]
         if self.reading["conditions"] or self.reading["sort"]:
             return [every[doc_id] for doc_id in self.judged.holding]
-        names = self.reading["names"]
-        about = {name["doc_id"] for name in names} & every.keys()
         if names:
+            about = {name["doc_id"] for name in names} & every.keys()
             told = [d for d in every.values() if d.doc_id in about or self._names(d)]
             return sorted(told, key=lambda d: d.doc_id not in about)
-        texts = {d.doc_id: " ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()}
-        subject = self.topic.subject
-        if not any(self._tells(word, list(texts.values())) for word in self.says.foremost(subject)):
+        texts = [" ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()]
+        if not any(any(self.says.enough(word, texts)) for word in self.says.foremost(self.subject)):
             self.unknown = True  # what the corpus has only shares lesser words with it
             return []
-        shares = dict(zip(texts, self.says(subject, list(texts.values())), strict=True))
-        return [d for d in every.values() if shares[d.doc_id] >= least(subject, texts[d.doc_id])]
-
-    def _tells(self, phrase: str, texts: Sequence[str]) -> bool:
-        return any(share >= least(phrase, text) for share, text in zip(self.says(phrase, texts), texts, strict=True))
+        shares = self.says.enough(self.subject, texts)
+        return [document for document, share in zip(every.values(), shares, strict=True) if share]
 
     def _names(self, document: Document) -> bool:
         own = [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
@@ -138,125 +144,91 @@ class Outliner:
 
     # what its sections are
 
-    def sections(self) -> list[SectionOutline]:
-        """The sections, each with its sentences; those for which the evidence has none stay, and say so."""
-        aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
-        made = self._by_aspect(aspects) if aspects else []
-        if any(section["quotes"] for section in made):
-            return made
-        about_all = self._of_all()
-        moved = [{**one, "section_id": str(len(made) + n)} for n, one in enumerate(about_all, 1)]
-        return [*made, *cast(list[SectionOutline], moved)]
-
-    def _of_all(self) -> list[SectionOutline]:
-        """Sections of a topic that names no aspects, or none that the corpus knows."""
-        about = [self.judged.documents[n["doc_id"]] for n in self.reading["names"] if self._there(n["doc_id"])]
-        if about:
-            return self._by_name(list({d.doc_id: d for d in about}.values()))
-        return self._by_group() or self._by_document()
-
-    def _there(self, doc_id: str) -> bool:
-        return bool(doc_id) and doc_id in self.judged.documents
-
     def _by_aspect(self, aspects: Sequence[Aspect]) -> list[SectionOutline]:
         """A section for each aspect, with one below it for each part; and one for the documents that are left.
 
         What the topic selects is looked at first; where that says nothing of most aspects, everything that was found.
         """
-        titles = [(str(n), aspect.title) for n, aspect in enumerate(aspects, 1)]
-        for n, aspect in enumerate(aspects, 1):
-            titles += [(f"{n}.{m}", part) for m, part in enumerate(aspect.parts, 1)]
-        titles.sort(key=lambda one: [int(part) for part in one[0].split(".")])
-        bound = bool(self.documents) and bool(
-            self.reading["conditions"] or self.reading["sort"] or self.reading["names"]
-        )
-        found = self._told(titles, self.documents) if bound else {}
-        if len(found) * 2 < len(titles) and not self.unknown:
-            bound, found = False, self._told(titles, list(self.judged.documents.values()))
-        made = [self._section(i, title, f"{self.topic.subject} {title}", found.get(i, [])) for i, title in titles]
+        titles = [(depth, t) for a in aspects for depth, t in (("", a.title), *((".", part) for part in a.parts))]
+        read = self.reading
+        bound = bool(self.documents) and bool(read["conditions"] or read["sort"] or read["names"])
+        told = self._told(titles, self.documents) if bound else {}
+        if len(told) * 2 < len(titles) and not self.unknown:
+            bound, told = False, self._told(titles, list(self.judged.documents.values()))
+        made = [
+            self._section(title, f"{self.subject} {title}", told.get(n, []), self.kind.of_one, depth)
+            for n, (depth, title) in enumerate(titles)
+        ]
         used = {one for section in made for one in section["evidence_ids"]}
-        rest = [d for d in self.documents if not used & set(self._ids([d]))]
-        if found and (rest := rest if bound else rest[:MANY]):
-            made.append(self._others(str(len(aspects) + 1), rest))
+        rest = [d for d in self.documents if not used & self._ids(d)]
+        if told and (rest := rest if bound else rest[:MANY]):
+            made.append(self._others(rest))
         return made
 
-    def _told(self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]) -> dict[str, list[Piece]]:
-        """Section -> the sentences of these documents that say most of it and nothing more of another."""
+    def _told(self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]) -> dict[int, list[Piece]]:
+        """Place of a title -> the sentences of these documents that say most of it and nothing more of another."""
         pool = self._pool(documents)
         texts = [f"{s.title}. {s.text}" for s in pool]
-        best: dict[int, tuple[float, str]] = {}
-        for section_id, title in titles:
-            for place, share in enumerate(self.says(title, texts)):
-                if share >= least(title, texts[place]) and share > best.get(place, (0.0, ""))[0]:
-                    best[place] = (share, section_id)
-        found: dict[str, list[Piece]] = {}
-        for place, (share, section_id) in best.items():
-            found.setdefault(section_id, []).append(Piece(pool[place], share))
-        return found
+        shares = [self.says.enough(title, texts) for _, title in titles]
+        told: dict[int, list[Piece]] = {}
+        for place, sentence in enumerate(pool):
+            best = max(range(len(titles)), key=lambda n: shares[n][place])
+            if shares[best][place]:
+                told.setdefault(best, []).append(Piece(sentence, shares[best][place]))
+        return told
 
-    def _by_name(self, about: Sequence[Document]) -> list[SectionOutline]:
+    def _by_name(self) -> list[SectionOutline]:
         """A section for each thing that is named, and one for what other documents say of them."""
-        made = []
-        for n, document in enumerate(about, 1):
-            pieces = [Piece(s, 1.0) for s in document.sentences]
-            made.append(self._section(str(n), document.title, document.title, pieces, self.kind.statements))
-        held = {d.doc_id for d in about}
-        names = [fold(name["surface"]) for name in self.reading["names"]] + [fold(d.title) for d in about]
-        told = [s for d in self.documents if d.doc_id not in held for s in d.sentences if _holds(s.text, names)]
-        if told:
+        every = self.judged.documents
+        about = {n["doc_id"]: every[n["doc_id"]] for n in self.reading["names"] if n["doc_id"] in every}
+        made = [self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()]
+        names = [name["surface"] for name in self.reading["names"]] + [d.title for d in about.values()]
+        bare = [fold(name).strip("《》“”\"' ") for name in names]
+        rest = [s for d in self.documents if d.doc_id not in about for s in d.sentences]
+        told = [Piece(s) for s in rest if any(name in fold(s.text) for name in bare)]
+        if made and told:
             title = self._say("In other documents", "其他文档中的记述")
-            pieces = [Piece(s, 1.0) for s in told]
-            made.append(self._section(str(len(made) + 1), title, self.topic.subject, pieces))
+            made.append(self._section(title, self.subject, told, self.kind.of_one))
         return made
 
     def _by_group(self) -> list[SectionOutline]:
         """Many documents in groups, by a field that divides them or by time; none where there are few."""
         return [
-            self._section(str(n), title, f"{self.topic.subject} {title}", self._leads(documents), None)
-            for n, (title, documents) in enumerate(self._divided().items(), 1)
+            self._section(title, f"{self.subject} {title}", self._leads(documents), None)
+            for title, documents in self._divided().items()
         ]
 
     def _by_document(self) -> list[SectionOutline]:
         """What says most of the topic, a section for each document; what says little stands together at the end."""
         pool = self._pool(self.documents)
-        shares = self.says(self.topic.subject, [s.text for s in pool])
-        found: dict[str, list[Piece]] = {}
-        for said, share in zip(pool, shares, strict=True):
-            found.setdefault(said.doc_id, []).append(Piece(said, share))
-        order = sorted(found, key=lambda i: -max(piece.share for piece in found[i]))
-        whole, rest = order[: self.kind.sections - 1], order[self.kind.sections - 1 :]
-        made = []
-        for n, doc_id in enumerate(whole, 1):
-            title = self.judged.documents[doc_id].title
-            most = self.kind.of_one * 2
-            made.append(self._section(str(n), title, f"{self.topic.subject} {title}", found[doc_id], most))
-        if rest:
-            made.append(self._others(str(len(made) + 1), [self.judged.documents[i] for i in rest]))
-        return made
+        told: dict[str, list[Piece]] = {}
+        for said, share in zip(pool, self.says(self.subject, [s.text for s in pool]), strict=True):
+            told.setdefault(said.doc_id, []).append(Piece(said, share))
+        order = sorted(told, key=lambda i: -max(piece.share for piece in told[i]))
+        every, most = self.judged.documents, self.kind.sections - 1
+        made = [
+            self._section(every[i].title, f"{self.subject} {every[i].title}", told[i], self.kind.of_one * 2)
+            for i in order[:most]
+        ]
+        return [*made, *([self._others([every[i] for i in order[most:]])] if order[most:] else [])]
 
-    def _others(self, section_id: str, documents: Sequence[Document]) -> SectionOutline:
-        noun = self._noun()
-        title = self._say(f"Other {noun}", f"其余{noun}")
-        return self._section(section_id, title, self.topic.subject, self._leads(documents, 2), None)
-
-    def _noun(self) -> str:
+    def _others(self, documents: Sequence[Document]) -> SectionOutline:
         words = list(self.nouns.get("zh" if self.zh else "en", ()))
-        if self.zh:
-            return words[0] if words else "文档"
-        return (words[1:2] or ["documents"])[0]
+        title = f"其余{(words or ['文档'])[0]}" if self.zh else f"Other {(words[1:2] or ['documents'])[0]}"
+        return self._section(title, self.subject, self._leads(documents, 2), None)
 
     def _divided(self) -> dict[str, list[Document]]:
         """The groups of the field that divides the documents best: none of one, none without a value."""
         dates = next((f["name"] for f in self.schema if f["type"] == "date"), "")
         years = [int(v[0][:4]) for d in self.documents if (v := d.values(dates)) and v[0][:4].isdigit()]
         if dates and len(years) > MANY and max(years) - min(years) >= _WIDE:
-            found: dict[str, list[Document]] = {}
+            decades: dict[str, list[Document]] = {}
             for document in sorted(self.documents, key=lambda d: d.values(dates)[:1]):
                 decade = (document.values(dates) or ["?"])[0][:3]
                 title = self._say(f"{decade}0s", f"{decade}0年代") if decade.isdigit() else "—"
-                found.setdefault(title, []).append(document)
-            if FEW <= len(found) <= MANY:
-                return found
+                decades.setdefault(title, []).append(document)
+            if FEW <= len(decades) <= MANY:
+                return decades
         asked = {c["value"] for c in self.reading["conditions"] if isinstance(c["value"], str)}
         for field in self.schema if len(self.documents) > MANY else ():
             if field["type"] == "category":
@@ -274,46 +246,41 @@ class Outliner:
 
     def _pool(self, documents: Sequence[Document]) -> list[Sentence]:
         """Every sentence once, whoever says it first."""
-        found = {fold(s.text): s for d in reversed(documents) for s in reversed(d.sentences)}
-        return [s for d in documents for s in d.sentences if found[fold(s.text)] is s and len(terms(s.text)) > 1]
+        first = dict[str, Sentence]()
+        for said in (s for d in documents for s in d.sentences):
+            first.setdefault(fold(said.text), said)
+        return [said for said in first.values() if len(terms(said.text)) > 1]
 
     def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
         """The first sentences of each document, which say what it is about."""
-        return [
-            Piece(s, 1.0)
-            for d in documents
-            for s in [one for one in d.sentences if len(terms(one.text)) > 1][: min(most, self.kind.of_one)]
-        ]
+        told = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
+        return [piece for pieces in told for piece in pieces[: min(most, self.kind.of_one)]]
 
     def _section(
-        self, section_id: str, title: str, query: str, pieces: Iterable[Piece], of_one: int | None = 0
+        self, title: str, query: str, pieces: Iterable[Piece], of_one: int | None, depth: str = ""
     ) -> SectionOutline:
         """A section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
-        most = self.kind.of_one if of_one == 0 else of_one
         ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.sentence.n, piece.sentence.place))
-        kept: list[Piece] = []
-        by_document: dict[str, int] = {}
+        kept, counts = list[Piece](), Counter[str]()
         for piece in ranked:
-            count = by_document.get(piece.sentence.doc_id, 0)
-            if (most is None or count < most) and (most is None or len(kept) < self.kind.statements):
+            if of_one is None or (counts[piece.sentence.doc_id] < of_one and len(kept) < self.kind.statements):
                 kept.append(piece)
-                by_document[piece.sentence.doc_id] = count + 1
-        places = {piece.sentence.doc_id: n for n, piece in reversed(list(enumerate(kept)))}
+                counts[piece.sentence.doc_id] += 1
+        places = {doc_id: n for n, doc_id in enumerate(counts)}
         kept.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.n, piece.sentence.place))
         titles = list(dict.fromkeys(piece.sentence.title for piece in kept))
         return SectionOutline(
-            section_id=section_id,
+            section_id=depth,
             title=capitalised(title),
             summary=self._say(", ", "、").join(titles[:4]) + (" …" if len(titles) > 4 else ""),
             query=query,
             evidence_ids=list(dict.fromkeys(self.results[piece.sentence.n - 1]["result_id"] for piece in kept)),
-            estimated_words=sum(_length(piece.sentence.text) for piece in kept),
+            estimated_words=sum(len(terms(piece.sentence.text)) or _WORDS for piece in kept),
             quotes=[piece.sentence.text for piece in kept],
         )
 
-    def _ids(self, documents: Sequence[Document]) -> list[str]:
-        held = {d.doc_id for d in documents}
-        return [r["result_id"] for r in self.results if r["metadata"].get("doc_id") in held]
+    def _ids(self, document: Document) -> set[str]:
+        return {r["result_id"] for r in self.results if r["metadata"].get("doc_id") == document.doc_id}
 
 
 def least(phrase: str, text: str) -> float:
@@ -322,37 +289,26 @@ def least(phrase: str, text: str) -> float:
 
 
 def carried(
-    earlier: ReportOutline, results: Sequence[RetrievalResult], same: Collection[str], says: Meaning
+    earlier: ReportOutline, results: Sequence[RetrievalResult], known: Collection[str], says: Meaning
 ) -> ReportOutline:
     """Return the outline of a model or a person over the evidence of today.
 
-    A new piece joins the section whose title it says best, if it says it.
+    A piece whose id is not ``known`` joins the section whose title it says best, if it says it.
     """
     there, sections = {r["result_id"]: r for r in results}, earlier["sections"]
-    cited = {i for section in sections for i in section["evidence_ids"]}
-    fresh = [r for r in results if r["result_id"] not in same and r["result_id"] not in cited]
+    fresh = [r for r in results if r["result_id"] not in known]
     texts = [f"{r['metadata'].get('title')}. {r['evidence']}" for r in fresh]
     shares = [says(section["title"], texts) for section in sections]
-    joined: dict[int, list[str]] = {}
+    ids = [[i for i in section["evidence_ids"] if i in there] for section in sections]
     for place, result in enumerate(fresh):
-        share, best = max((row[place], -n) for n, row in enumerate(shares))
-        if share >= TOLD:
-            joined.setdefault(-best, []).append(result["result_id"])
+        best = max(range(len(sections)), key=lambda n: shares[n][place])
+        if shares[best][place] >= TOLD:
+            ids[best].append(result["result_id"])
     made: list[SectionOutline] = []
-    for n, section in enumerate(sections):
-        ids = [*(i for i in section["evidence_ids"] if i in there), *joined.get(n, ())]
-        text = fold(" ".join(there[i]["evidence"] for i in ids))
-        made.append({**section, "evidence_ids": ids, "quotes": [q for q in section["quotes"] if fold(q) in text]})
+    for section, own in zip(sections, ids, strict=True):
+        text = fold(" ".join(there[i]["evidence"] for i in own))
+        made.append({**section, "evidence_ids": own, "quotes": [q for q in section["quotes"] if fold(q) in text]})
     return {**earlier, "sections": made}
-
-
-def _holds(text: str, names: Sequence[str]) -> bool:
-    folded = fold(text)
-    return any(name.strip("《》“”\"' ") in folded for name in names)
-
-
-def _length(text: str) -> int:
-    return len(terms(text)) or _WORDS
 
 
 def placed(sections: Sequence[SectionOutline]) -> list[SectionOutline]:

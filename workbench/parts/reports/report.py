@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
-from workbench.graphs.report_assembly import standing
 from workbench.graphs.reviewers import answer
+from workbench.parts.reports.assembly import in_order, renumbered
+from workbench.parts.reports.checking import standing
+from workbench.parts.reports.citing import STYLES
+from workbench.parts.reports.kinds import report_type
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
-from workbench.reports.assembling import in_order, renumbered
-from workbench.reports.citing import STYLES
-from workbench.reports.kinds import report_type
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalResult
 from workbench.text import clean, language_of
@@ -29,15 +27,12 @@ if TYPE_CHECKING:
 
 _WRITING = ("outliner", "section", "research", "consistency", "assemble")
 _GRANULARITY = {"chunk": "Chunk", "relationship": "AtomicKnowledge", "community": "KGSubgraph"}
-_FORMS = ("md", "html", "pdf", "ipynb")
+_FORMS = ("md", "html", "pdf")
 _ENDED = ("completed", "partial", "failed")
 
 
-_ASKED = ("report_type", "style", "assumptions", "cached")
 _KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 """Options of a run that hold for its update too."""
-
-
 _MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
 
 
@@ -47,33 +42,28 @@ def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
     """
+    known = ("report_type", "style", "assumptions", "cached")
     if not isinstance(given, Mapping):
         raise RunError(f"report is {shown(given)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
-    if unknown := set(given) - set(_ASKED):
-        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(_ASKED)}.")
+    if unknown := set(given) - set(known):
+        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(known)}.")
     name = report_type(given.get("report_type") or settings.report_type).name
     style = given.get("style") or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    told = assumed(given.get("assumptions"))
-    return {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
+    told = given.get("assumptions") or []
+    told = [told] if isinstance(told, str) else told
+    if not isinstance(told, list | tuple) or len(told) > _MOST_ASSUMED or not all(map(_is_sentence, told)):
+        raise RunError(
+            f"assumptions is {shown(told)}. Give a list of sentences, at most {_MOST_ASSUMED}, of at most "
+            f"{_LONGEST_ASSUMED:,} characters each."
+        )
+    assumptions = [clean(one) for one in told]
+    return {"type": name, "style": style, "assumptions": assumptions, "cached": bool(given.get("cached", True))}
 
 
-def assumed(given: Any) -> list[str]:
-    """Assumptions as every store takes them.
-
-    Raises:
-        RunError: they are no list of sentences, too many, or one is too long.
-    """
-    told = [given] if isinstance(given, str) else given or []
-    if not isinstance(told, Iterable) or isinstance(told, Mapping | bytes):
-        raise RunError(f"assumptions is {shown(given)}. Give a list of sentences.")
-    told = list(islice(told, _MOST_ASSUMED + 1))
-    if wrong := next((one for one in told if not isinstance(one, str) or not one.strip()), None):
-        raise RunError(f"assumptions holds {shown(wrong)}. Give a list of sentences.")
-    if len(told) > _MOST_ASSUMED or any(len(one) > _LONGEST_ASSUMED for one in told):
-        raise RunError(f"Give at most {_MOST_ASSUMED} assumptions, of {_LONGEST_ASSUMED:,} characters each.")
-    return [clean(one) for one in told]
+def _is_sentence(given: Any) -> bool:
+    return isinstance(given, str) and bool(given.strip()) and len(given) <= _LONGEST_ASSUMED
 
 
 class Report:
@@ -351,7 +341,7 @@ class Report:
         }
 
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write it to a file: Markdown, HTML, PDF or a notebook, by the file's ending.
+        """Write it to a file: Markdown, HTML or PDF, by the file's ending.
 
         Args:
             path: the file.
@@ -370,8 +360,8 @@ class Report:
         return write_file(file, self.rendered(form), replace=replace, kind=RunError)
 
     def rendered(self, form: str) -> bytes:
-        """It in one of its forms: ``md``, ``html``, ``pdf`` or ``ipynb``."""
-        from workbench.reports import rendering
+        """It in one of its forms: ``md``, ``html`` or ``pdf``."""
+        from workbench.parts.reports import rendering
         from workbench.runs.pictures import on_paper
 
         if form == "md":
@@ -381,16 +371,10 @@ class Report:
             "language": language_of(self.run.message),
             "final_report": self.text,
             "figures": on_paper(self.run),
-            "question": self.run.message,
-            "kb_prefix": self.run.kb_prefix,
-            "report_type": self._kept.get("type", ""),
-            "style": self._kept.get("style", ""),
         }
         if form == "html":
             return rendering.to_html(told).encode()
-        if form == "pdf":
-            return rendering.to_pdf(told)
-        return json.dumps(rendering.to_notebook(told), ensure_ascii=False, indent=1).encode()
+        return rendering.to_pdf(told)
 
     def __str__(self) -> str:
         return self.text
@@ -400,7 +384,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """It on a page of a notebook: how it stands, then its text; until there is one, the run."""
-        from workbench.reports import showing
+        from workbench.parts.reports import showing
 
         if not self.text:
             return str(self.run._repr_mimebundle_()["text/html"])

@@ -51,7 +51,7 @@ def go_on(wb: Workbench) -> Any:
 
 def go_on_and_die(folder: str, url: str, calls: str, kill: str) -> None:
     """What the process does that is killed."""
-    from workbench.graphs import report
+    from workbench.parts.reports import graph as report
 
     node, when = kill.split()
     if when != "paused":
@@ -98,7 +98,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("writer", ["rules", "model"])
 def test_killed_at_every_node_it_reads_as_if_undisturbed(indexed, tmp_path, monkeypatch, writer):
-    from workbench.graphs import report
+    from workbench.parts.reports import graph as report
 
     for name in ("killed", "undisturbed"):
         shutil.copytree(indexed, tmp_path / name)
@@ -107,7 +107,7 @@ def test_killed_at_every_node_it_reads_as_if_undisturbed(indexed, tmp_path, monk
         server.respond = writes
         url = server.url if writer == "model" else ""
         processes = multiprocessing.get_context("forkserver")
-        processes.set_forkserver_preload([__name__, "workbench.graphs.report", "chromadb"])
+        processes.set_forkserver_preload([__name__, "workbench.parts.reports.graph", "chromadb"])
         for kill in KILLS:
             process = processes.Process(target=go_on_and_die, args=(str(tmp_path / "killed"), url, str(calls), kill))
             process.start()

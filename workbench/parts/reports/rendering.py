@@ -1,4 +1,4 @@
-"""A report as a page of HTML, a PDF and a notebook.
+"""A report as a page of HTML and a PDF.
 
 A report is a mapping with ``title``, ``language``, ``final_report`` (Markdown) and ``figures`` (``{"title", "svg"}``).
 All of its text is untrusted: HTML gets no markup and no address from it but links to the web, typst gets it as data.
@@ -12,7 +12,7 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -22,8 +22,8 @@ from typing import Any
 from markdown_it.tree import SyntaxTreeNode
 
 from workbench.errors import ReportError
-from workbench.reports.citing import typst
-from workbench.reports.markdown import address, cited, escaped, html, parsed, words
+from workbench.parts.reports.citing import typst
+from workbench.parts.reports.markdown import cited, html, parsed, words
 from workbench.text import CJK
 from workbench.views.labels import Labels
 
@@ -68,7 +68,7 @@ _PAGE = """<!doctype html>
 
 def to_html(report: Report) -> str:
     """One page that needs nothing else and runs nothing: marks lead to their references and back."""
-    labels, style = _labels(report), files("workbench.reports").joinpath("report.css").read_text(encoding="utf-8")
+    labels, style = _labels(report), files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     figures = "".join(
         f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
@@ -100,7 +100,7 @@ def to_pdf(report: Report) -> bytes:
         ReportError: the report has Chinese in it and the machine no font for that, or typst refused it.
     """
     setter, labels = typst(), _labels(report)
-    source = files("workbench.reports").joinpath("report.typ").read_bytes()
+    source = files("workbench.parts.reports").joinpath("report.typ").read_bytes()
     data = {
         "title": (title := words(report.get("title"))),
         "head": title if len(title) < 80 else f"{title[:78]}…",
@@ -186,85 +186,3 @@ def _data(node: SyntaxTreeNode) -> Any:
         case "th" | "td":
             return {"c": inside, "look": str(node.attrs.get("style", ""))}
     return {"t": node.type, "class": str(node.attrs.get("class", "")), "c": inside}
-
-
-# notebook
-
-
-def to_notebook(report: Report) -> dict[str, Any]:
-    """A notebook (nbformat 4): the report, a cell a chapter, its figures, and a cell that asks for the report again.
-
-    ``question``, ``kb_prefix``, ``report_type`` and ``style`` of the report are the arguments of that last cell.
-    """
-    asked = _call(report)
-    chapters = [{"cell_type": "markdown", "metadata": {}, "source": part} for part in _chapters(report)]
-    pictures = [
-        {
-            "cell_type": "markdown",
-            "metadata": {},
-            "source": f"![{escaped(title)}](attachment:figure-{number}.svg)\n\n*{escaped(title)}*",
-            "attachments": {f"figure-{number}.svg": {"image/svg+xml": base64.b64encode(svg.encode()).decode()}},
-        }
-        for number, (title, svg) in enumerate(_figures(report), 1)
-    ]
-    again: dict[str, Any] = {
-        "cell_type": "code",
-        "metadata": {},
-        "source": asked,
-        "outputs": [],
-        "execution_count": None,
-    }
-    cells: list[dict[str, Any]] = [*chapters, *pictures, again]
-    for number, cell in enumerate(cells, 1):
-        cell["id"] = f"report-{number}"
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "title": words(report.get("title"))}
-    return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
-
-
-def _call(report: Report) -> str:
-    """The call as source: what was asked stands in it as a literal and is nothing but that."""
-    given = {"kb": report.get("kb_prefix"), "report_type": report.get("report_type"), "style": report.get("style")}
-    told = [repr(words(report.get("question") or report.get("title")))]
-    told += [f"{name}={words(value)!r}" for name, value in given.items() if value]
-    opened = "from workbench import Workbench\n\nwb = Workbench.open('.workbench')"
-    return f"{opened}\nrun = wb.report({', '.join(told)})\nrun"
-
-
-def _chapters(report: Report) -> Iterator[str]:
-    """The Markdown, cut before its headings of the second level."""
-    text = _inert(words(report.get("final_report")))
-    starts = [0, *(t.map[0] for t in parsed(text) if t.type == "heading_open" and t.tag == "h2" and t.map)]
-    lines = text.splitlines()
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        if part := "\n".join(lines[start:end]).strip():
-            yield part
-
-
-_AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>")
-_NOT_HERE = re.compile(r"<|\$|(?<=\])\((?!\s*<?(?:https?://|#))|\[(?=[^\[\]]*\]:)|!(?=\[)")
-
-
-def _inert(text: str) -> str:
-    """Markdown that other readers, which know HTML and formulas, take as the words it is; fenced code stays."""
-    lines, kept = text.splitlines(), set[int]()
-    for token in parsed(text):
-        if token.type == "fence" and token.map:
-            kept |= set(range(*token.map))
-    return "\n".join(line if number in kept else _inert_line(line) for number, line in enumerate(lines))
-
-
-def _inert_line(line: str) -> str:
-    parts = _AUTOLINK.split(line)
-    for number, part in enumerate(parts):
-        if number % 2:
-            parts[number] = f"<{url}>" if (url := address(part)) else escaped(part)
-        else:
-            parts[number] = _NOT_HERE.sub(_spelled, part)
-    return "".join(parts)
-
-
-def _spelled(match: re.Match[str]) -> str:
-    r"""The character with a backslash, unless it has one already."""
-    before = match.string[: match.start()]
-    return match[0] if (len(before) - len(before.rstrip("\\"))) % 2 else f"\\{match[0]}"

@@ -17,10 +17,11 @@ from workbench.views.labels import LANGUAGES, Labels
 
 MARK = re.compile(r"\[(\d{1,4})\]")
 """A mark of a reference, as ``[3]``."""
-_BEHIND = re.compile(r"[。，、；：？！.,;:?!]*")
 _OWN = ("mark", "back")
 """The classes of the links between marks and references."""
-_HEADINGS = {Labels(language)("references") for language in LANGUAGES}
+_MARK_LINK = re.compile(r'<a class="(mark|back)"[^>]*>\[(\d+)\]</a>([。，、；：？！.,;:?!]*)')
+"""Such a link as it is rendered, with the punctuation behind it; words of a report are escaped and cannot look so."""
+_HEADINGS = {Labels(language)("part_references") for language in LANGUAGES}
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
 
@@ -114,35 +115,12 @@ def chapters(text: str, mark: Callable[[int, str], str]) -> list[tuple[str, str]
         elif heading:
             found.append(("".join(child.content for child in token.children or ()), []))
         else:
-            token.children = list(_marked(token.children, mark)) if token.children else token.children
             found[-1][1].append(token)
-    return [(title, _rendered(tokens, "")) for title, tokens in found]
 
+    def own(match: re.Match[str]) -> str:
+        return mark(int(match[2]), match[3]) if match[1] == "mark" else f"[{match[2]}]{match[3]}"
 
-def _marked(children: list[Token], mark: Callable[[int, str], str]) -> Iterator[Token]:
-    """The same with one's own markup in place of the links to references and back."""
-    own, number = "", 0
-
-    def own_mark(behind: str) -> Token:
-        return Token("html_inline", "", 0, content=mark(number, behind))
-
-    for child in children:
-        behind = ""
-        if number and child.type != "link_close":
-            behind = _BEHIND.match(child.content)[0] if child.type == "text" else ""  # type: ignore[index]
-            yield own_mark(behind)
-            number = 0
-        if child.type == "link_open" and child.attrs.get("class") in _OWN:
-            own = str(child.attrs["class"])
-        elif own and child.type == "link_close":
-            own = ""
-        elif own == "mark":
-            number = int(child.content.strip("[]"))
-        else:
-            child.content = child.content[len(behind) :]
-            yield child
-    if number:
-        yield own_mark("")
+    return [(title, _MARK_LINK.sub(own, _rendered(tokens, ""))) for title, tokens in found]
 
 
 def _rendered(tokens: list[Token], back: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.parts.reports.citing import STYLES
+from workbench.parts.reports.outline import placed
+from workbench.parts.reports.showing import preview
 from workbench.records import proposals
-from workbench.reports.citing import STYLES
-from workbench.reports.outline import placed
-from workbench.reports.showing import preview
 from workbench.views.labels import Labels
 from workbench.views.page import el, glyph
 from workbench.widgets.form import Fields

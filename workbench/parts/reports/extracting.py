@@ -11,8 +11,8 @@ from workbench.language.answer import CLOSED
 from workbench.language.citing import marked, spaced
 from workbench.language.fields import FieldsWriter
 from workbench.language.quoting import Sentence, sentences_of
+from workbench.parts.reports.markdown import escaped
 from workbench.ports import KnowledgeBase
-from workbench.reports.markdown import escaped
 from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import CJK, fold, language_of, terms
 from workbench.text import sentences as split_sentences

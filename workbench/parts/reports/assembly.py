@@ -1,0 +1,290 @@
+"""From written sections to one text: numbers of the sources, what stands around the sections, references, and the
+appendix that says how far it can be trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.graphs.check import supported, with_marks
+from workbench.graphs.generate import found, offline, without_evidence
+from workbench.graphs.roles import budget_spent
+from workbench.language.citing import cite
+from workbench.language.fields import FieldsWriter
+from workbench.parts.reports.checking import standing
+from workbench.parts.reports.citing import references
+from workbench.parts.reports.extracting import definitions, matrix
+from workbench.parts.reports.kinds import report_type
+from workbench.parts.reports.markdown import escaped, inline
+from workbench.parts.reports.writer import abstract_by_model
+from workbench.plans import last_records
+from workbench.ports import Context
+from workbench.records.tape import RULES
+from workbench.state import ConversationState, RetrievalResult, SectionContent, Supported
+from workbench.text import fold, language_of
+from workbench.views.labels import Labels
+
+MARK = re.compile(r"\[(\d+)\]")
+MOST_UNUSED = 20
+_CHECKED = ("statements", "supported", "partly", "unsupported", "uncited")
+_GONE: Any = {"result_id": "", "metadata": {}}
+
+
+def in_order(sections: Sequence[SectionContent]) -> list[SectionContent]:
+    """By their place in the tree."""
+    return sorted(sections, key=lambda one: [int(n) if n.isdigit() else 0 for n in one["section_id"].split(".")])
+
+
+def numbers_of(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
+    """The number of each piece that a section cites: as in an earlier report of the same, else in order of appearance.
+
+    Numbers that were given stay, so that a section that did not change reads the same.
+    """
+    numbers, free = dict[str, int](), max(earlier.values(), default=0)
+    for section in sections:
+        for n in map(int, MARK.findall(section["text"])):
+            piece = section["sources"][n - 1] if 1 <= n <= len(section["sources"]) else ""
+            if piece and piece not in numbers:
+                free += piece not in earlier
+                numbers[piece] = earlier.get(piece, free)
+    return numbers
+
+
+def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) -> str:
+    """A section's text with the numbers of the report in place of its own; a mark that points at nothing goes.
+
+    >>> renumbered("It is green [1][2].", ["p", "q"], {"p": 7, "q": 3})
+    'It is green [7][3].'
+    """
+
+    def given(match: re.Match[str]) -> str:
+        place = int(match[1]) - 1
+        piece = sources[place] if 0 <= place < len(sources) else ""
+        return f"[{numbers[piece]}]" if piece in numbers else ""
+
+    return MARK.sub(given, text)
+
+
+def without_heading(text: str, title: str) -> str:
+    """A section's text without its own heading over it once more."""
+    first, _, rest = text.lstrip().partition("\n")
+    bare = fold(re.sub(r"^[#\s]*[\d.]*\s*|[*_\s:：]+$|^\**", "", first))
+    return rest.strip() if bare == fold(title) else text.strip()
+
+
+async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """One text with numbers, references and an appendix; it is the answer of the run."""
+    report, made = state["report"], _Assembly(state, runtime.context)
+    parts = await made.parts()
+    pieces = made.by_number()
+    lines = references(list(pieces.values()), report["style"], made.labels.language) if pieces else []
+    listed = [f"[{n}] {line}" for n, line in zip(pieces, lines, strict=True)]
+    if report["style"] == "bibtex" and lines:
+        listed = ["```bibtex", *lines, "```"]
+    body = made.body(parts)
+    end = "\n" if report["style"] == "bibtex" else "\n\n"
+    behind = [*made.headed("references", end.join(listed)), *made.headed("appendix", parts.get("appendix", ""))]
+    text = "\n\n".join([*body, *behind]) + "\n"
+    final = {name: value for name, value in report.items() if name not in ("redo", "again")}
+    return {
+        "report": {
+            **final,
+            "evidence": [r["result_id"] for r in made.results],
+            "final_report": text,
+            "references": listed,
+            "numbers": made.numbers,
+            "notes": [*report.get("notes", []), *made.notes],
+        },
+        "answer": text,
+        "citations": cite("\n\n".join(body), made.places())[1],
+        "support": _support(made.sections, made.numbers),
+    }
+
+
+class _Assembly:
+    """A report while it is put together; what its parts cite beyond the sections gets numbers behind theirs."""
+
+    def __init__(self, state: ConversationState, context: Context):
+        self.state, self.context = state, context
+        self.kind = report_type(state["report"]["type"])
+        self.labels = Labels(language_of(state["message"]))
+        self.results, self.sections = found(state), standing(state)
+        self.numbers = numbers_of(self.sections, state["report"].get("numbers", {}))
+        self.reading = state["route_decision"]["question"]
+        self.notes: list[str] = []
+
+    @property
+    def zh(self) -> bool:
+        """Whether it is for Chinese readers."""
+        return self.labels.language == "zh"
+
+    def by_number(self) -> dict[int, RetrievalResult]:
+        """The cited pieces, in the order of their numbers."""
+        numbered = {self.numbers[r["result_id"]]: r for r in self.results if r["result_id"] in self.numbers}
+        return dict(sorted(numbered.items()))
+
+    def places(self) -> list[Any]:
+        """The cited pieces, the one with the number 1 first."""
+        pieces = self.by_number()
+        return [pieces.get(n, _GONE) for n in range(1, max(pieces, default=0) + 1)]
+
+    def headed(self, name: str, text: str, level: int = 2) -> list[str]:
+        """A part under its heading; nothing where it is empty."""
+        return [f"{'#' * level} {self.labels(f'part_{name}')}", text] if text else []
+
+    def body(self, parts: Mapping[str, str]) -> list[str]:
+        """Everything before the references."""
+        lines = [f"# {escaped(self.state['outline']['title'])}", *filter(None, [parts.get("abstract")])]
+        lines += self.headed("introduction", parts.get("introduction", ""))
+        for section in in_order(self.sections):
+            depth = section["section_id"].count(".")
+            number = f"{section['section_id']}{'' if depth else '.'}"
+            lines.append(f"{'#' * (2 + depth)} {number} {escaped(section['title'])}")
+            text = renumbered(section["text"], section["sources"], self.numbers)
+            lines += [without_heading(text, section["title"])] if text.strip() else []
+        for name in ("conclusion", "glossary"):
+            lines += self.headed(name, parts.get(name, ""))
+        return lines
+
+    async def parts(self) -> dict[str, str]:
+        """What stands around the sections in this kind of report; an answer where there is nothing to write them of."""
+        wanted, made = self.kind.parts, dict[str, str]()
+        if not any(section["sources"] for section in self.sections):
+            told = without_evidence(self.state, self.context) or offline(self.state, self.context).text
+            made["introduction"] = self._cited(told)
+            wanted &= {"appendix"}
+        listed = bool(self.reading["conditions"] or self.reading["sort"]) or self.reading["intent"] == "compare"
+        if "introduction" in wanted:
+            made["introduction"] = self._cited(offline(self.state, self.context).text) if listed else self._rests()
+        if "abstract" in wanted and "writer" in self.context.models and not budget_spent(self.context):
+            made["abstract"] = await self._abstract()
+        if "conclusion" in wanted:
+            made["conclusion"] = "\n\n".join(filter(None, [self._rests() if listed else "", self._open()]))
+        if "glossary" in wanted:
+            made["glossary"] = self._glossary()
+        if "appendix" in wanted:
+            made["appendix"] = self._appendix()
+        return made
+
+    async def _abstract(self) -> str:
+        """By the model, held against the sources as a section is."""
+        told = "\n\n".join(renumbered(s["text"], s["sources"], self.numbers) for s in self.sections)
+        text = await abstract_by_model(self.context, self.state["message"], told) or ""
+        if not text:
+            self.notes.append("abstract: the model gave none that can be used, so there is none")
+        if not text or not self.context.settings.consistency_check:
+            return text
+        return with_marks(text, await supported(self.context, text, self.places(), self.state["message"]))
+
+    def _rests(self) -> str:
+        """Which documents each section rests on."""
+        titles = {r["result_id"]: _title(r) for r in self.results}
+        by_title: dict[str, list[int]] = {}
+        for piece, n in self.numbers.items():
+            by_title.setdefault(titles.get(piece, ""), []).append(n)
+        rests = [
+            (s["title"], list(dict.fromkeys(titles[i] for i in s["sources"] if i in titles))) for s in self.sections
+        ]
+        fields = FieldsWriter(self.reading, {}, self.context.bases(self.state["kb_prefixes"]))
+        return matrix(rests, by_title, self.zh, fields.called)
+
+    def _open(self) -> str:
+        missing = [section["title"] for section in self.sections if not section["sources"]]
+        return self.labels("part_open", titles=self.labels("comma").join(missing)) if missing else ""
+
+    def _glossary(self) -> str:
+        names = {name for section in self.sections for claim in section["claims"] for name in claim["entities"]}
+        return "\n".join(
+            f"- **{name}**{self.labels('colon')}{self._cited(f'{text} [{n}]')}"
+            for name, text, n in definitions(names, self.results, self.sections, self.zh)
+        )
+
+    def _cited(self, text: str) -> str:
+        """A text whose marks are places in the evidence, with the numbers of the report."""
+        pieces = [r["result_id"] for r in self.results]
+        whole: Any = {"text": text, "sources": pieces}
+        self.numbers |= numbers_of([whole], self.numbers)
+        return renumbered(text, pieces, self.numbers)
+
+    def _appendix(self) -> str:
+        """Tables: what was checked, contradictions, what was assumed, how it was searched, what was not used."""
+        state, labels, check = self.state, self.labels, self.state["report"].get("consistency", {})
+        told = [f"*{self._writers()}*"]
+        if check:
+            told += self.headed("checked", _table(labels("head_checked"), self._checked(check)), 3)
+        against = [
+            (one["first"], one["second"], " ".join(f"[{self.numbers[i]}]" for i in one["sources"] if i in self.numbers))
+            for one in check.get("contradictions", ())
+        ]
+        told += self.headed("contradictions", _table(labels("head_contradictions"), against), 3)
+        plan: Mapping[str, Any] = state.get("plan") or {}
+        assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
+        told += self.headed("assumed", "\n".join(f"- {escaped(one)}" for one in assumed), 3)
+        steps = [
+            (i, r["tool"], str(r["raw_input"].get("query", "")), str(r["output_summary"]["evidence_count"]))
+            for i, r in last_records(state.get("records", [])).items()
+            if r["status"] != "skipped"
+        ]
+        told += self.headed("search", _table(labels("head_search"), steps), 3)
+        titles = [(_title(r), r["result_id"] in self.numbers) for r in self.results if r["source_type"] == "chunk"]
+        used = {title for title, cited in titles if cited}
+        unused = [title for title in dict.fromkeys(title for title, _ in titles) if title not in used]
+        more = f" … (+{len(unused) - MOST_UNUSED})" if len(unused) > MOST_UNUSED else ""
+        listed = ("、" if self.zh else "; ").join(map(escaped, unused[:MOST_UNUSED])) + more
+        return "\n\n".join([*told, *self.headed("unused", listed, 3)])
+
+    def _writers(self) -> str:
+        labels = self.labels
+        writers = dict.fromkeys(one["by"] for one in self.sections if one["by"] != RULES)
+        ruled = [escaped(one["title"]) for one in self.sections if one["by"] == RULES and one["sources"]]
+        if not writers:
+            return labels("written_by_rules")
+        by = labels("written_by", who=labels("comma").join(writers))
+        return by + labels("written_by_rules_too", titles=labels("comma").join(ruled)) if ruled else by
+
+    def _checked(self, check: Mapping[str, Any]) -> list[tuple[str, str]]:
+        rows = [(name, str(check[name])) for name in _CHECKED]
+        for name in ("precision", "recall"):
+            share, low, high = check[name]
+            rows.append((name, f"{share:.1%} [{low:.1%}, {high:.1%}]"))
+        rows.append(("score", f"{check['score']:.2f}"))
+        said: Mapping[str, Any] = check.get("validation", {})
+        if said.get("keywords"):
+            lost = self.labels("comma").join(said["missing"])
+            covered = f"{len(said['covered'])} / {len(said['keywords'])}"
+            rows.append(("validation", f"{covered}{f' (− {lost})' if lost else ''}"))
+        return [(self.labels(f"check_{name}"), value) for name, value in rows]
+
+
+def _table(heads: str, rows: Sequence[Sequence[str]]) -> str:
+    """Rows under heads that are given as ``one|another``; nothing without a row."""
+    names = heads.split("|")
+    lines = [names, ["---"] * len(names), *([inline(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
+
+
+def _title(result: RetrievalResult) -> str:
+    return str(result["metadata"].get("title") or result["source_id"])
+
+
+def _support(sections: Sequence[SectionContent], numbers: Mapping[str, int]) -> list[Supported]:
+    """Each statement as those of an answer are kept."""
+    support = []
+    for claim in (claim for section in sections for claim in section["claims"]):
+        cited = [numbers[i] for i in claim["evidence_ids"] if i in numbers]
+        support.append(
+            Supported(
+                sentence=claim["text"],
+                verdict=claim["verdict"],
+                probability={"supported": 1.0, "partly": 0.5}.get(claim["verdict"], 0.0),
+                cited=cited,
+                by=cited if claim["verdict"] in ("supported", "partly") else [],
+                why=claim["why"],
+                judge="",
+            )
+        )
+    return support
