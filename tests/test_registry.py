@@ -250,7 +250,7 @@ def test_a_langchain_tool_is_adapted_and_what_is_none_is_refused_at_once(registr
     ):
         with pytest.raises(ToolError, match=message):
             registry.register(wrong)
-    with pytest.raises(ToolError, match="needs an input `query: str`"):
+    with pytest.raises(ToolError, match="needs a parameter `query: str`"):
         registry.register(awards, intents={"qa"}, replace=True)
     assert list(registry) == [*BUILT_IN, "award_search"]
 

@@ -115,16 +115,12 @@ def again(decision: Mapping[str, Any] | Decision) -> Answer:
 def written(given: Any) -> Answer:
     """An answer as it can be written down: JSON, without what no store takes, and not endless.
 
-    A list with one response in it, as an Agent Inbox sends it, is that response.
-
     Raises:
         InvalidAnswer: says what it is instead; the run waits as before.
 
     >>> written({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
     {'decisions': [{'type': 'respond', 'message': 'a b'}]}
     """
-    if isinstance(given, list) and len(given) == 1:
-        given = given[0]
     if not isinstance(given, Mapping) or not given:
         kind = "nothing" if not given else f"a {type(given).__name__}"
         raise InvalidAnswer(f"{_REFUSED} $: an answer is {_SHAPE}, and this is {kind}.")

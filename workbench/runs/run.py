@@ -107,17 +107,6 @@ class Run(Recording):
 
     # the four answers
 
-    @property
-    def agent_inbox(self) -> dict[str, Any] | None:
-        """What the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
-
-        ``answer_review`` takes the responses of such an inbox as they are.
-        """
-        from workbench.graphs.agent_inbox import interrupt_of
-
-        asked = self.review
-        return interrupt_of(asked) if asked else None
-
     def approve(self, note: str = "") -> Run:
         """Go on as proposed."""
         return self.answer_review(answer("approve", note=note))
@@ -140,8 +129,8 @@ class Run(Recording):
         """Say it in words: the text joins the query, and what is missing is planned."""
         return self.answer_review(answer("respond", message=message, note=note))
 
-    def answer_review(self, given: dict[str, Any] | list[Any], *, wait: bool = True) -> Run:
-        """Give an answer, in the middleware's shape or an Agent Inbox's, and wait for the next pause or the end.
+    def answer_review(self, given: dict[str, Any], *, wait: bool = True) -> Run:
+        """Give an answer, in the middleware's shape, and wait for the next pause or the end.
 
         Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
 
@@ -152,7 +141,7 @@ class Run(Recording):
         self._answer(given)
         return self.wait() if wait else self
 
-    def _answer(self, given: dict[str, Any] | list[Any]) -> None:
+    def _answer(self, given: dict[str, Any]) -> None:
         self._work.answer(self.run_id, given, self._seen)
         self._seen = None
 
@@ -185,7 +174,7 @@ class Run(Recording):
         await asyncio.to_thread(lambda: self.review)
         return self
 
-    async def aanswer_review(self, given: dict[str, Any] | list[Any]) -> Run:
+    async def aanswer_review(self, given: dict[str, Any]) -> Run:
         """``answer_review`` for a loop that must not block."""
         self._answer(given)
         return await self.await_end()
