@@ -45,7 +45,6 @@ _PORT = {
 class ToolOptions(TypedDict, total=False):
     """What may be said of a tool that is made of something else: as ``FunctionTool`` has it."""
 
-    name: str
     description: str
     intents: Iterable[str]
     parallel: bool
@@ -53,7 +52,7 @@ class ToolOptions(TypedDict, total=False):
     output_schema: type[BaseModel] | None
 
 
-def from_function(function: Callable[..., Any], **options: Unpack[ToolOptions]) -> FunctionTool:
+def from_function(function: Callable[..., Any], name: str = "", **options: Unpack[ToolOptions]) -> FunctionTool:
     """Make a tool of a plain or async function.
 
     It returns a list of strings, dicts (``evidence`` or ``text``; optionally ``score`` 0..1, ``source_id``, ``title``,
@@ -63,7 +62,7 @@ def from_function(function: Callable[..., Any], **options: Unpack[ToolOptions]) 
     Raises:
         ToolError: the signature cannot be turned into a form, or the description is missing.
     """
-    name = options.get("name") or function.__name__
+    name = name or function.__name__
     description = options.get("description") or (inspect.getdoc(function) or "").partition("\n")[0]
     if not description:
         raise ToolError(f"Tool {name!r} needs a description: give description=... or a docstring.")
@@ -153,7 +152,7 @@ def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
         return [returned] if isinstance(returned, str) else returned
 
     name = re.sub(r"\W+", "_", tool.name).lower()
-    return _made(name, tool.description or f"LangChain tool {tool.name}", schema, run, {"intents": intents})
+    return _made(name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents))
 
 
 def _made(
@@ -214,7 +213,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     evidence: str = Field(validation_alias=AliasChoices(*_TEXT), pattern=r"\S")
-    score: float | None = Field(None, ge=0, le=1)
+    score: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
     source_type: SourceType = "chunk"
     granularity: Granularity = "low_level"
     metadata: dict[str, Any] | None = None
@@ -230,6 +229,10 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
         raise ToolError(f"{at}: {error}") from None
     if not isinstance(row, dict):
         raise ToolError(f"{at} is a {type(item).__name__}. Give a string, a dict or a Document.")
+    if row.get("score") is None and isinstance(fields, Mapping):
+        row["score"] = fields.get("score")  # what is not a number is no missing score
+    if isinstance(row.get("score"), bool):
+        row["score"] = str(row["score"])  # nor is a yes a probability
     try:
         given = _Row.model_validate(row)
     except ValidationError as error:

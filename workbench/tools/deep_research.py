@@ -43,7 +43,8 @@ class DeepResearchOutput(Found):
     stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
 
 
-Request = tuple[FunctionTool, Search]
+Request = tuple[FunctionTool, Any]
+"""A tool and its input."""
 
 
 @dataclass

@@ -117,7 +117,12 @@ class ToolRegistry(Mapping[str, Tool]):
             self._tools[name] = BUILT_IN[name]
 
     def tool(
-        self, function: Callable[..., Any] | None = None, *, replace: bool = False, **options: Unpack[ToolOptions]
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str = "",
+        replace: bool = False,
+        **options: Unpack[ToolOptions],
     ) -> Any:
         """Make a tool of a plain or async function; a decorator, with or without arguments.
 
@@ -131,7 +136,7 @@ class ToolRegistry(Mapping[str, Tool]):
         from workbench.tools.adapt import from_function
 
         def take(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.register(from_function(function, **options), replace=replace)
+            self.register(from_function(function, name, **options), replace=replace)
             return function
 
         return take(function) if function is not None else take
