@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.shelf import small_base
 from workbench.knowledge.names.title_links import phrases, title_keys
 from workbench.testing import MemoryKnowledge
-from workbench.tools.chain import TOOL, Input, search
+from workbench.tools.chain import TOOL, ChainOutput, search
 from workbench.tools.chain_walk import STEPS, Walk, seeds
 from workbench.tools.query_terms import AskedWords
-from workbench.tools.tool import StepLog
+from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [
     ("film", "Lanterns at Dusk (1961 film)", "Lanterns at Dusk is a 1961 drama directed by Mara K. Velden."),
@@ -48,7 +48,7 @@ def chinese(tmp_path_factory):
 
 def explored(knowledge, query, **more):
     log = StepLog()
-    return search(Input(query=query, **more), knowledge, log), log
+    return ChainOutput(**search(Search(query=query, **more), knowledge, log)), log
 
 
 def documents(output):
@@ -164,12 +164,9 @@ def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
             names, named = (one, other) if step.by == "title" else (other, one)
             assert named in knowledge.passages_of([names])[0]["text"]
             at = reached
-    scores = [r["score"] for r in asked(query, knowledge).results]
+    output, _ = explored(knowledge, query)
+    scores = [r["score"] for r in output.results]
     assert scores == sorted(scores, reverse=True) and all(0 <= s <= 1 for s in scores)
-
-
-def asked(query, knowledge):
-    return search(Input(query=query), knowledge, StepLog())
 
 
 def test_the_tool_says_what_it_is():

@@ -76,7 +76,6 @@ def test_next_hops_lead_to_the_answer_and_the_chain_begins_at_the_first_passage(
 def test_research_in_chinese(chinese):
     output, _ = research(chinese, "《夜航灯》的导演的妻子毕业于哪所学院？", "deeper_research")
     assert {"film", "man", "wife"} <= set(documents(output)[:5])
-    assert output.thoughts[0]["says"].startswith("已找到“")
 
 
 def test_every_search_is_a_sub_step_and_every_round_a_thought(english):
@@ -88,7 +87,6 @@ def test_every_search_is_a_sub_step_and_every_round_a_thought(english):
     queries = [step["detail"]["query"] for step in log.sub_steps if step["name"].startswith("search 2")]
     assert [ask["query"] for ask in first["asks"]] == queries and first["asks"][0]["because"]
     assert set(first["evidence"]) <= {r["source_id"] for r in output.results}
-    assert first["says"].startswith("Found “") and "Next: “" in first["says"]
     assert output.results[0]["metadata"]["research"] == {"round": 1, "query": WHERE}
 
 

@@ -13,7 +13,7 @@ from workbench.errors import ToolError
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.tools.graphiti import Input, graphiti
+from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.tool import StepLog
 
 
@@ -81,7 +81,7 @@ def wb(tmp_path):
 
 async def ask(wb, url, **given):
     tool = graphiti(Settings.load(graphiti_endpoint=url, graphiti_timeout_s=0.5))
-    return await tool(Input(query="Where does Mei Lan work?", **given), wb.knowledge.get("notes"), StepLog())
+    return await tool(GraphitiInput(query="Where does Mei Lan work?", **given), wb.knowledge.get("notes"), StepLog())
 
 
 async def test_facts_come_with_their_times_and_only_those_that_held_then(wb):

@@ -194,7 +194,7 @@ def test_without_such_words_it_stays_ambiguous_and_the_step_says_so(library, tex
     output = TOOL.function(read_input(TOOL, {"query": text}), base, log)
     (said,) = log.sub_steps[0]["detail"]["ambiguous"].values()
     assert set(said) == told
-    assert {f"doc:{r['metadata']['doc_id']}" for r in output.results if r["source_type"] == "chunk"} >= all_of_them
+    assert {f"doc:{r['metadata']['doc_id']}" for r in output["results"] if r["source_type"] == "chunk"} >= all_of_them
 
 
 def test_the_parts_of_one_article_are_one_thing(library):

@@ -58,14 +58,14 @@ def test_a_name_that_the_question_says_brings_nothing_in(wb) -> None:
 def test_the_passage_that_says_the_rest_of_the_name_comes_first(wb) -> None:
     base = wb.knowledge.get("texts")
     sub = next_hop.sub_questions(QUESTION, reef(base), base)[0]
-    given = next_hop.Input(
+    given = next_hop.NextHopInput(
         query=sub.query,
         question=QUESTION,
         name=sub.name,
         passage=sub.passage,
         sentence=f"{sub.title}. {sub.sentence}",
     )
-    results = next_hop.search(given, base, StepLog()).results
+    results = next_hop.search(given, base, StepLog())["results"]
     best = results[0]
     assert best["metadata"]["title"] == "Mara Velden" and best["metadata"]["chain"]["steps"][0]["by"] == "title"
     assert best["metadata"]["chain"]["steps"][0]["from"] == sub.passage

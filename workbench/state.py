@@ -289,6 +289,10 @@ class ExecutionRecord(TypedDict):
     replayed: NotRequired[bool]
 
 
+SourceType = Literal["chunk", "entity", "relationship", "community"]
+Granularity = Literal["low_level", "high_level", "community"]
+
+
 class RetrievalResult(TypedDict):
     """One piece of evidence. ``score`` is a calibrated probability that it is relevant, 0 to 1.
 
@@ -298,8 +302,8 @@ class RetrievalResult(TypedDict):
 
     result_id: str
     source_id: str
-    source_type: Literal["chunk", "entity", "relationship", "community"]
-    granularity: Literal["low_level", "high_level", "community"]
+    source_type: SourceType
+    granularity: Granularity
     score: float
     evidence: str
     metadata: dict[str, Any]

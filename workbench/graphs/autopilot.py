@@ -9,9 +9,9 @@ replayed counts once. It answers only where that tells more than how often the p
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.graphs.reviewers import Answer, answer
 from workbench.plans import canonical_json
@@ -26,9 +26,10 @@ FEWEST, FEWEST_OF_EACH = 30, 5
 """Questions decided, and of either kind, below which it is not to be trusted."""
 ONE_SIDED = 1.645
 """Standard errors of a bound that holds with 95 %."""
+FEATURES = 7
+"""How many numbers ``features`` gives."""
 NO_PERSONS = frozenset({"rules", "autopilot", "recording"})
 """Who answers and is no person."""
-FEATURES = ("evidence", "top score", "coverage", "missing", "failures", "iteration", "goes on")
 
 
 def features(proposal: Mapping[str, Any]) -> list[float]:
@@ -51,29 +52,14 @@ def features(proposal: Mapping[str, Any]) -> list[float]:
     ]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One decision, and what a fit on all the others would have said of it.
-
-    Attributes:
-        review_id: the decision's.
-        probability: that the person accepts the proposal, 0 to 1.
-        accepted: whether the person did.
-        action: what the person did.
-        base: how often the person accepts, from all the others too.
-    """
+class Trial(NamedTuple):
+    """One decision, and what a fit on all the others would have said of it."""
 
     review_id: str
-    probability: float
+    probability: float  # that the person accepts the proposal
     accepted: bool
     action: str
-    base: float = 0.5
-
-    @property
-    def better(self) -> float:
-        """By how many nats the probability told the decision better than ``base`` did."""
-        mine, plain = (p if self.accepted else 1 - p for p in (self.probability, self.base))
-        return math.log(max(mine, 1e-6)) - math.log(max(plain, 1e-6))
+    base: float = 0.5  # how often the person accepts, from all the others too
 
 
 class ThresholdReviewer:
@@ -108,17 +94,16 @@ class ThresholdReviewer:
         if not 0.5 <= trust <= 1:
             raise ValueError(f"trust is {trust:g}; it is a probability from 0.5 to 1.")
         rows, groups = _once(list(decisions), questions)
-        known = [features(d["proposal"]) for d in rows]
-        accepted = [d["action"] == "approve" for d in rows]
+        known = [features(row["proposal"]) for row in rows]
+        accepted = [row["action"] == "approve" for row in rows]
         trials = []
-        for place, row in enumerate(rows):
-            others = [i for i, group in enumerate(groups) if group != groups[place]]
-            weights = _fitted([known[i] for i in others], [accepted[i] for i in others])
-            probability = round(_probability(weights, known[place]), 6)
-            base = (sum(accepted[i] for i in others) + 1) / (len(others) + 2)
-            trials.append(Trial(row.get("review_id", ""), probability, accepted[place], row["action"], round(base, 6)))
-        weights = _fitted(known, accepted) if rows else [0.0] * (len(FEATURES) + 1)
-        return cls(weights, trials, trust, _why(trials, groups))
+        for row, group, seen, yes in zip(rows, groups, known, accepted, strict=True):
+            others = [place for place, other in enumerate(groups) if other != group]
+            weights = _fitted([known[place] for place in others], [accepted[place] for place in others])
+            base = (sum(accepted[place] for place in others) + 1) / (len(others) + 2)
+            probability = round(_probability(weights, seen), 6)
+            trials.append(Trial(row.get("review_id", ""), probability, yes, row["action"], round(base, 6)))
+        return cls(_fitted(known, accepted), trials, trust, _why(trials, groups))
 
     @property
     def trusted(self) -> bool:
@@ -157,11 +142,12 @@ class ThresholdReviewer:
             for t in alone
             if not t.accepted
         ]
+        right = len(alone) - len(overruled)
         return {
             "decisions": len(self.trials),
             "alone": len(alone),
-            "agreement": round(1 - len(overruled) / len(alone), 6) if alone else None,
-            "at_least": least(len(alone) - len(overruled), len(alone)),
+            "agreement": round(right / len(alone), 6) if alone else None,
+            "at_least": least(right, len(alone)),
             "base_rate": round(sum(t.accepted for t in self.trials) / max(1, len(self.trials)), 6),
             "overruled": overruled,
             "trusted": self.trusted,
@@ -172,8 +158,7 @@ class ThresholdReviewer:
         """One row a decision: what was predicted without it, what the person did."""
         import pandas
 
-        columns = ["review_id", "probability", "accepted", "action"]
-        return pandas.DataFrame([[getattr(t, c) for c in columns] for t in self.trials], columns=columns)
+        return pandas.DataFrame(self.trials, columns=Trial._fields).drop(columns="base")
 
     def __repr__(self) -> str:
         found = self.report()
@@ -210,12 +195,17 @@ def _why(trials: Sequence[Trial], groups: Sequence[Hashable]) -> str:
     if min(yes, no) < FEWEST_OF_EACH:
         rare = "accepted" if yes < no else "changed or refused"
         return f"only {min(yes, no)} of {len(trials)} were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
-    mean = sum(trial.better for trial in trials) / len(trials)
-    spread = math.sqrt(sum((trial.better - mean) ** 2 for trial in trials) / len(trials) / questions)
-    if mean - ONE_SIDED * spread <= 0:
+    # by how many nats the fit told each decision better than how often the person accepts
+    better = [_nats(t.probability, t.accepted) - _nats(t.base, t.accepted) for t in trials]
+    mean = statistics.fmean(better)
+    if mean - ONE_SIDED * statistics.pstdev(better) / math.sqrt(questions) <= 0:
         share = f"{yes / len(trials):.0%}"
         return f"it tells no better than that {share} are accepted (by {mean:.3f} nats, of which it is not sure)."
     return ""
+
+
+def _nats(probability: float, accepted: bool) -> float:
+    return math.log(max(probability if accepted else 1 - probability, 1e-6))
 
 
 def least(right: int, asked: int) -> float | None:
@@ -235,9 +225,9 @@ def _fitted(known: Sequence[Sequence[float]], accepted: Sequence[bool], ridge: f
     """Logistic regression with a ridge, by Newton's method (Hastie et al. 2009, 4.4.1); the bias comes last."""
     import numpy as np
 
-    x = np.array([[*row, 1.0] for row in known], float)
+    x = np.array([[*row, 1.0] for row in known], float).reshape(len(known), FEATURES + 1)
     y, weights = np.array(accepted, float), np.zeros(x.shape[1])
-    penalty = np.diag([ridge] * (x.shape[1] - 1) + [1e-3])
+    penalty = np.diag([*[ridge] * FEATURES, 1e-3])
     for _ in range(25):
         p = 1 / (1 + np.exp(-np.clip(x @ weights, -30, 30)))
         gradient = x.T @ (p - y) + penalty @ weights
@@ -245,7 +235,7 @@ def _fitted(known: Sequence[Sequence[float]], accepted: Sequence[bool], ridge: f
         weights -= step
         if float(np.abs(step).max()) < 1e-8:
             break
-    return [float(w) for w in weights]
+    return weights.tolist()
 
 
 def _probability(weights: Sequence[float], row: Sequence[float]) -> float:

@@ -124,13 +124,9 @@ def _told(one: Support, verdict: str, judge: str) -> Supported:
 
 
 def meant(base: KnowledgeBase) -> Shares:
-    """How much of a sentence texts say, by what words mean where the base can tell."""
+    """Return how much of a sentence texts say, by what words mean where the base can tell."""
 
-    def shares(sentence: str, texts: Sequence[str]) -> list[float]:
-        reading = Reading.of(sentence, texts, base)
-        return [reading.share(row) for row in reading.texts] if reading.words else [0.0] * len(texts)
-
-    return shares
+    return lambda sentence, texts: Reading.of(sentence, texts, base).shares()
 
 
 def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:

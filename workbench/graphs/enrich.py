@@ -55,19 +55,13 @@ async def enriched(
     query = state["query"]
 
     async def ask() -> dict[str, Any]:
-        given = enrichment.Input.model_validate({"query": query, "names": names})
+        given = enrichment.EnrichmentInput.model_validate({"query": query, "names": names})
         output = await enrichment.search(given, context.searched.get(kb), StepLog(context.clock))
         return output.model_dump(mode="json")
 
     effect = await tape.aeffect(STEP, kb, {"query": query, "names": names}, ask, clock=context.clock.monotonic)
-    output, graph = effect.value, effect.value["subgraph"]
-    told = Enrichment(
-        asked=names,
-        notes=output["notes"],
-        entities=graph.get("entities", []),
-        relations=graph.get("relations", []),
-    )
-    return Added(output["results"], told, len(output["results"]))
+    output = effect.value
+    return Added(output["results"], _told(names, [output]), len(output["results"]))
 
 
 def _by_steps(state: RetrievalState, context: Context, records: Sequence[ExecutionRecord]) -> Added | None:
@@ -75,14 +69,19 @@ def _by_steps(state: RetrievalState, context: Context, records: Sequence[Executi
     bodies = [context.runs.body(state["run_id"], ref) for r in records if (ref := r["raw_output_ref"])]
     if not bodies:
         return None
-    outputs = [body["output"] for body in bodies]
-    told = Enrichment(
-        asked=list(dict.fromkeys(name for record in records for name in record["raw_input"].get("names", []))),
-        notes=[note for output in outputs for note in output["notes"]],
-        entities=[entity for output in outputs for entity in output["subgraph"].get("entities", [])],
-        relations=[relation for output in outputs for relation in output["subgraph"].get("relations", [])],
-    )
+    names = dict.fromkeys(name for record in records for name in record["raw_input"].get("names", []))
+    told = _told(list(names), [body["output"] for body in bodies])
     return Added([], told, sum(len(body["results"]) for body in bodies))
+
+
+def _told(names: list[str], outputs: Sequence[Mapping[str, Any]]) -> Enrichment:
+    graphs = [output["subgraph"] for output in outputs]
+    return Enrichment(
+        asked=names,
+        notes=[note for output in outputs for note in output["notes"]],
+        entities=[entity for graph in graphs for entity in graph.get("entities", [])],
+        relations=[relation for graph in graphs for relation in graph.get("relations", [])],
+    )
 
 
 def _base_to_ask(state: RetrievalState, context: Context) -> str | None:

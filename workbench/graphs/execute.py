@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
@@ -113,6 +114,21 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     body: dict[str, Any] | None = None
     status: StepStatus = "success"
     error: str | None = None
+
+    def record(status: StepStatus) -> ExecutionRecord:
+        return record_of(
+            step,
+            task["attempt"],
+            task["iteration"],
+            status,
+            started_at,
+            error=error,
+            raw_input=raw_input,
+            seconds=clock.monotonic() - began,
+            body=body,
+            sub_steps=log.sub_steps,
+        )
+
     try:
         raw_input = _inputs(task, step, context)
         async with asyncio.timeout(limit):  # `wait_for` loses a cancel that comes with the result
@@ -124,8 +140,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
         status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
     except asyncio.CancelledError:
         if context.runs.is_cancelled(task["run_id"]):
-            record = _record(task, step, raw_input, started_at, clock.monotonic() - began, "cancelled", None, log, None)
-            context.runs.save_record(task["run_id"], record, None)
+            context.runs.save_record(task["run_id"], record("cancelled"), None)
         raise
     except (WorkspaceError, KnowledgeError):  # a full disk or a damaged index is no tool's failure: the run stops,
         raise  # and goes on as if nothing had been once that is mended
@@ -133,7 +148,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
         status, error = "failed", str(known)
     except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
         status, error = "failed", f"{type(unknown).__name__}: {unknown}"
-    return _record(task, step, raw_input, started_at, clock.monotonic() - began, status, error, log, body), body
+    return record(status), body
 
 
 def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
@@ -188,40 +203,44 @@ def _body(output: BaseModel, step: PlanStep) -> dict[str, Any]:
     return {"results": results[:most], "output": data, "found": len(results)}
 
 
-def _record(
-    task: StepTask,
+def record_of(
     step: PlanStep,
-    raw_input: dict[str, Any],
-    started_at: str,
-    seconds: float,
+    attempt: int,
+    iteration: int,
     status: StepStatus,
-    error: str | None,
-    log: StepLog,
-    body: dict[str, Any] | None,
+    started_at: str,
+    *,
+    error: str | None = None,
+    raw_input: dict[str, Any] | None = None,
+    seconds: float = 0.0,
+    body: dict[str, Any] | None = None,
+    sub_steps: Sequence[SubStep] = (),
 ) -> ExecutionRecord:
+    """Return the record of an attempt, or of a step that never started."""
+    given: dict[str, Any] = step.tool_input if raw_input is None else raw_input
     results: list[RetrievalResult] = body["results"] if body else []
     summary: dict[str, Any] = {
         "evidence_count": len(results),
         "context_length": sum(len(r["evidence"]) for r in results),
         "top_score": max((r["score"] for r in results), default=0.0),
     }
-    references = step.references().items()
     if body and body["found"] > len(results):
         summary["cut"] = body["found"] - len(results)
+    long = {name: step.tool_input[name] for name, (_, field) in step.references().items() if field == RESULTS}
     return ExecutionRecord(
         step_id=step.step_id,
-        attempt=task["attempt"],
-        iteration=task["iteration"],
+        attempt=attempt,
+        iteration=iteration,
         tool=step.tool,
         status=status,
         error=clean(error) if error else None,
         started_at=started_at,
         duration_ms=round(seconds * 1000, 3),
-        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(raw_input)},
+        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(given)},
         output_summary=summary,
-        raw_input={**raw_input, **{name: step.tool_input[name] for name, (_, of) in references if of == RESULTS}},
-        raw_output_ref=f"{step.step_id}/{task['attempt']}" if body else None,
-        sub_steps=plain(log.sub_steps),
+        raw_input={**given, **long},
+        raw_output_ref=f"{step.step_id}/{attempt}" if body else None,
+        sub_steps=plain(list(sub_steps)),
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -28,22 +28,6 @@ SPAN = 10.0
 """Log odds that count as 1."""
 
 
-class Said(NamedTuple):
-    """What one tool says of a passage.
-
-    Attributes:
-        tool: whose word it is.
-        worth: its log odds above not having found the passage.
-        first: whether a search put it first.
-        led: whether a title led a chain to it.
-    """
-
-    tool: str
-    worth: float
-    first: bool
-    led: bool
-
-
 def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
     """The probability of each passage that the search or the chain found; nothing unless both of them looked.
 
@@ -63,31 +47,31 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
 
 
 def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
-    """What the model weighs of each passage: the search where no title led anywhere, else both."""
-    told: dict[Identity, list[Said]] = {}
+    """What the model weighs of each passage: the search where no title led a chain anywhere, else both.
+
+    ``first``: whether a search put it first.
+    """
+    worth: dict[str, dict[Identity, float]] = {}
+    first, led = set[Identity](), False
     for results in results_by_step.values():
-        for one, said in _said(results):
-            told.setdefault(one, []).append(said)
-    every = [said for mine in told.values() for said in mine]
-    if not {SEARCH, CHAIN} <= {said.tool for said in every}:
-        return {}
-    led = any(said.led for said in every)
-    return {one: _weighed(mine, led) for one, mine in told.items()}
-
-
-def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]:
-    for place, result in enumerate(results):
-        tool = _tool(result)
-        if tool in (SEARCH, CHAIN):
+        for place, result in enumerate(results):
+            tool, one = _tool(result), identity(result)
+            if tool not in (SEARCH, CHAIN):
+                continue
+            found = worth.setdefault(tool, {})
+            found[one] = max(found.get(one, 0.0), worth_of(result["score"]))
+            if tool == SEARCH and place == 0:
+                first.add(one)
             steps = result["metadata"].get("chain", {}).get("steps", [])
-            led = tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase"
-            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led)
-
-
-def _weighed(said: Sequence[Said], led: bool) -> dict[str, float]:
-    search, chain = (max((s.worth for s in said if s.tool == tool), default=0.0) for tool in (SEARCH, CHAIN))
-    first = float(any(s.first for s in said))
-    return {"search": search * (1 - led), "search_led": search * led, "chain_led": chain * led, "first": first}
+            led = led or (tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase")
+    if len(worth) < 2:
+        return {}
+    search, chain = worth[SEARCH], worth[CHAIN]
+    signals = {}
+    for one in dict.fromkeys([*search, *chain]):
+        said = {"search_led" if led else "search": search.get(one, 0.0), "chain_led": chain.get(one, 0.0) * led}
+        signals[one] = {"search": 0.0, "search_led": 0.0, **said, "first": float(one in first)}
+    return signals
 
 
 def _tool(result: RetrievalResult) -> str:

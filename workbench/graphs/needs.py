@@ -24,7 +24,7 @@ from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
-from workbench.state import ExecutionRecord, QueryIntent, Question, RetrievalResult, RouteDecision
+from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
 from workbench.text import fold, language_of, mentions, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
@@ -87,23 +87,17 @@ def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply
     intent, filters = decision["query_intent"], decision["filters"]
     names = [_thing(name, bases) for name in decision["extracted_entities"]["low_level"]]
     things = tuple(thing for thing in names if thing.sources or thing.passages)
-    matching: dict[str, str] | None = None
+    matching, relevant = None, None
     if filters and intent in ("list", "recommend"):
-        matching = {}
-        for base in bases:
-            ids = base.select(filters)
-            matching |= dict.fromkeys(ids, "") | {p["doc_id"]: p["title"] for p in base.passages_of(ids)}
-    relevant = None if matching is None else len(matching)
-    if matching is None and things and intent in ("qa", "compare"):
+        ids = [(base, base.select(filters)) for base in bases]
+        matching = {doc_id: "" for _, found in ids for doc_id in found}
+        matching |= {p["doc_id"]: p["title"] for base, found in ids for p in base.passages_of(found)}
+        relevant = len(matching)
+    elif things and intent in ("qa", "compare"):
         relevant = len(frozenset().union(*(thing.passages for thing in things)))
-    return Supply(
-        intent,
-        things,
-        unknown=tuple(thing.name for thing in names if thing not in things),
-        passages=sum(base.counts()["passages"] for base in bases),
-        relevant=relevant,
-        matching=matching,
-    )
+    unknown = tuple(thing.name for thing in names if thing not in things)
+    passages = sum(base.counts()["passages"] for base in bases)
+    return Supply(intent, things, unknown, passages, relevant, matching)
 
 
 def _thing(name: str, bases: Sequence[KnowledgeBase]) -> Thing:
@@ -111,11 +105,9 @@ def _thing(name: str, bases: Sequence[KnowledgeBase]) -> Thing:
     for base in bases:
         if entity := base.find_entity(name):
             writings |= dict.fromkeys([entity["name"], *sorted(entity["aliases"])])
-            sources.add(entity["entity_id"])
-            passages |= set(base.mentions_of(entity["entity_id"]))
-            if entity["doc_id"]:
-                sources.add(entity["doc_id"])
-                passages |= {passage["chunk_id"] for passage in base.passages_of([entity["doc_id"]])}
+            own = [entity["doc_id"]] if entity["doc_id"] else []
+            sources |= {entity["entity_id"], *own}
+            passages |= {*base.mentions_of(entity["entity_id"]), *(p["chunk_id"] for p in base.passages_of(own))}
             continue
         for writing in dict.fromkeys([name, together(name, base)]):
             writings[writing] = None
@@ -172,30 +164,20 @@ class Need(NamedTuple):
 
 
 class Entry(TypedDict):
-    """A line of the ledger.
+    """A line of the ledger: how surely a need is met, 0 to 1, and by which results, best first."""
 
-    Attributes:
-        need: what is needed, as the plan has it.
-        kind: how it is looked up.
-        met: how surely it is met, 0 to 1.
-        by: ids of the results that meet it, best first.
-        title: of the first one's document, or "".
-        said: a person's verdict, or "".
-        verdict: a model's verdict, where there is one.
-    """
-
-    need: str
+    need: str  # as the plan has it
     kind: Kind
     met: float
     by: list[str]
-    title: str
-    said: Verdict | Literal[""]
-    verdict: NotRequired[str]
+    title: str  # of the first result's document, or ""
+    said: Verdict | Literal[""]  # a person's verdict
+    verdict: NotRequired[str]  # a model's, where there is one
 
 
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     """Return what an answer needs, in the order of the question, and last what kind of thing answers."""
-    question, label = decision.get("question"), Labels(language_of(query))
+    question, label, intent = decision.get("question"), Labels(language_of(query)), decision["query_intent"]
     names = decision["extracted_entities"]["low_level"]
     found = [Need(name, "name", name=name) for name in names]
     if question is None:
@@ -204,29 +186,17 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         found += owned or [Need(field, "field", field)]
     found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
-    if decision["query_intent"] == "recommend":
-        found = []  # what is named is what others are compared with
-    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
-    return [*list(dict.fromkeys(found))[: MOST - 1], _last(decision, question, label)]
-
-
-def _last(decision: RouteDecision, question: Question, label: Labels) -> Need:
-    intent, answer_type = decision["query_intent"], question["answer_type"]
+    last = Need(label.known(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
     if intent == "recommend":
-        return Need(label("need_candidates"), "all")
-    if intent == "list" and decision["filters"]:
-        return Need(label("need_every_item"), "all")
-    return Need(label.known(f"need_answer_{answer_type}", label("need_sentence")), "answer")
+        found, last = [], Need(label("need_candidates"), "all")  # what is named is what others are compared with
+    elif intent == "list" and decision["filters"]:
+        last = Need(label("need_every_item"), "all")
+    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
+    return [*list(dict.fromkeys(found))[: MOST - 1], last]
 
 
 Line = tuple[RetrievalResult, str]
 """A line of an answer, or a sentence of the evidence, with its piece."""
-
-
-def shown_in(judgement: Judgement, evidence: Sequence[RetrievalResult]) -> list[Line]:
-    """Return the lines of the answer of a judgement that cite evidence, each with the piece that it cites."""
-    lines = judgement.text.splitlines()
-    return [(evidence[mark["n"] - 1], line) for line in lines for mark in cite(line, evidence)[1]]
 
 
 class Ledger(NamedTuple):
@@ -240,7 +210,8 @@ class Ledger(NamedTuple):
 
     def entry(self, need: Need, verdict: str, own: bool) -> Entry:
         """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
-        lines = shown_in(self.judgement, self.evidence)
+        shown, evidence = self.judgement.text.splitlines(), self.evidence
+        lines = [(evidence[mark["n"] - 1], line) for line in shown for mark in cite(line, evidence)[1]]
         if own:
             lines += [(r, text) for r in first_documents(self.evidence) for text in sentences(r["evidence"])]
         met, by = self._met(need, lines)
@@ -260,16 +231,17 @@ class Ledger(NamedTuple):
             met = float(enough if matching is None else seen.get("holding", 0) > 0)
             pieces = [r for r in pieces if matching is None or r["metadata"].get("doc_id") in matching]
         elif need.kind == "count" and (counted := _COUNT.search(need.text)):
-            have = seen["documents" if counted["documents"] else "evidence_count"]
-            met = min(1.0, have / max(1, int(counted["n"])))
+            count = seen["documents" if counted["documents"] else "evidence_count"]
+            met = min(1.0, count / max(1, int(counted["n"])))
         elif need.kind in ("name", "field"):
             pieces = [r for r, line in lines if self._tells(need, r, line)]
             met = float(bool(pieces))
         else:
-            shares = self._shares(need.text, lines)
+            texts = [f"{result['metadata'].get('title') or ''}. {line}" for result, line in lines]
+            shares = Reading.of(need.text, texts, self.bases[0]).shares()
             met = max(shares, default=0.0)
-            best = sorted(range(len(lines)), key=lambda place: -shares[place])
-            pieces = [pieces[place] for place in best if shares[place] >= MET]
+            best = sorted(zip(shares, pieces, strict=True), key=lambda pair: -pair[0])
+            pieces = [piece for share, piece in best if share >= MET]
         return met, pieces if met >= MET else []
 
     def _tells(self, need: Need, result: RetrievalResult, line: str) -> bool:
@@ -282,21 +254,16 @@ class Ledger(NamedTuple):
         schema = [field for base in self.bases for field in base.schema() if field["name"] == need.field]
         return need.kind == "name" or any(says_field(line, field, values) for field in schema)
 
-    def _shares(self, words: str, lines: Sequence[Line]) -> list[float]:
-        """Return which share of some words each line and the title of its document say, 0 to 1."""
-        texts = [f"{result['metadata'].get('title') or ''}. {line}" for result, line in lines]
-        reading = Reading.of(words, texts, self.bases[0])
-        return [reading.share(row) for row in reading.texts] if reading.words else [0.0] * len(texts)
-
 
 def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdicts: Mapping[str, str]) -> list[Entry]:
     """Look every criterion up; one that is not a known need, by its count or by its words."""
     kinds = {need.text: need for need in known}
     entries = []
     for text in dict.fromkeys([*criteria, *verdicts]):
-        need = kinds.get(text) or Need(text, "count" if _COUNT.search(text) else "words")
-        verdict = verdicts.get(text, "")
-        entries.append(ledger.entry(need, verdict, own=text not in kinds and verdict == "open"))
+        need, verdict = kinds.get(text), verdicts.get(text, "")
+        own = need is None and verdict == "open"
+        need = need or Need(text, "count" if _COUNT.search(text) else "words")
+        entries.append(ledger.entry(need, verdict, own))
     return entries
 
 
@@ -385,15 +352,8 @@ def signals(
         for thing in supply.things
     ]
     missing = [side["name"] for side in coverage if side["found"] < side["needed"]]
-    documents = [r["metadata"] for r in evidence if r["metadata"].get("doc_id")]
-    fields: dict[str, Any] = {metadata["doc_id"]: metadata.get("fields") for metadata in documents}
-    seen: dict[str, Any] = {
-        "evidence_count": len(evidence),
-        "documents": len(fields),
-        "top_score": round(max((r["score"] for r in evidence), default=0.0), 6),
-        "coverage": coverage,
-        "unknown": list(supply.unknown),
-    }
+    fields = {r["metadata"]["doc_id"]: r["metadata"].get("fields") for r in evidence if r["metadata"].get("doc_id")}
+    seen: dict[str, Any] = {}
     matching = supply.matching
     if matching or (matching is not None and any(fields.values())):  # texts without fields hold no filter
         holding = [doc_id for doc_id in fields if doc_id in matching]
@@ -408,6 +368,11 @@ def signals(
         seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
     ended = last_records(records).values()
     return {
+        "evidence_count": len(evidence),
+        "documents": len(fields),
+        "top_score": round(max((r["score"] for r in evidence), default=0.0), 6),
+        "coverage": coverage,
+        "unknown": list(supply.unknown),
         **seen,
         "missing": missing[:NAMED],
         "timeouts": [r["step_id"] for r in ended if r["status"] == "timeout"],

@@ -90,19 +90,20 @@ class RulePlanner:
             tool=draft.tool,
             tool_input={**draft.tool_input, **taken},
             depends_on=[ids[branch, source] for source in draft.before],
-            budget=self._budget(*draft.budget),
+            budget=budget_of(self.settings, *draft.budget),
             priority=depth + 1,
             condition=draft.condition,
         )
 
-    def _budget(self, seconds: float, results: int) -> PlanBudget:
-        settings = self.settings
-        return PlanBudget(
-            timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
-            top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
-            max_evidence_count=settings.step_max_evidence,
-            max_retries=settings.step_max_retries,
-        )
+
+def budget_of(settings: Settings, seconds: float, results: int) -> PlanBudget:
+    """Return a budget of the table, scaled by the settings."""
+    return PlanBudget(
+        timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
+        top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
+        max_evidence_count=settings.step_max_evidence,
+        max_retries=settings.step_max_retries,
+    )
 
 
 def _one_step(ask: Ask, tool: str) -> list[Draft]:

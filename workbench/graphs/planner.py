@@ -12,11 +12,11 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import ONE
-from workbench.graphs.recipes import say
+from workbench.graphs.plan import ONE, budget_of
+from workbench.graphs.recipes import FULL, say
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
-from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, fresh_id, last_records
+from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records
 from workbench.ports import Context, Tool
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalState, RouteDecision
@@ -103,7 +103,7 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
         needed += [source for source in steps[step_id].dependencies() if source not in needed]
     begun = [step for step in before.steps if step.step_id in needed]
     ran = {
-        _call(step): step.step_id
+        call_of(step.tool, step.tool_input): step.step_id
         for step in begun
         if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
     }
@@ -113,7 +113,7 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
     added: list[PlanStep] = []
     for step_id in made.topological_order():
         step = _renamed(made.step(step_id), ids)
-        old = ran.get(_call(step))
+        old = ran.get(call_of(step.tool, step.tool_input))
         if old:
             ids[step_id] = old
             continue
@@ -122,10 +122,6 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
         number += 1
         added.append(step.model_copy(update={"step_id": ids[step_id]}))
     return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
-
-
-def _call(step: PlanStep) -> tuple[str, str]:
-    return step.tool, repr(sorted(step.tool_input.items(), key=lambda item: item[0]))
 
 
 def _renamed(step: PlanStep, ids: Mapping[str, str]) -> PlanStep:
@@ -172,12 +168,7 @@ def with_aspects(
                 objective=say("plan_search", query),
                 tool=ONE,
                 tool_input={"query": f"{query} {group}", **own},
-                budget=PlanBudget(
-                    timeout_s=settings.step_timeout_s,
-                    top_k=settings.step_top_k,
-                    max_evidence_count=settings.step_max_evidence,
-                    max_retries=settings.step_max_retries,
-                ),
+                budget=budget_of(settings, *FULL),
             )
             plan = plan.adding(step)
     return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})

@@ -84,19 +84,12 @@ class Pass(NamedTuple):
     plan: Plan
     bases: Sequence[KnowledgeBase]
     evidence: Sequence[RetrievalResult]
-    supply: Supply
 
     @property
     def base(self) -> KnowledgeBase:
         """The base of the best evidence."""
         name = self.evidence[0]["metadata"].get("kb_prefix") if self.evidence else ""
         return next((base for base in self.bases if base.name == name), self.bases[0])
-
-    def proposal(self, seen: Mapping[str, Any]) -> Proposal:
-        """Return an empty proposal."""
-        records, woken = self.state.get("records", []), self.state.get("activated", [])
-        words = without_refused(self.state["query"], self.state["route_decision"]["filters"], self.base)
-        return Proposal(words, self.plan, dict(seen), records, self.context.tools, woken)
 
     @property
     def label(self) -> str:
@@ -106,25 +99,29 @@ class Pass(NamedTuple):
 
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Judge the evidence of all passes so far, and propose what to do next."""
-    context, query = runtime.context, state["query"]
+    context, query, decision = runtime.context, state["query"], state["route_decision"]
     plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
-    evidence = evidence_of(state, context)
-    now = Pass(state, context, plan, bases, evidence, supply_of(state["route_decision"], bases))
-    seen = _seen(now)
+    now = Pass(state, context, plan, bases, evidence_of(state, context))
+    supply = supply_of(decision, bases)
+    seen = _seen(now, supply)
     if "grader" in context.models and seen.get("needs"):
-        seen["needs"], refused = await graded(context, query, seen["needs"], evidence, now.label)
+        seen["needs"], refused = await graded(context, query, seen["needs"], now.evidence, now.label)
         seen |= {"grader_refused": refused} if refused else {}
     if spent := budget_spent(context):
         seen["spent"] = spent
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
+    words = without_refused(query, decision["filters"], now.base)
+    proposal = Proposal(words, plan, seen, state.get("records", []), context.tools, state.get("activated", []))
     reflection = None
     if "reflector" in context.models and not one_step:
-        reflection, refused = await reflected_by_model(now, now.proposal(seen))
+        reflection, refused = await reflected_by_model(now, proposal)
         seen |= {"model_refused": refused} if refused else {}
     if reflection is None:
-        reflection = await _by_rules(now, seen, one_step)
+        proposal.seen = seen
+        await _prepare(proposal, now, supply, one_step)
+        reflection = propose(proposal, context.settings.max_iterations, one_step)
     if "reflector" in context.parts:
-        reflection = cast(Reflection, await proposed(context, query, evidence, reflection))
+        reflection = cast(Reflection, await proposed(context, query, now.evidence, reflection))
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
@@ -135,18 +132,19 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     return change
 
 
-def _seen(now: Pass) -> dict[str, Any]:
+def _seen(now: Pass, supply: Supply) -> dict[str, Any]:
     """Return the signals with the ledger among them."""
-    state, supply, decision = now.state, now.supply, now.state["route_decision"]
+    state, settings, decision = now.state, now.context.settings, now.state["route_decision"]
+    records, judgement = state.get("records", []), None
+    if "question" in decision:
+        numbered = now.evidence[: settings.merge_max_results]
+        message, history = state.get("message", ""), state.get("history", [])
+        judgement = judge(decision["question"], numbered, now.bases, message, history)
     enough = thresholds(supply.intent, state.get("thresholds"), supply)
-    records = state.get("records", [])
-    remaining = now.context.settings.time_budget_s - work_seconds(records)
-    if "question" not in decision:
-        return signals(supply, now.evidence, records, enough, state["iteration"], remaining)
-    numbered = now.evidence[: now.context.settings.merge_max_results]
-    message, history = state.get("message", ""), state.get("history", [])
-    judgement = judge(decision["question"], numbered, now.bases, message, history)
+    remaining = settings.time_budget_s - work_seconds(records)
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
+    if judgement is None:
+        return seen
     known = read_needs(state["query"], decision)
     texts = [need.text for need in known]
     criteria = now.plan.acceptance_criteria or texts
@@ -156,30 +154,26 @@ def _seen(now: Pass) -> dict[str, Any]:
     return settle(seen, fill(ledger, criteria, known, verdicts), known)
 
 
-async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflection:
-    context, proposal = now.context, now.proposal(seen)
-    proposal.writings = list(dict.fromkeys(writing for thing in now.supply.things for writing in thing.writings))
+async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool) -> None:
+    """Give the rules what they may propose: names to add, another base, next hops, a model's words."""
+    state, context, seen = now.state, now.context, proposal.seen
+    proposal.writings = list(dict.fromkeys(writing for thing in supply.things for writing in thing.writings))
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
-    proposal.enrich = can_enrich(now.state, context)
-    if not is_enough(seen) and not one_step:
-        proposal.hops = _hops(now, proposal)
-        before = [r for r in now.state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
-        if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
-            query = now.state["query"]
-            proposal.rewritten, note = await rewritten_by_model(context, query, proposal.writings, now.label)
-            proposal.seen |= {"rewrite_note": note} if note else {}
-    return propose(proposal, context.settings.max_iterations, one_step)
-
-
-def _hops(now: Pass, proposal: Proposal) -> list[SubQuestion]:
-    """Return what plain texts leave of a question that they cover badly; once, for hops after hops find nothing new."""
-    query, first = steer(now.state["query"], proposal.seen.get("needs", [])), first_documents(now.evidence)
+    proposal.enrich = can_enrich(state, context)
+    if is_enough(seen) or one_step:
+        return
+    # next hops are asked once, of plain texts that cover the question badly: hops after hops find nothing new
+    query, first = steer(state["query"], seen.get("needs", [])), first_documents(now.evidence)
     typed = any(result["metadata"].get("fields") for result in first)
     made = any(record["tool"] == HOP for record in proposal.records)
-    if not query or typed or made or now.supply.intent in ("list", "recommend"):
-        return []
-    proposal.seen["quality"] = quality_of(query, first, now.base)
-    return sub_questions(query, now.evidence, now.base) if proposal.seen["quality"] < QUALITY else []
+    if query and not (typed or made or supply.intent in ("list", "recommend")):
+        seen["quality"] = quality_of(query, first, now.base)
+        if seen["quality"] < QUALITY:
+            proposal.hops = sub_questions(query, now.evidence, now.base)
+    before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
+    if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
+        proposal.rewritten, note = await rewritten_by_model(context, state["query"], proposal.writings, now.label)
+        seen |= {"rewrite_note": note} if note else {}
 
 
 # --- The rules ---
@@ -187,33 +181,19 @@ def _hops(now: Pass, proposal: Proposal) -> list[SubQuestion]:
 
 @dataclass
 class Proposal:
-    """What to do next, each step with its reason; no step repeats a call.
-
-    Attributes:
-        query: the question.
-        plan: the plan so far.
-        seen: ``signals(...)``.
-        records: what ran.
-        tools: names of the available tools.
-        activated: conditional steps that an earlier pass woke.
-        rewritten: the question in a model's words, or "".
-        writings: of the names in the question.
-        hops: what the evidence leaves of the question, asked of the names that it brings in.
-        prefix: the knowledge base to ask, where there are several.
-        enrich: whether a source outside can be asked.
-    """
+    """What to do next, each step with its reason; no step repeats a call."""
 
     query: str
     plan: Plan
-    seen: dict[str, Any]
+    seen: dict[str, Any]  # ``signals(...)``
     records: Sequence[ExecutionRecord]
     tools: Collection[str]
-    activated: Collection[str] = ()
-    rewritten: str = ""
-    writings: Sequence[str] = ()
-    hops: Sequence[SubQuestion] = ()
-    prefix: str = ""
-    enrich: bool = False
+    activated: Collection[str] = ()  # conditional steps that an earlier pass woke
+    rewritten: str = ""  # the question in a model's words
+    writings: Sequence[str] = ()  # of the names in the question
+    hops: Sequence[SubQuestion] = ()  # what the evidence leaves of the question, of names that it brings in
+    prefix: str = ""  # the knowledge base to ask, where there are several
+    enrich: bool = False  # whether a source outside can be asked
 
     def __post_init__(self) -> None:
         self.say, self.last = Labels(language_of(self.query)), last_records(self.records)
@@ -269,10 +249,10 @@ class Proposal:
         """Propose a plain search; return whether it is proposed."""
         return self.add(tool, reason, budget, query=query, top_k=budget.top_k)
 
-    def search_for(self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any) -> bool:
+    def search_for(self, names: Sequence[str], tool: str = "local_search", objective: str = "", **more: Any) -> None:
         """Propose a targeted search."""
         reason = self.say("reflect_look_for", names=self.say("comma").join(names))
-        return self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
+        self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
 
     def more_evidence(self) -> None:
         """Too little: wake the conditional steps, else search by meaning."""
@@ -281,12 +261,12 @@ class Proposal:
             return
         begun = {*self.activated, *self.last}
         asleep = [s for s in self.plan.steps if s.condition == "if_insufficient" and s.step_id not in begun]
-        if asleep:
-            self.activate += [step.step_id for step in asleep]
-            self.done |= {call_of(step.tool, step.tool_input) for step in asleep}
-            self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
-        else:
+        if not asleep:
             self.search("naive_search", self.say("reflect_add", tool="naive_search"), FALLBACK, self.query)
+            return
+        self.activate += [step.step_id for step in asleep]
+        self.done |= {call_of(step.tool, step.tool_input) for step in asleep}
+        self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
 
     def again(self) -> None:
         """Too low: search for the question in a model's words."""
@@ -316,23 +296,20 @@ class Proposal:
         words: dict[str, list[str]] = {}
         for title, field in self.seen.get("missing_fields", []):
             words.setdefault(title, [title]).append(field)
-        for title in words:
-            self.search_for([" ".join(words[title])], entities=[title])
+        for title, parts in words.items():
+            self.search_for([" ".join(parts)], entities=[title])
         if words and self.enrich:
             self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=list(words))
-        short = self.seen["thresholds"].get("min_candidates", 0) - self.seen.get("candidates", 0)
-        if short > 0:
+        if self.seen.get("candidates", 0) < self.seen["thresholds"].get("min_candidates", 0):
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
 
     def open_needs(self) -> None:
         """Search for what a person insists on and, where no hop leads on, for words that nothing says of the names."""
         entries = self.seen.get("needs", [])
         names = [entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)]
-        for entry in binding(self.seen):
-            if entry["kind"] != "count":
-                need = entry["need"]
-                query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
-                self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
+        for need in [entry["need"] for entry in binding(self.seen) if entry["kind"] != "count"]:
+            query = " ".join([need, *(name for name in names if fold(name) not in fold(need))])
+            self.search_for([need], SEARCH, self.say("reflect_need", need=need), query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
         if words and names and not self.hops and is_unsure(self.seen):
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
@@ -400,10 +377,9 @@ def _facts(seen: Mapping[str, Any], say: Labels) -> Iterable[str]:
     elif seen.get("answered") is False:
         yield say("reflect_unanswered")
     if needs := seen.get("needs"):
-        open_needs = [entry["need"] for entry in unmet(seen)]
         met = sum(entry["met"] >= MET or entry["said"] == "confirmed" for entry in needs)
         yield say("reflect_needs", n=met, m=len(needs))
-        if open_needs:
+        if open_needs := [entry["need"] for entry in unmet(seen)]:
             yield say("reflect_unmet", names=comma(open_needs))
     if "holding" in seen:
         yield say("reflect_holding", n=seen["holding"])

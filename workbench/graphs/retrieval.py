@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -17,17 +17,16 @@ from workbench.graphs.reflect import reflector
 from workbench.graphs.review import (
     ask_about_plan,
     blocked,
-    over_budget,
     review_plan,
     review_reflect,
     skip_records,
     unspent,
 )
-from workbench.graphs.rollback import asking_for, lacked, most_retries, standing
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.ports import Context, Tool
 from workbench.records.tape import key_of_record
+from workbench.settings import Settings
 from workbench.state import ExecutionRecord, RetrievalState, StepTask
 
 
@@ -39,7 +38,10 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[s
         return {**change, "wave": []}
     stopped = change.pop("stop_reason", None)
     now: RetrievalState = {**state, **change}  # type: ignore[typeddict-item]
-    reasons = {**(unspent(now, "stopped by the reviewer") if stopped else over_budget(now, budget)), **blocked(now)}
+    why = "stopped by the reviewer" if stopped else ""
+    if not why and work_seconds(now.get("records", [])) >= budget:
+        why = f"the time budget of {budget:g} s is spent"
+    reasons = {**(unspent(now, why) if why else {}), **blocked(now)}
     skipped = skip_records(now, reasons, context.clock.now().isoformat())
     for record in skipped:
         context.runs.save_record(state["run_id"], record, None)
@@ -113,6 +115,67 @@ def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any
         return {}
     names = [step.step_id for step in wave]
     return ask_about_plan("step", state, runtime, f"Run {', '.join(names)} now?", wave=names)
+
+
+# --- A step whose findings a ``reflection`` step found wanting is done again, asking for what is missing too. The
+# newest attempt of a step counts: what the earlier one found is out as soon as the step is tried again. ---
+
+REFLECTION = "reflection"
+"""The tool that validates what a step found."""
+
+
+def most_retries(settings: Settings) -> int:
+    """How often a step may be done again because of a reflection."""
+    return settings.reflection_max_retries if settings.reflection_allow_retry else 0
+
+
+def standing(plan: Plan, records: Sequence[ExecutionRecord], most: int) -> list[ExecutionRecord]:
+    """The records that count for what runs next, in the order in which they came.
+
+    Where a reflection found a step wanting, at most ``most`` times, that step and the reflection have not ended.
+    """
+    kept = list(records)
+    for step in plan.steps:
+        own = [(place, record) for place, record in enumerate(kept) if record["step_id"] == step.step_id]
+        found = [place for place, record in own if _missing(record) is not None]
+        if found and len(found) <= most:
+            again = {step.step_id, *validated(step)}
+            kept = [r for place, r in enumerate(kept) if place > found[-1] or r["step_id"] not in again]
+    return kept
+
+
+def lacked(plan: Plan, records: Iterable[ExecutionRecord]) -> dict[str, list[str]]:
+    """Step -> what the last reflection on it found missing."""
+    last = last_records(records)
+    found = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]
+    return {source: missing for step, missing in found if missing for source in validated(step)}
+
+
+def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
+    """The step with what is missing in its query, once.
+
+    >>> step = PlanStep(step_id="a", objective="", tool="t", tool_input={"query": "who built the mill"})
+    >>> asking_for(step, ["died", "mill"]).tool_input["query"]
+    'who built the mill died'
+    """
+    query = step.tool_input.get("query")
+    if not isinstance(query, str):
+        return step
+    more = [word for word in missing if word.casefold() not in query.casefold()]
+    return step.model_copy(update={"tool_input": {**step.tool_input, "query": " ".join([query, *more])}})
+
+
+def validated(step: PlanStep) -> list[str]:
+    """The steps that a reflection is on."""
+    return step.dependencies() if step.tool == REFLECTION else []
+
+
+def _missing(record: ExecutionRecord) -> list[str] | None:
+    """What a reflection found missing; None for any other record, and where it was satisfied."""
+    seen = [sub["detail"] for sub in record["sub_steps"] if sub["detail"].get("passed") is False]
+    if record["tool"] != REFLECTION or not seen:
+        return None
+    return [str(one) for detail in seen for one in detail["missing"]]
 
 
 def build_retrieval() -> StateGraph[Any, Context, Any, Any]:

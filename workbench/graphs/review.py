@@ -18,12 +18,13 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
+from workbench.graphs.execute import record_of
 from workbench.graphs.needs import thresholds
 from workbench.graphs.remember import obeying
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, read_question
 from workbench.knowledge.dated import dated_bases
-from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
+from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
 from workbench.records.tape import answered
@@ -39,7 +40,7 @@ def blocked(state: RetrievalState) -> dict[str, str]:
     found: dict[str, str] = {}
     while more := plan.blocked_steps(records, state.get("activated", [])):
         found |= more
-        records += [skip_record(plan.step(i), reason, 1, state["iteration"], "") for i, reason in more.items()]
+        records += [record_of(plan.step(i), 1, state["iteration"], "skipped", "", error=why) for i, why in more.items()]
     return found
 
 
@@ -54,12 +55,6 @@ def unspent(state: RetrievalState, reason: str) -> dict[str, str]:
     }
 
 
-def over_budget(state: RetrievalState, time_budget_s: float) -> dict[str, str]:
-    """Step -> reason for what has not run when the elapsed work time reaches the budget, in seconds."""
-    spent = work_seconds(state.get("records", []))
-    return unspent(state, f"the time budget of {time_budget_s:g} s is spent") if spent >= time_budget_s else {}
-
-
 def closing(state: RetrievalState, reason: str) -> dict[str, str]:
     """Step -> reason for every step without an end when retrieval stops; conditional ones were not needed or held."""
     plan = Plan.load(state["plan"])
@@ -70,37 +65,12 @@ def closing(state: RetrievalState, reason: str) -> dict[str, str]:
 
 def skip_records(state: RetrievalState, reasons: dict[str, str], now: str) -> list[ExecutionRecord]:
     """One record a step, in the order of the plan, as the attempt after the last one."""
-    plan, last = Plan.load(state["plan"]), last_records(state.get("records", []))
-    return [
-        skip_record(
-            step,
-            reasons[step.step_id],
-            last[step.step_id]["attempt"] + 1 if step.step_id in last else 1,
-            state["iteration"],
-            now,
-        )
-        for step in plan.steps
-        if step.step_id in reasons
-    ]
-
-
-def skip_record(step: PlanStep, reason: str, attempt: int, iteration: int, now: str) -> ExecutionRecord:
-    """The record of a step that never started."""
-    return ExecutionRecord(
-        step_id=step.step_id,
-        attempt=attempt,
-        iteration=iteration,
-        tool=step.tool,
-        status="skipped",
-        error=reason,
-        started_at=now,
-        duration_ms=0.0,
-        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(step.tool_input)},
-        output_summary={"evidence_count": 0, "context_length": 0, "top_score": 0.0},
-        raw_input=step.tool_input,
-        raw_output_ref=None,
-        sub_steps=[],
-    )
+    last, skipped = last_records(state.get("records", [])), []
+    for step in Plan.load(state["plan"]).steps:
+        if step.step_id in reasons:
+            attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
+            skipped.append(record_of(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id]))
+    return skipped
 
 
 # --- Where a person may decide: the request, the answer's schema, and what each answer changes ---
@@ -222,12 +192,7 @@ def ask_about_plan(
         if new is not None:
             problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
-        known = [one["memory_id"] for one in state.get("obeyed", [])]
-        refuse(
-            ((*ARGS, "struck", place), f"{name!r} is not obeyed here. Known: {', '.join(known) or 'none'}.")
-            for place, name in enumerate(getattr(edits, "struck", None) or [])
-            if name not in known
-        )
+        _refuse_unknown("struck", edits, [one["memory_id"] for one in state.get("obeyed", [])], "is not obeyed here")
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
@@ -236,8 +201,7 @@ def ask_about_plan(
         return {**change, "stop_reason": "stopped_by_reviewer"}
     if action == "respond":
         return {**change, **wished(state, runtime, decision["message"])}
-    if edits.get("thresholds"):
-        change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
+    change |= _judged_by(state, edits)
     if struck := edits.get("struck"):
         change["struck"] = [*state.get("struck", []), *struck]
     if edits.get("plan"):
@@ -249,6 +213,12 @@ def ask_about_plan(
     if edits.get("query") or struck:
         return {**change, **ask_more(state, runtime, edits.get("query") or state["query"], struck or ())}
     return change
+
+
+def _judged_by(state: RetrievalState, edits: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the thresholds and needs with a person's."""
+    held: Mapping[str, Any] = state
+    return {name: {**held.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
 
 
 def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> dict[str, Any]:
@@ -273,12 +243,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
         steps = getattr(edits, "next_steps", None) or []
         problems = check(plan.adding(*steps), runtime.context.tools)
         _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
-        known = plan.by_id()
-        refuse(
-            ((*ARGS, "activate", place), f"{name!r} is not in the plan. Known: {', '.join(known)}.")
-            for place, name in enumerate(getattr(edits, "activate", None) or [])
-            if name not in known
-        )
+        _refuse_unknown("activate", edits, list(plan.by_id()), "is not in the plan")
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
     action, edits = decision["action"], decision["edits"]
@@ -288,10 +253,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
     if action == "respond":
         more = wished(state, runtime, decision["message"])
         return {**change, **more, "iteration": state["iteration"] + 1}
-    if edits.get("thresholds"):
-        change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
-    if edits.get("needs"):
-        change["needs"] = {**state.get("needs", {}), **edits["needs"]}
+    change |= _judged_by(state, edits)
     if edits and set(edits) <= set(JUDGED_BY):
         return {**change, "rejudge": True}
     proposal = amended(reflection, edits, state["query"], Plan.load(state["plan"]))
@@ -423,7 +385,7 @@ def ask_person(
         "point": point,
         **told,
     }
-    answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
+    answer = interrupt(request, response_schema=_answer_model(point, edits, check_edits))
     given = answer.decisions[0]
     args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
     decision = Decision(
@@ -466,11 +428,9 @@ def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
 
 
 def _answer_model(
-    request: Mapping[str, Any], edits: type[BaseModel], check_edits: Callable[[Any], None]
+    point: ReviewPoint, edits: type[BaseModel], check_edits: Callable[[Any], None]
 ) -> type[ReviewAnswer[Any]]:
-    """The answer's schema at this point, with a check that knows the plan and the tools."""
-
-    point: ReviewPoint = request["point"]
+    """Return the answer's schema at this point, with a check that knows the plan and the tools."""
     shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
 
     class Answer(shape):
@@ -502,6 +462,12 @@ def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
     ]
     if found:
         raise ValidationError.from_exception_data("answer", found[:MOST_FAULTS])
+
+
+def _refuse_unknown(field: str, edits: BaseModel, known: Sequence[str], why: str) -> None:
+    names = enumerate(getattr(edits, field, None) or [])
+    text = f"{why}. Known: {', '.join(known) or 'none'}."
+    refuse(((*ARGS, field, place), f"{name!r} {text}") for place, name in names if name not in known)
 
 
 def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from workbench.ports import Community, Context, KnowledgeBase, Passage, Relation
+from workbench.ports import Context, KnowledgeBase
 from workbench.state import Condition, Op, RetrievalResult, Sort
 from workbench.text import fold
 
@@ -22,6 +22,8 @@ FIELDS = {
 }
 """The typed fields by which a document is dated, under the names that they may have."""
 
+_FILTERED = ("passages_of", "relations_of", "mentions_of", "communities", "communities_of")
+"""Methods of a base whose results are filtered."""
 _MORE = 4
 """How many times as much is searched again where too many of the best passages are left out."""
 
@@ -87,7 +89,10 @@ class DatedBase:
         self._base, self.as_of, self.known = base, as_of, known
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._base, name)
+        method = getattr(self._base, name)
+        if name not in _FILTERED:
+            return method
+        return lambda *args: [item for item in method(*args) if self._has(item)]
 
     @cached_property
     def hidden(self) -> frozenset[str]:
@@ -103,10 +108,20 @@ class DatedBase:
         ]
         return frozenset(doc_id for condition in conditions for doc_id in self._base.select([condition]))
 
+    def _has(self, item: Any) -> bool:
+        """Check whether an id, a hit, a passage, a relation or a community is of documents none of which is left out.
+
+        The summary of a community quotes all of its documents.
+        """
+        if not isinstance(item, Mapping):
+            item = {"chunk_id": item if isinstance(item, str) else item[0]}
+        ends = (item.get(end, "").removeprefix("doc:") for end in ("source", "target"))
+        documents = item.get("chunk_id", "").rpartition("#")[0], item.get("doc_id") or ""
+        return self.hidden.isdisjoint([*documents, *ends, *(item.get("doc_ids") or [])])
+
     def hides(self, result: RetrievalResult) -> bool:
         """Return whether evidence comes from a document that is left out."""
-        about = result["metadata"]
-        return not self.hidden.isdisjoint([about.get("doc_id") or "", *(about.get("doc_ids") or [])])
+        return not self._has(result["metadata"])
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the documents and of the dates."""
@@ -119,27 +134,22 @@ class DatedBase:
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """Search by words."""
-        return self._search(lambda most: self._base.keyword_search(query, most), top_k)
+        return self._search(self._base.keyword_search, query, top_k)
 
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """Search by meaning."""
-        return self._search(lambda most: self._base.vector_search(query, most), top_k)
+        return self._search(self._base.vector_search, query, top_k)
 
-    def _search(self, search: Callable[[int], list[tuple[str, float]]], top_k: int) -> list[tuple[str, float]]:
+    def _search(
+        self, search: Callable[[str, int], list[tuple[str, float]]], query: str, top_k: int
+    ) -> list[tuple[str, float]]:
         most = top_k
         while True:
-            hits = search(most)
-            left = [hit for hit in hits if self._has(hit[0])]
+            hits = search(query, most)
+            left = [hit for hit in hits if self._has(hit)]
             if len(left) >= top_k or len(hits) < most:
                 return left[:top_k]
             most *= _MORE
-
-    def _has(self, chunk_id: str) -> bool:
-        return chunk_id.rpartition("#")[0] not in self.hidden
-
-    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Return the passages of documents."""
-        return self._base.passages_of([doc_id for doc_id in doc_ids if doc_id not in self.hidden])
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
@@ -151,28 +161,8 @@ class DatedBase:
         """Count the values of a field."""
         if not self.hidden:
             return self._base.tally(field, conditions)
-        first = (p for p in self.passages_of(self.select(conditions)) if p["position"] == 0)
+        first = (p for p in self._base.passages_of(self.select(conditions)) if p["position"] == 0)
         values = (p["fields"].get(field) for p in first)
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))
         return sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-
-    def relations_of(self, entity_id: str) -> list[Relation]:
-        """Return the relations of an entity."""
-        return [relation for relation in self._base.relations_of(entity_id) if self._holds(relation)]
-
-    def _holds(self, relation: Relation) -> bool:
-        ends = (end.removeprefix("doc:") for end in (relation["source"], relation["target"]))
-        return self._has(relation["chunk_id"]) and self.hidden.isdisjoint(ends)
-
-    def mentions_of(self, entity_id: str) -> list[str]:
-        """Return the passages that name an entity."""
-        return [chunk_id for chunk_id in self._base.mentions_of(entity_id) if self._has(chunk_id)]
-
-    def communities(self) -> list[Community]:
-        """Return the communities of documents none of which is left out: their summaries quote all of them."""
-        return [one for one in self._base.communities() if self.hidden.isdisjoint(one["doc_ids"])]
-
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """Return those communities of entities."""
-        return [one for one in self._base.communities_of(entity_ids) if self.hidden.isdisjoint(one["doc_ids"])]

@@ -7,18 +7,15 @@ import hashlib
 import inspect
 import re
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Set
-from contextlib import suppress
-from dataclasses import asdict, is_dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
-from workbench.state import RetrievalResult
-from workbench.text import clean
-from workbench.tools.evidence import ranked, titles
+from workbench.state import Granularity, RetrievalResult, SourceType
+from workbench.tools.evidence import evidence_of, ranked, titles
 from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search, contained, plain
 
@@ -43,21 +40,20 @@ _PORT = {
     "calibration": str,
     "intents": Set,
 }
-SourceType = Literal["chunk", "entity", "relationship", "community"]
-Granularity = Literal["low_level", "high_level", "community"]
 
 
-def from_function(
-    function: Callable[..., Any],
-    *,
-    name: str = "",
-    description: str = "",
-    intents: Iterable[str] = (),
-    parallel: bool = True,
-    calibration: str = "",
-    output_schema: type[BaseModel] | None = None,
-) -> FunctionTool:
-    """A tool of a plain or async function.
+class ToolOptions(TypedDict, total=False):
+    """What may be said of a tool that is made of something else: as ``FunctionTool`` has it."""
+
+    description: str
+    intents: Iterable[str]
+    parallel: bool
+    calibration: str
+    output_schema: type[BaseModel] | None
+
+
+def from_function(function: Callable[..., Any], name: str = "", **options: Unpack[ToolOptions]) -> FunctionTool:
+    """Make a tool of a plain or async function.
 
     It returns a list of strings, dicts (``evidence`` or ``text``; optionally ``score`` 0..1, ``source_id``, ``title``,
     ...) or LangChain ``Document``s; or a mapping with such a list under ``results`` and whatever else its output schema
@@ -67,81 +63,58 @@ def from_function(
         ToolError: the signature cannot be turned into a form, or the description is missing.
     """
     name = name or function.__name__
-    described = description or (inspect.getdoc(function) or "").partition("\n")[0]
-    if not described:
+    description = options.get("description") or (inspect.getdoc(function) or "").partition("\n")[0]
+    if not description:
         raise ToolError(f"Tool {name!r} needs a description: give description=... or a docstring.")
     parameters = _parameters(name, function)
-    handed_in = [p for p in _HANDED_IN if p in parameters]
     schema = _input_schema(name, parameters)
-    if intents and "query" not in schema.model_fields:
-        raise ToolError(f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`.")
-
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
-    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
-        given = {field: getattr(tool_input, field) for field in schema.model_fields if field in parameters}
-        given |= {p: {"knowledge": knowledge, "log": log}[p] for p in handed_in}
+    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
+        args = {field: getattr(tool_input, field) for field in schema.model_fields if field in parameters}
+        args |= {p: value for p, value in (("knowledge", knowledge), ("log", log)) if p in parameters}
 
         def call() -> Any:
             with contained(name):
-                returned = function(**given)
+                returned = function(**args)
                 return list(islice(returned, MOST + 1)) if isinstance(returned, Iterator) else returned
 
-        returned = function(**given) if is_async else await asyncio.to_thread(call)
+        returned = function(**args) if is_async else await asyncio.to_thread(call)
         if inspect.isawaitable(returned):
             returned = await returned
         if isinstance(returned, AsyncIterable):
             returned = [item async for item in returned]
-        return normalise(name, returned, tool_input, knowledge)
+        return returned
 
-    return FunctionTool(
-        name=name,
-        description=described,
-        input_schema=schema,
-        output_schema=output_schema or Found,
-        function=run,
-        parallel=parallel,
-        calibration=calibration or CALIBRATION,
-        intents=frozenset(intents),
-    )
+    return _made(name, description, schema, run, options)
 
 
-def from_retriever(
-    name: str, retriever: BaseRetriever, *, description: str = "", intents: Iterable[str] = (), parallel: bool = True
-) -> FunctionTool:
-    """A tool of any LangChain retriever.
+def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOptions]) -> FunctionTool:
+    """Make a tool of any LangChain retriever.
 
     Raises:
-        ToolError: the object is no retriever.
+        ToolError: the object is not a retriever.
     """
     from langchain_core.retrievers import BaseRetriever
 
+    kind = type(retriever).__name__
     if not isinstance(retriever, BaseRetriever):
         raise ToolError(
-            f"Tool {name!r}: {type(retriever).__name__} is no LangChain BaseRetriever. "
+            f"Tool {name!r}: {kind} is no LangChain BaseRetriever. "
             "For a vector store call .as_retriever(); for a function use @registry.tool."
         )
 
-    async def run(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
-        with log("retrieve", retriever=type(retriever).__name__) as detail:
+    async def run(tool_input: Any, knowledge: KnowledgeBase, log: ToolLog) -> Any:
+        with log("retrieve", retriever=kind) as detail:
             documents = await retriever.ainvoke(tool_input.query)
             detail["hits"] = len(documents)
-        return normalise(name, documents, tool_input, knowledge)
+        return documents
 
-    return FunctionTool(
-        name=name,
-        description=description or f"LangChain retriever {type(retriever).__name__}",
-        input_schema=Search,
-        output_schema=Found,
-        function=run,
-        parallel=parallel,
-        calibration=CALIBRATION,
-        intents=frozenset(intents),
-    )
+    return _made(name, options.get("description") or f"LangChain retriever {kind}", Search, run, options)
 
 
 def as_tool(given: Any, intents: Iterable[str] = ()) -> Tool:
-    """What was given as a tool of ours: as it is, or made of a LangChain tool or a function.
+    """Return a tool unchanged, or make one of a LangChain tool or a function.
 
     Raises:
         ToolError: it is none of these; said at once, since it would break every later run.
@@ -155,13 +128,12 @@ def as_tool(given: Any, intents: Iterable[str] = ()) -> Tool:
         raise ToolError(f"{type(given).__name__} is a retriever. Use register_retriever(NAME, retriever).")
     if inspect.isfunction(given):
         return from_function(given, intents=intents)
-    lacks = [name for name, kind in _PORT.items() if not isinstance(getattr(given, name, None), kind)]
-    lacks += [
-        n for n in ("input_schema", "output_schema") if n not in lacks and not issubclass(getattr(given, n), BaseModel)
-    ]
-    if lacks or not callable(given):
+    missing = [name for name, kind in _PORT.items() if not isinstance(getattr(given, name, None), kind)]
+    schemas = [name for name in ("input_schema", "output_schema") if name not in missing]
+    missing += [name for name in schemas if not issubclass(getattr(given, name), BaseModel)]
+    if missing or not callable(given):
         raise ToolError(
-            f"{shown(given)} is no tool: it has no valid {', '.join(lacks) or '__call__'}. Give a function with "
+            f"{shown(given)} is no tool: it has no valid {', '.join(missing) or '__call__'}. Give a function with "
             "annotated parameters, a LangChain tool, or an object with everything that the Tool port asks for."
         )
     return given
@@ -173,28 +145,41 @@ def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
         raise ToolError(
             f"Tool {tool.name!r} has no pydantic args_schema. Wrap it in a function with annotated parameters."
         )
-    if intents and "query" not in schema.model_fields:
-        raise ToolError(f"Tool {tool.name!r} is planned for {sorted(intents)}, so it needs an input `query: str`.")
-    name = re.sub(r"\W+", "_", tool.name).lower()
 
-    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
         with log("langchain tool", tool=tool.name):
             returned = await tool.ainvoke(tool_input.model_dump())
-        return normalise(name, [returned] if isinstance(returned, str) else returned, tool_input, knowledge)
+        return [returned] if isinstance(returned, str) else returned
+
+    name = re.sub(r"\W+", "_", tool.name).lower()
+    return _made(name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents))
+
+
+def _made(
+    name: str, description: str, schema: type[BaseModel], run: Callable[..., Any], options: ToolOptions
+) -> FunctionTool:
+    """Return the tool whose function returns what ``run`` returns in our shape."""
+    intents = frozenset(options.get("intents", ()))
+    if intents and "query" not in schema.model_fields:
+        raise ToolError(f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`.")
+
+    async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+        return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
     return FunctionTool(
         name=name,
-        description=tool.description or f"LangChain tool {tool.name}",
+        description=description,
+        function=search,
         input_schema=schema,
-        output_schema=Found,
-        function=run,
-        calibration=CALIBRATION,
-        intents=frozenset(intents),
+        output_schema=options.get("output_schema") or Found,
+        parallel=options.get("parallel", True),
+        calibration=options.get("calibration") or CALIBRATION,
+        intents=intents,
     )
 
 
 def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> dict[str, Any]:
-    """What a function returned as an output: results ranked, at most ``top_k``.
+    """Return what a function returned as an output: results ranked, at most ``top_k``.
 
     Raises:
         ToolError: names the result that cannot be taken, and what can.
@@ -222,83 +207,54 @@ MOST = 100_000
 """Results that a function may return, or an iterator give, before ``top_k`` are taken."""
 
 
+class _Row(BaseModel):
+    """What is read by name of one result; everything else becomes metadata."""
+
+    model_config = ConfigDict(extra="allow")
+
+    evidence: str = Field(validation_alias=AliasChoices(*_TEXT), pattern=r"\S")
+    score: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
+    source_type: SourceType = "chunk"
+    granularity: Granularity = "low_level"
+    metadata: dict[str, Any] | None = None
+
+
 def _result(name: str, place: int, item: Any, question: Question) -> RetrievalResult:
-    """One result in our shape: what is known by name is read, everything else becomes metadata."""
-    found = _as_dict(name, place, item)
-    told = found.pop("metadata", {}) or {}
-    if not isinstance(told, Mapping):
-        raise ToolError(f"{name}: result {place} has metadata that is a {type(told).__name__}. Give a dict.")
-    text = next((found.pop(key) for key in _TEXT if key in found), None)
-    if not isinstance(text, str) or not text.strip():
-        given = "" if text is None else f" but a {type(text).__name__}"
-        raise ToolError(
-            f"{name}: result {place} has no text{given}. Give a non-empty string under 'evidence' or 'text'."
-        )
-    text = clean(str(text))  # numpy's strings are no plain ones
-    ids = [given[key] for given in (found, told) for key in _ID if given.get(key)]
-    source_id = clean(str(ids[0])) if ids else hashlib.sha256(text.encode()).hexdigest()[:16]
-    score = _score(name, place, found.pop("score", None))
-    source_type = _one_of(name, place, "source_type", found.pop("source_type", "chunk"), SourceType)
-    granularity = _one_of(name, place, "granularity", found.pop("granularity", "low_level"), Granularity)
-    metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **told, **found}
+    """Return one result in our shape."""
+    at = f"{name}: result {place}"
+    fields = item._asdict() if hasattr(item, "_asdict") else item
     try:
-        metadata = plain({key: value for key, value in metadata.items() if key not in _OURS})
+        row = plain({"evidence": fields} if isinstance(fields, str) else fields)
     except ToolError as error:
-        raise ToolError(f"{name}: result {place}: {error}") from None
-    metadata["title"] = str(metadata["title"] or metadata.get("source", ""))
-    if score is None:
-        score = question.judge("keyword_search", text, metadata["title"], str(metadata["doc_id"]), bm25=1 / place)
-    return RetrievalResult(
-        result_id=f"{granularity}:{source_id}",
-        source_id=source_id,
-        source_type=source_type,
-        granularity=granularity,
-        score=round(score, 6),
-        evidence=text,
-        metadata={**metadata, "kb_prefix": question.knowledge.name, "tools": [name], "place": place},
-    )
-
-
-def _one_of(name: str, place: int, key: str, value: Any, kinds: Any) -> Any:
-    known = get_args(kinds)
-    if value not in known:
-        raise ToolError(f"{name}: result {place} has the {key} {value!r}. Known: {', '.join(known)}.")
-    return value
-
-
-def _as_dict(name: str, place: int, item: Any) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {"evidence": item}
-    if isinstance(item, Mapping):
-        return dict(item)
-    if isinstance(item, BaseModel):
-        return item.model_dump()
-    if is_dataclass(item) and not isinstance(item, type):
-        return asdict(item)
-    if isinstance(item, tuple) and hasattr(item, "_asdict"):
-        return dict(item._asdict())
-    if hasattr(item, "page_content") and hasattr(item, "metadata"):
-        return {
-            "evidence": item.page_content,
-            "metadata": dict(item.metadata or {}),
-            **({"id": item.id} if item.id else {}),
-        }
-    raise ToolError(f"{name}: result {place} is a {type(item).__name__}. Give a string, a dict or a Document.")
-
-
-def _score(name: str, place: int, score: Any) -> float | None:
-    if score is None:
-        return None
-    number = float("nan")
-    if not isinstance(score, (bool, str, bytes)) and str(getattr(score, "dtype", "")) != "bool":
-        with suppress(TypeError, ValueError, OverflowError):
-            number = float(score)  # numpy's and decimal's numbers too
-    if not 0 <= number <= 1:
+        raise ToolError(f"{at}: {error}") from None
+    if not isinstance(row, dict):
+        raise ToolError(f"{at} is a {type(item).__name__}. Give a string, a dict or a Document.")
+    if row.get("score") is None and isinstance(fields, Mapping):
+        row["score"] = fields.get("score")  # what is not a number is no missing score
+    if isinstance(row.get("score"), bool):
+        row["score"] = str(row["score"])  # nor is a yes a probability
+    try:
+        given = _Row.model_validate(row)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        field = str(fault["loc"][0])
+        what = "no text" if field in _TEXT else f"the {field} {shown(fault['input'])}"
         raise ToolError(
-            f"{name}: result {place} has the score {shown(score)}. "
-            "Give the probability that it is relevant, 0 to 1, or no score: then it is estimated from the text."
-        )
-    return number
+            f"{at} has {what}: {fault['msg']}. Give a non-empty 'text' and, where it is known, "
+            "a 'score', the probability that it is relevant, 0 to 1; else it is estimated from the text."
+        ) from None
+    metadata = {**(given.metadata or {}), **(given.model_extra or {})}
+    ids = [row[key] for row in (given.model_extra or {}, metadata) for key in _ID if row.get(key)]
+    source_id = str(ids[0]) if ids else hashlib.sha256(given.evidence.encode()).hexdigest()[:16]
+    about = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **metadata}
+    metadata = {key: value for key, value in about.items() if key not in _OURS}
+    metadata["title"] = title = str(metadata["title"] or metadata.get("source", ""))
+    score = given.score
+    if score is None:
+        score = question.judge("keyword_search", given.evidence, title, str(metadata["doc_id"]), bm25=1 / place)
+    kinds = {"source_type": given.source_type, "granularity": given.granularity}
+    made = evidence_of(source_id, given.evidence, score, name, question.knowledge.name, **kinds, place=place)
+    return {**made, "metadata": {**metadata, **made["metadata"]}}
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

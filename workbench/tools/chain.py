@@ -1,12 +1,12 @@
 """``chain_exploration``: from what the question names, along titles and shared phrases, to what it asks for.
 
-No model is asked. A path is scored by what of the question it newly covers (``walk.py``), and is evidence itself: the
-sentence in which one passage names the next one.
+No model is asked. A path is scored by what of the question it newly covers (``chain_walk.py``), and is
+evidence itself: the sentence in which one passage names the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -16,7 +16,7 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
-from workbench.tools.chain_walk import Chains, explored
+from workbench.tools.chain_walk import explored
 from workbench.tools.query_terms import AskedWords
 from workbench.tools.scoring import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
@@ -25,18 +25,14 @@ ANSWERING = 5
 """Passages that together should hold the words of the question."""
 
 
-class Input(Search):
-    """What ``chain_exploration`` can be asked."""
-
-
-class Output(Found):
-    """What ``chain_exploration`` gives: ``paths`` tell in words how each passage behind the first ones was reached."""
+class ChainOutput(Found):
+    """What ``chain_exploration`` returns."""
 
     paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
 
 
-def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """The passages of the best chains."""
+def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    """Return the passages of the best chains; their order stands, whatever their probabilities."""
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge)
@@ -44,68 +40,30 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     words = AskedWords.of(query, knowledge)
     chains = explored(query, words, knowledge, log)
     with log("choose") as detail:
-        found = never_rising(chains.best(tool_input.top_k))
+        best = chains.best(tool_input.top_k)
         detail["looked at"] = len(chains.titles)
     with log("calibrate"):
-        seen = [(i, {"chain": score}) for i, score in found]
-        results = in_order(TOOL.name, seen, words, knowledge, lambda chunk_id: path_of(chunk_id, chains))
-    return Output(**evidence.answer(question, results, len(results)), paths=paths_of(results))
+        ids = [chunk_id for chunk_id, _ in best]
+        # what a set is chosen for may rise from one passage to the next
+        worth = accumulate((max(0.0, score) for _, score in best), min)
+        answered = words.share(frozenset().union(*knowledge.ways.stems(ids[:ANSWERING]).values()))
+        signals = [{"chain": w, "answered": answered, "place": 1 / place} for place, w in enumerate(worth, start=1)]
+        scores = descending([probability(TOOL.name, seen) for seen in signals])
+        results = []
+        for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
+            result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
+            path = chains.path(passage["chunk_id"])
+            result["metadata"] |= chain_of([chain_step(target, *step, chains.titles) for target, step in path])
+            results.append(result)
+    return {**evidence.answer(question, results, len(results)), "paths": paths_of(results)}
 
 
-def never_rising(found: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Passages with scores of at most the one before, and 0: what a set is chosen for may rise, and the order stands.
-
-    >>> never_rising([("a", 0.5), ("b", 0.7), ("c", -0.1)])
-    [('a', 0.5), ('b', 0.5), ('c', 0.0)]
-    """
-    lowest = accumulate((max(0.0, score) for _, score in found), min)
-    return list(zip((i for i, _ in found), lowest, strict=True))
-
-
-def in_order(
-    tool: str,
-    found: Sequence[tuple[str, Mapping[str, float]]],
-    words: AskedWords,
-    knowledge: KnowledgeBase,
-    about: Callable[[str], dict[str, Any]],
-) -> list[RetrievalResult]:
-    """Passages as evidence whose order stands, whatever their probabilities.
-
-    Args:
-        tool: by whose model they are judged: in these signals, their place, and what the first of them say together.
-        found: ids of passages, each with what is seen of it.
-        words: of the question.
-        knowledge: where the passages are.
-        about: what else is told of a passage, in its metadata.
-    """
-    ids = [chunk_id for chunk_id, _ in found]
-    answered = words.share(frozenset().union(*knowledge.ways.stems(ids[:ANSWERING]).values()))
-    signals = [{**seen, "answered": answered, "place": 1 / place} for place, (_, seen) in enumerate(found, start=1)]
-    scores = descending([probability(tool, seen) for seen in signals])
-    results = []
-    for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
-        result = evidence.chunk(passage, score, tool, knowledge.name, seen)
-        result["metadata"] |= about(passage["chunk_id"])
-        results.append(result)
-    return results
-
-
-def path_of(chunk_id: str, chains: Chains) -> dict[str, Any]:
-    """What the metadata of a passage says of the chain that leads there, if one does."""
-    titles = chains.titles
-    return chain_of(
-        [
-            {
-                "from": step.parent,
-                "to": reached,
-                "by": step.by,
-                "surface": step.surface,
-                "sentence": step.sentence,
-                "says": says(titles[step.parent], step.by, step.surface, titles[reached], step.sentence),
-            }
-            for reached, step in chains.path(chunk_id)
-        ]
-    )
+def chain_step(
+    target: str, source: str, by: str, surface: str, sentence: str, titles: Mapping[str, str]
+) -> dict[str, str]:
+    """Return a step of a path from one passage to another, with the words for it."""
+    said = says(titles[source], by, surface, titles[target], sentence)
+    return {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence, "says": said}
 
 
 def chain_of(steps: Sequence[dict[str, str]]) -> dict[str, Any]:
@@ -149,8 +107,7 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
 TOOL = FunctionTool(
     name="chain_exploration",
     description="Several hops: along the titles and names by which passages lead to one another; the path is shown.",
-    input_schema=Input,
-    output_schema=Output,
+    output_schema=ChainOutput,
     function=search,
     calibration="Logistic in the score of the chain, its place, and how much of the question the best five cover.",
 )

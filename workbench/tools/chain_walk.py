@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Literal, NamedTuple
 
 from workbench.language.names import together
-from workbench.ports import KnowledgeBase, Link, Shared, Titled, ToolLog
+from workbench.ports import KnowledgeBase, Shared, Titled, ToolLog
 from workbench.text import stems, terms
 from workbench.tools.evidence import document_of
 from workbench.tools.query_terms import AskedWords
@@ -111,7 +110,7 @@ WIDTH, STEPS = 6, 2
 """Passages from which a step is taken, one a title; and how many steps there are."""
 PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
 """What a reached passage is worth of: its parent's score, the cover of the linking sentence, its own, its likeness."""
-OUT, BACK, PHRASE = 1.0, 0.8, 0.7
+TRUST = {"title": 1.0, "named by": 0.8, "phrase": 0.7}
 """How far a link is trusted: a named title, a passage that names this one, a phrase that both hold."""
 NAMED_BY, HUB = 15, 60
 """Passages looked at that name this one; a title or a phrase that more than ``HUB`` hold leads nowhere."""
@@ -123,7 +122,6 @@ POOL = 40
 """Passages among which those are counted."""
 
 By = Literal["title", "named by", "phrase"]
-Cover = Callable[[str], float]
 
 
 class Step(NamedTuple):
@@ -135,24 +133,8 @@ class Step(NamedTuple):
     sentence: str
 
 
-class _Edge(NamedTuple):
-    target: str
-    step: Step
-    trust: float
-    cover: float
-
-
-def reached_worth(trust: float, parent: float, sentence: float, passage: float, likeness: float) -> float:
-    """What a passage is worth that a link leads to.
-
-    Args:
-        trust: how far the link is trusted.
-        parent: the score of the passage that it comes from.
-        sentence: how much of what is asked its sentence covers.
-        passage: how much of it the passage covers.
-        likeness: of the passage to the question.
-    """
-    return trust * (PARENT * parent + SENTENCE * sentence + PASSAGE * passage) + OWN * likeness
+Edge = tuple[str, Step]
+"""A passage that can be reached, and how."""
 
 
 @dataclass
@@ -251,15 +233,16 @@ class Walk:
     def step(self) -> int:
         """Go one step from the passages in front; how many passages were reached."""
         reached: dict[str, tuple[float, Step]] = {}
-        edges = {parent: found for parent, found in self._edges() if found}
-        self._stems_of(edge.target for found in edges.values() for edge in found)
+        edges = self._edges()
+        self._stems_of(target for found in edges.values() for target, _ in found)
         for parent, found in edges.items():
             left, score = self._words.left(self._covered[parent]), self.chains.score[parent]
-            for edge in found:
-                likeness, cover = self._seeds.likeness(edge.target), left.share(self._held[edge.target])
-                worth = reached_worth(edge.trust, score, edge.cover, cover, likeness)
-                if worth > reached.get(edge.target, (0.0,))[0]:
-                    reached[edge.target] = (worth, edge.step)
+            for target, step in found:
+                said, held = left.share(stems(step.sentence)), left.share(self._held[target])
+                led = PARENT * score + SENTENCE * said + PASSAGE * held
+                worth = TRUST[step.by] * led + OWN * self._seeds.likeness(target)
+                if worth > reached.get(target, (0.0,))[0]:
+                    reached[target] = (worth, step)
         for target, (worth, step) in sorted(reached.items()):
             self.chains.keep(target, worth, step)
         new = {i: self.chains.score[i] for i in reached if document_of(i) not in self._seen and i in self.chains.score}
@@ -282,27 +265,26 @@ class Walk:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset()) | self._knowledge.ways.stems(missing)
 
-    def _edges(self) -> Iterator[tuple[str, list[_Edge]]]:
+    def _edges(self) -> dict[str, list[Edge]]:
         """The links on from each passage in front, by the passage."""
-        ways = self._knowledge.ways
+        ways, found = self._knowledge.ways, dict[str, list[Edge]]()
         groups = self._groups()
         every = [i for group in groups.values() for i in group]
         links, shared = ways.links_from(every), ways.shared(every, HUB)
         about = self._knowledge.passages_of(sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
-            left = self._words.left(self._covered[parent])
-            cover = cache(lambda sentence, left=left: left.share(stems(sentence)))
-            found = [
-                _edge(first[link["doc_id"]], parent, "title", link, OUT, cover)
+            edges = [
+                (first[link["doc_id"]], Step(parent, "title", link["surface"], link["sentence"]))
                 for link in links
                 if link["chunk_id"] in group and link["doc_id"] in first
             ]
-            found += self._naming(parent, cover)
-            found += self._sharing(parent, [s for s in shared if s["chunk_id"] in group], left, cover)
-            self.chains.read(edge.target for edge in found)
+            edges += self._naming(parent)
+            edges += self._sharing(parent, [s for s in shared if s["chunk_id"] in group])
+            self.chains.read(target for target, _ in edges)
             own = self.chains.article(parent)
-            yield parent, [edge for edge in found if self.chains.article(edge.target) not in ("", own)]
+            found[parent] = [edge for edge in edges if self.chains.article(edge[0]) not in ("", own)]
+        return {parent: edges for parent, edges in found.items() if edges}
 
     def _groups(self) -> dict[str, list[str]]:
         """Each passage in front with the first ones of its document."""
@@ -311,32 +293,29 @@ class Walk:
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
         return {i: list(dict.fromkeys([i, *parts.get(document_of(i), ())]))[:TOGETHER] for i in self._front}
 
-    def _naming(self, parent: str, cover: Cover) -> Iterator[_Edge]:
+    def _naming(self, parent: str) -> Iterator[Edge]:
         """Passages that name the document of this one."""
-        doc_id = document_of(parent)
-        found = self._knowledge.ways.naming(doc_id, HUB)
-        found = sorted(found, key=lambda i: (-round(self._seeds.likeness(i), 9), i))[:NAMED_BY]
-        for link in self._knowledge.ways.links_to(doc_id, found):
-            yield _edge(link["chunk_id"], parent, "named by", link, BACK, cover)
+        doc_id, ways = document_of(parent), self._knowledge.ways
+        found = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
+        for link in ways.links_to(doc_id, found[:NAMED_BY]):
+            yield link["chunk_id"], Step(parent, "named by", link["surface"], link["sentence"])
 
-    def _sharing(self, parent: str, alike: Sequence[Shared], left: AskedWords, cover: Cover) -> Iterator[_Edge]:
+    def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[Edge]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
-        best: dict[str, tuple[float, Step]] = {}
+        left = self._words.left(self._covered[parent])
+        said = {sentence: left.share(stems(sentence)) for sentence in {shared["sentence"] for shared in alike}}
+        best: dict[str, Step] = {}
         for shared in alike:
             if not stems(shared["phrase"]) <= self._asked:
-                covered = cover(shared["sentence"])
+                step = Step(parent, "phrase", shared["phrase"], shared["sentence"])
                 for other in shared["chunk_ids"]:
-                    if covered >= best.get(other, (-1.0,))[0]:
-                        best[other] = (covered, Step(parent, "phrase", shared["phrase"], shared["sentence"]))
+                    if other not in best or said[step.sentence] >= said[best[other].sentence]:
+                        best[other] = step
         self._stems_of(best)
         covers = {i: left.share(self._held[i]) for i in best}
         for i in sorted(best, key=lambda i: (-round(covers[i], 9), i))[:ALIKE]:
             if covers[i] > 0:
-                yield _Edge(i, best[i][1], PHRASE, best[i][0])
-
-
-def _edge(target: str, parent: str, by: By, link: Link, trust: float, cover: Cover) -> _Edge:
-    return _Edge(target, Step(parent, by, link["surface"], link["sentence"]), trust, cover(link["sentence"]))
+                yield i, best[i]
 
 
 def explored(question: str, words: AskedWords, knowledge: KnowledgeBase, log: ToolLog) -> Chains:

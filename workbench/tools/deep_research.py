@@ -17,7 +17,6 @@ from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
-from workbench.text import language_of
 from workbench.tools import chain, evidence, hybrid, next_hop
 from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search, StepLog
@@ -44,6 +43,10 @@ class DeepResearchOutput(Found):
     stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
 
 
+Request = tuple[FunctionTool, Any]
+"""A tool and its input."""
+
+
 @dataclass
 class Research:
     """The state of one question's research: each piece of evidence once, and the searches so far."""
@@ -57,9 +60,12 @@ class Research:
         """Run one search; return what it found."""
         self.searches.append(request)
         with self.knowledge.reading():
-            found: list[RetrievalResult] = tool.function(request, self.knowledge, StepLog()).results
-        # a next hop is at most as likely as the passage that leads to it
-        trust = self._score_of(request.passage) if isinstance(request, next_hop.Input) else 1.0
+            found: list[RetrievalResult] = tool.function(request, self.knowledge, StepLog())["results"]
+        trust = 1.0
+        if isinstance(request, next_hop.NextHopInput):  # at most as likely as the passage that leads to it
+            document = evidence.document_of(request.passage)
+            scores = [r["score"] for r in self.results.values() if r["metadata"].get("doc_id") == document]
+            trust = max(scores, default=0.0)
         for result in found:
             result["metadata"] |= {"research": {"round": number, "query": request.query}, **self._chain(result)}
             result["score"] = round(trust * result["score"], 6)
@@ -73,11 +79,6 @@ class Research:
         """Return the evidence, the likeliest first."""
         return sorted(self.results.values(), key=lambda result: (-result["score"], result["result_id"]))
 
-    def _score_of(self, chunk_id: str) -> float:
-        document = evidence.document_of(chunk_id)
-        scores = [r["score"] for r in self.results.values() if r["metadata"].get("doc_id") == document]
-        return max(scores, default=0.0)
-
     def _chain(self, result: RetrievalResult) -> dict[str, Any]:
         """Return the steps to a piece of evidence from where the research began, not only from the passage before."""
         steps = result["metadata"].get("chain", {}).get("steps", ())
@@ -86,20 +87,20 @@ class Research:
         returns = any(step["from"] == result["source_id"] for step in known)
         return {} if returns else chain.chain_of([*known, *steps])
 
-    def requests(self, most: int) -> list[tuple[FunctionTool, Search]]:
+    def requests(self, most: int) -> list[Request]:
         """Return what to search next: what is left, of names that the evidence brings in, or the same more widely."""
         query, top_k = self.tool_input.query, self.tool_input.top_k
         done = {request.query for request in self.searches}
         with self.knowledge.reading():
             hops = next_hop.sub_questions(query, self.best(), self.knowledge, most + len(done))
         left = [hop for hop in hops if hop.query not in done][:most]
-        wider = hybrid.Input(query=query, top_k=min(1000, 2 * top_k))
+        wider = hybrid.HybridSearchInput(query=query, top_k=min(1000, 2 * top_k))
         if not left:
             return [] if wider in self.searches else [(hybrid.TOOL, wider)]
-        return [(next_hop.TOOL, next_hop.Input(**hop.asked(query), top_k=top_k)) for hop in left]
+        return [(next_hop.TOOL, next_hop.NextHopInput(**hop.asked(query), top_k=top_k)) for hop in left]
 
 
-def research_tool(name: str, description: str, rounds: int, hops: int, chains: bool) -> FunctionTool:
+def research_tool(name: str, description: str, rounds: int, hops: int, first: Sequence[FunctionTool]) -> FunctionTool:
     """Make a preset of the loop.
 
     Args:
@@ -107,14 +108,12 @@ def research_tool(name: str, description: str, rounds: int, hops: int, chains: b
         description: of the tool.
         rounds: the most rounds, the first search included.
         hops: the most names that are followed in a round.
-        chains: whether it begins with ``chain_exploration`` as well.
+        first: the tools of the first round.
     """
 
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
         research, query, top_k = Research(tool_input, knowledge), tool_input.query, tool_input.top_k
-        requests: list[tuple[FunctionTool, Search]] = [(hybrid.TOOL, hybrid.Input(query=query, top_k=top_k))]
-        if chains:
-            requests.append((chain.TOOL, chain.Input(query=query, top_k=top_k)))
+        requests: list[Request] = [(tool, tool.input_schema(query=query, top_k=top_k)) for tool in first]
         thoughts, stopped, known = list[dict[str, Any]](), "", set[str]()
         for number in range(1, rounds + 1):
             for tool, request in requests:
@@ -126,11 +125,14 @@ def research_tool(name: str, description: str, rounds: int, hops: int, chains: b
                     # each search is a thread of its own, so that a cancelled step begins no other one
                     results = await asyncio.to_thread(research.search, tool, request, number)
                     detail |= {"hits": len(results), "evidence": evidence.titles(results[:FRONT])}
-            new = [result for result in research.best()[:FRONT] if result["result_id"] not in known]
-            known |= {result["result_id"] for result in new}
+            front = [result["result_id"] for result in research.best()[:FRONT]]
+            new = [result_id for result_id in front if result_id not in known]
+            known |= set(new)
             stopped = stopped or ("" if new else "nothing new") or ("rounds" if number == rounds else "")
             requests = [] if stopped else await asyncio.to_thread(research.requests, hops)
-            thoughts.append(_thought(number, query, new, requests))
+            asks = [{"tool": t.name, "query": r.query, "because": getattr(r, "sentence", "")} for t, r in requests]
+            found = [research.results[result_id]["source_id"] for result_id in new]
+            thoughts.append({"round": number, "evidence": found, "asks": asks})
             if not requests:
                 stopped = stopped or "nothing new"
                 break
@@ -144,9 +146,9 @@ def research_tool(name: str, description: str, rounds: int, hops: int, chains: b
     return FunctionTool(
         name=name,
         description=description,
+        function=search,
         input_schema=DeepResearchInput,
         output_schema=DeepResearchOutput,
-        function=search,
         calibration="The highest probability of all searches that found the passage.",
     )
 
@@ -158,37 +160,17 @@ def _late(log: ToolLog, timeout_s: float) -> bool:
     return ended + longest > 1000 * SHARE_OF_TIME * timeout_s
 
 
-_WORDS = {
-    "en": ("Found {evidence}.", "Nothing new.", "Next: {asks}.", ", ", " "),
-    "zh": ("已找到{evidence}。", "没有新的内容。", "接着查：{asks}。", "、", ""),
-}
-
-
-def _thought(
-    number: int, query: str, new: Sequence[RetrievalResult], requests: Sequence[tuple[FunctionTool, Search]]
-) -> dict[str, Any]:
-    """Return what a round found and what it asks next, as data and in the language of the question."""
-    found, nothing, following, between, space = _WORDS[language_of(query)]
-    titles = [f"“{title}”" for title in evidence.titles(new)]
-    parts = [found.format(evidence=between.join(titles)) if titles else nothing]
-    asks = [{"tool": t.name, "query": r.query, "because": getattr(r, "sentence", "")} for t, r in requests]
-    if asks:
-        parts.append(following.format(asks=between.join(f"“{ask['query']}”" for ask in asks)))
-    ids = [result["source_id"] for result in new]
-    return {"round": number, "evidence": ids, "asks": asks, "says": space.join(parts)}
-
-
 DEEP = research_tool(
     "deep_research",
     "Searches, then asks what is left of each name that the evidence brings in; the thoughts are shown.",
     rounds=3,
     hops=2,
-    chains=False,
+    first=[hybrid.TOOL],
 )
 DEEPER = research_tool(
     "deeper_research",
     "As deep_research, wider and longer, and along chains: for questions whose way has several steps.",
     rounds=5,
     hops=4,
-    chains=True,
+    first=[hybrid.TOOL, chain.TOOL],
 )

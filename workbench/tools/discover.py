@@ -16,7 +16,6 @@ from workbench.tools import evidence
 from workbench.tools.scoring import (
     FIELDS_ARE_RIGHT,
     Question,
-    both,
     content_terms,
     cosine_signals,
     ordered,
@@ -55,7 +54,7 @@ class SortInput(BaseModel):
     descending: bool = Field(default=True, description="The highest, latest or last first")
 
 
-class Input(Search):
+class DiscoverInput(Search):
     """What ``discover`` can be asked."""
 
     query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
@@ -67,15 +66,15 @@ class Input(Search):
     count_by: str = Field("", description="A field: count the documents by its values too")
 
 
-class Output(Found):
-    """What ``discover`` gives: ``candidates`` are the titles, best first."""
+class DiscoverOutput(Found):
+    """What ``discover`` returns: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
     counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
 
 
-def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """The first passage of each document that holds for the conditions."""
+def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
+    """Return the first passage of each document that holds for the conditions."""
     conditions = [cast(Condition, one.model_dump()) for one in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
     with log("select", conditions=[written(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
@@ -91,7 +90,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         found = [evidence.chunk(p, fit(s * asked, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen]
     results = evidence.ranked(found, tool_input.top_k)
     counts = dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {}
-    return Output(
+    return DiscoverOutput(
         results=results,
         entities=question.entities,
         candidates=evidence.titles(results),
@@ -133,8 +132,8 @@ def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) 
     rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}
     for passage in [*knowledge.passages(inside), *knowledge.passages_of(rest)]:
-        seen = both(question.signals(passage), dense.get(passage["chunk_id"], {}))
-        score = probability("naive_search", seen)
+        seen = question.signals(passage) | dense.get(passage["chunk_id"], {})
+        score = probability("naive_search", {**seen, "across": seen["unread"] * seen.get("lead", 0.0)})
         if passage["doc_id"] not in best or score > best[passage["doc_id"]][1]:
             best[passage["doc_id"]] = (passage, score)
     return list(best.values())
@@ -154,8 +153,8 @@ def fit(score: float, filtered: bool) -> float:
 TOOL = FunctionTool(
     name="discover",
     description="Documents by conditions on their typed fields, sorted and counted; for lists and recommendations.",
-    input_schema=Input,
-    output_schema=Output,
+    input_schema=DiscoverInput,
+    output_schema=DiscoverOutput,
     function=search,
     calibration="How often the fields are right (0.93, measured against another source), times how well the words fit.",
 )

@@ -24,27 +24,27 @@ from workbench.tools.tool import Found, FunctionTool, Search
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 
 
-class Input(Search):
+class EnrichmentInput(Search):
     """What ``enrichment`` can be asked."""
 
     names: list[str] = Field(default_factory=list, description="Names to ask for; empty: those in the query")
 
 
-class Output(Found):
+class EnrichmentOutput(Found):
     """What ``enrichment`` gives: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
 
     notes: list[str] = Field(default_factory=list, description="Why there is less than was asked for")
     subgraph: dict[str, list[Any]] = Field(default_factory=dict, description="Entities and relations, of this run only")
 
 
-async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: ToolLog) -> EnrichmentOutput:
     """Ask the source of this base for the names, and judge what it says by the words of the query."""
     query, language = tool_input.query, language_of(tool_input.query)
     enricher = knowledge.enricher
     if enricher is None:
         with log("ask") as detail:
             detail["notes"] = [note("no source", language, kb=knowledge.name)]
-        return Output(notes=detail["notes"])
+        return EnrichmentOutput(notes=detail["notes"])
     with log("names") as detail:
         wanted = await asyncio.to_thread(_wanted, query, tool_input.names, knowledge)
         detail["names"] = [name.name for name in wanted]
@@ -53,14 +53,14 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
         notes = said["notes"] if said else [note("no name", language, source=enricher.name)]
         detail |= {"answers": said["asked"] if said else 0, **({"notes": notes} if notes else {})}
     if said is None:
-        return Output(notes=notes)
+        return EnrichmentOutput(notes=notes)
     with log("judge") as detail:
         found = await asyncio.to_thread(_judged, query, said, knowledge, enricher.name)
         detail["hits"] = len(found)
     results = evidence.ranked(found, tool_input.top_k)
     subgraph = await asyncio.to_thread(_joined, said, knowledge)
     entities = [e["name"] for e in subgraph["entities"]]
-    return Output(
+    return EnrichmentOutput(
         results=results, entities=entities, candidates=evidence.titles(results), notes=notes, subgraph=subgraph
     )
 
@@ -136,8 +136,8 @@ def _moved(relation: Relation, known: Mapping[str, str]) -> Relation:
 TOOL = FunctionTool(
     name="enrichment",
     description="What the source outside that a base's vocabulary asks for says of a name or a field that it lacks.",
-    input_schema=Input,
-    output_schema=Output,
+    input_schema=EnrichmentInput,
+    output_schema=EnrichmentOutput,
     function=search,
     calibration="keyword_search's model, from the words of the question that the text holds; it bears the asked name.",
 )

@@ -23,9 +23,7 @@ def chunk(
     passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
 ) -> RetrievalResult:
     """A passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` is what its score was made of."""
-    return _result(
-        "chunk",
-        "low_level",
+    return evidence_of(
         passage["chunk_id"],
         passage["text"],
         score,
@@ -41,18 +39,23 @@ def chunk(
     )
 
 
-def judged(tool: str, passage: Passage, seen: Mapping[str, float], knowledge: KnowledgeBase) -> RetrievalResult:
-    """A passage as evidence, as probable as the tool's model takes these signals to be."""
-    return chunk(passage, probability(tool, seen), tool, knowledge.name, seen)
+def judged(
+    tool: str, question: Question, passages: Sequence[Passage], **rankings: Sequence[tuple[str, float]]
+) -> list[RetrievalResult]:
+    """Return passages as evidence, as probable as the tool's model takes what is seen of them to be."""
+    signals = question.signals_in(passages, **rankings)
+    return [
+        chunk(passage, probability(tool, seen), tool, question.knowledge.name, seen)
+        for passage, seen in zip(passages, signals, strict=True)
+    ]
 
 
 def entity(
     found: Entity, text: str, score: float, tool: str, kb_prefix: str, about: Passage | None = None
 ) -> RetrievalResult:
     """An entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
-    return _result(
-        "entity", "low_level", found["entity_id"], text, score, tool, kb_prefix, **_source(found["name"], about)
-    )
+    source = _source(found["name"], about)
+    return evidence_of(found["entity_id"], text, score, tool, kb_prefix, "entity", **source)
 
 
 def relationship(
@@ -61,21 +64,20 @@ def relationship(
     """A relation as evidence: the sentence that states it."""
     text = found["sentence"] or f"{found['source']} {found['type']} {found['target']}"
     title = stated_in["title"] if stated_in else ""
-    return _result(
-        "relationship", "high_level", found["relation_id"], text, score, tool, kb_prefix, **_source(title, stated_in)
-    )
+    source = _source(title, stated_in)
+    return evidence_of(found["relation_id"], text, score, tool, kb_prefix, "relationship", "high_level", **source)
 
 
 def community(found: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
     """A community as evidence: its extractive summary."""
-    return _result(
-        "community",
-        "community",
+    return evidence_of(
         found["community_id"],
         found["summary"],
         score,
         tool,
         kb_prefix,
+        "community",
+        "community",
         title=found["title"],
         doc_ids=found["doc_ids"][:20],
         members=len(found["members"]),
@@ -152,9 +154,17 @@ def _source(title: str, passage: Passage | None) -> dict[str, Any]:
     return {"title": title, **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")}}
 
 
-def _result(
-    source_type: Any, granularity: Any, source_id: str, text: str, score: float, tool: str, kb: str, **metadata: Any
+def evidence_of(
+    source_id: str,
+    text: str,
+    score: float,
+    tool: str,
+    kb_prefix: str,
+    source_type: Any = "chunk",
+    granularity: Any = "low_level",
+    **metadata: Any,
 ) -> RetrievalResult:
+    """Return a piece of evidence, its score within 0 and 1."""
     return RetrievalResult(
         result_id=f"{granularity}:{source_id}",
         source_id=source_id,
@@ -162,5 +172,5 @@ def _result(
         granularity=granularity,
         score=round(min(1.0, max(0.0, score)), 6),
         evidence=text,
-        metadata={"kb_prefix": kb, "tools": [tool], **metadata},
+        metadata={"kb_prefix": kb_prefix, "tools": [tool], **metadata},
     )

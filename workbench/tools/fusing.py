@@ -10,6 +10,8 @@ import bisect
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from workbench.tools.scoring import FITTED
+
 Ranking = Sequence[tuple[str, float]]
 K = 60
 """Of reciprocal-rank fusion (Cormack et al. 2009): how little the first places are set apart."""
@@ -73,13 +75,8 @@ STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking], Mapping[str, float] | 
 """By name; one's own joins them here."""
 
 
-WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "named": {"bm25": 1.0, "dense": 0.3, "graph": 2.0},
-    "across": {"bm25": 1.0, "dense": 1.0, "graph": 0.25},
-    "plain": {"bm25": 1.0, "dense": 0.6, "graph": 0.25},
-}
-"""For sums of scores, by the kind of question: chosen by ``experiments/fusing.py``. Ranks and
-percentiles are best left even."""
+WEIGHTS: Mapping[str, Mapping[str, float]] = FITTED["weights"]
+"""For sums of scores, by the kind of question. Ranks and percentiles are best left even."""
 WEIGHED = frozenset({"weighted", "zscore"})
 
 

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from pydantic import Field
 
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.fusing import rrf
-from workbench.tools.scoring import Question, both, cosine_signals, field_values, probability
+from workbench.tools.scoring import Question, field_values, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 COMMUNITIES = 5
 POOL = 100  # passages that are weighed, at most
 
 
-class Input(Search):
+class GlobalSearchInput(Search):
     """What ``global_search`` can be asked."""
 
     entities: list[str] = Field(default_factory=list, description="Names whose communities are wanted")
     candidates: list[str] = Field(default_factory=list, description="Titles of an earlier step: only these are ranked")
 
 
-class Output(Found):
+class GlobalSearchOutput(Found):
     """What ``global_search`` gives: ``candidates`` are distinct titles without those in the query, best first."""
 
     communities: list[str] = Field(default_factory=list, description="Titles of the communities, best first")
 
 
-def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
     """Passages of the candidates given (else of what is near the query) by likeness, and their communities."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
@@ -52,7 +53,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in found]
     summaries = [evidence.community(c, _standing(c, found), TOOL.name, knowledge.name) for c in chosen]
     answer = evidence.answer(question, [*passages, *summaries], tool_input.top_k)
-    return Output(**answer, communities=[c["title"] for c in chosen])
+    return {**answer, "communities": [c["title"] for c in chosen]}
 
 
 def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:
@@ -71,10 +72,8 @@ def _weighed(
     question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Sequence[tuple[str, float]]
 ) -> Iterator[tuple[Passage, float, dict[str, float]]]:
     """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
-    dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
-    for passage, share in zip(pool, overlap, strict=True):
-        seen = both(question.signals(passage), dense.get(passage["chunk_id"], far))
+    for passage, share, seen in zip(pool, overlap, question.signals_in(pool, dense=near), strict=True):
         seen |= {"traits": share} if seeds else {}
         yield passage, probability("global_search" if seeds else "naive_search", seen), seen
 
@@ -124,8 +123,8 @@ def _traits(passage: Passage) -> set[str]:
 TOOL = FunctionTool(
     name="global_search",
     description="Groups of related things and what is like the things named; ranks candidates of an earlier step.",
-    input_schema=Input,
-    output_schema=Output,
+    input_schema=GlobalSearchInput,
+    output_schema=GlobalSearchOutput,
     function=search,
     calibration="Logistic in the cosine to what is named and rare traits shared; a community is worth its best three.",
 )

@@ -22,14 +22,14 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
 from workbench.text import clean
 from workbench.tools.adapt import CALIBRATION, normalise
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search
 
 _LONG, _SETTING = 4_000, "WORKBENCH_GRAPHITI_TIMEOUT_S"
 When = Annotated[datetime, AfterValidator(lambda when: when if when.tzinfo else when.replace(tzinfo=UTC))]
 """A time; one that names no zone is of UTC."""
 
 
-class Input(Search):
+class GraphitiInput(Search):
     """What ``graphiti`` can be asked."""
 
     top_k: int = Field(10, ge=1, le=100, description="How many facts at most")
@@ -80,7 +80,7 @@ def graphiti(settings: Settings) -> FunctionTool:
             "(`server/` of its repository), like http://localhost:8000."
         )
 
-    async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    async def search(tool_input: GraphitiInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
         """Ask the server for facts, and judge them by the words of the query."""
         body = {"query": tool_input.query, "max_facts": tool_input.top_k, "group_ids": tool_input.group_ids or None}
         with log("ask", source="Graphiti") as detail:
@@ -96,8 +96,7 @@ def graphiti(settings: Settings) -> FunctionTool:
     return FunctionTool(
         name="graphiti",
         description="Facts of a Graphiti server, with the times from and until which they hold.",
-        input_schema=Input,
-        output_schema=Found,
+        input_schema=GraphitiInput,
         function=search,
         calibration=CALIBRATION,
     )

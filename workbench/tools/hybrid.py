@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -16,30 +17,23 @@ from workbench.tools.scoring import (
     ORDER,
     Question,
     Wording,
-    both,
-    cosine_signals,
     descending,
     passages_around,
     probability,
-    shares,
 )
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search
 
 RERANKED = 20  # reading more costs more than it finds
 
 
-class Input(Search):
+class HybridSearchInput(Search):
     """What ``hybrid_search`` can be asked."""
 
     entities: list[str] = Field(default_factory=list, description="Further names that are meant")
 
 
-class Output(Found):
-    """What ``hybrid_search`` gives."""
-
-
-def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """Passages on which words, meaning and graph agree; those about a name in the query are always among them.
+def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    """Return passages on which words, meaning and graph agree; those about a name in the query are always among them.
 
     It is one pass of the fusion graph (``parts/fusion``), whose nodes are these functions.
     """
@@ -50,7 +44,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     hits = from_texts(question, pool, log) | from_graph(question, pool, log)
     passages = [passage for passage, _ in fused(question, hits, pool, log)]
     found = reranked(question, passages, hits, log)
-    return Output(**evidence.answer(question, found, tool_input.top_k))
+    return evidence.answer(question, found, tool_input.top_k)
 
 
 def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
@@ -116,28 +110,20 @@ def _judged(
     What ranks best and what is known for certain are seen in different signals: the reranker always has a best one,
     and what the graph leads to need not say the question's words.
     """
-    near = hits.get("dense", [])
-    bm25, dense, far = shares(hits.get("bm25", [])), cosine_signals(near), min((c for _, c in near), default=0.0)
-    led = _led(hits.get("graph", [])) if question.subjects else {}
+    # only where a name in the question has a document does the graph lead from text to text
+    led = [i for i, _ in hits.get("graph", [])[:RERANKED]] if question.subjects else []
+    soon = {chunk_id: 1 - place / RERANKED for place, chunk_id in enumerate(led)}
     seen = {}
-    for passage in passages:
+    rankings = {name: hits.get(name, ()) for name in ("bm25", "dense")}
+    for passage, signals in zip(passages, question.signals_in(passages, **rankings), strict=True):
         chunk_id = passage["chunk_id"]
-        signals = both(question.signals(passage), dense.get(chunk_id, {"cosine": far}))
-        signals |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
-        signals["led"] = led.get(chunk_id, 0.0)
-        seen[chunk_id] = {**signals, "reread": signals["unread"] * signals["reranked"]}
+        reranked = reread.get(chunk_id, 0.0)
+        more = {"reranked": reranked, "reread": signals["unread"] * reranked, "led": soon.get(chunk_id, 0.0)}
+        seen[chunk_id] = signals | more
     ordered = sorted(passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"]))
     scores = descending(sorted((probability(TOOL.name, signals) for signals in seen.values()), reverse=True))
     for passage, score in zip(ordered, scores, strict=True):
         yield evidence.chunk(passage, score, TOOL.name, question.knowledge.name, seen[passage["chunk_id"]])
-
-
-def _led(ranking: Ranking) -> dict[str, float]:
-    """By chunk id, how soon the graph comes to a passage: 1 at once, 0 behind the first ``RERANKED``.
-
-    Only where a name in the question has a document: then the graph leads from text to text.
-    """
-    return {i: 1 - place / RERANKED for place, (i, _) in enumerate(ranking[:RERANKED])}
 
 
 def worth(seen: Mapping[str, float]) -> float:
@@ -166,8 +152,7 @@ def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, mo
 TOOL = FunctionTool(
     name="hybrid_search",
     description="Words, meaning and graph fused by rank and reranked: the best single tool for most questions.",
-    input_schema=Input,
-    output_schema=Output,
+    input_schema=HybridSearchInput,
     function=search,
     calibration="Logistic in the words covered, whose passage it is, BM25, cosine, its lead and the reranker; "
     "given out in the order that ranks best.",

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, around, passages_around
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search
 
 NEIGHBOURS = 30
 
 
-class Input(Search):
+class LocalSearchInput(Search):
     """What ``local_search`` can be asked."""
 
     entities: list[str] = Field(default_factory=list, description="Names to look around, beside the query's own")
 
 
-class Output(Found):
-    """What ``local_search`` gives: ``entities`` are the linked ones, then their neighbours."""
-
-
-def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """Cards of the linked entities, the sentences of their relations, and their passages."""
+def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    """Return cards of the linked entities, the sentences of their relations, and their passages."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         detail |= question.linked
@@ -33,14 +31,14 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["neighbours"] = len(near)
     with log("passages") as detail:
         passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
-        found = [evidence.judged(TOOL.name, passage, question.signals(passage), knowledge) for passage in passages]
+        found = evidence.judged(TOOL.name, question, passages)
         detail["hits"] = len(found)
     with log("relations") as detail:
         told = _cards(question, knowledge) + _sentences(question, knowledge, near)
         detail["hits"] = len(told)
     answer = evidence.answer(question, [*found, *told], tool_input.top_k)
     around_them = (entity["name"] for entity, _ in near)
-    return Output(**answer | {"entities": list(dict.fromkeys([*question.entities, *around_them]))})
+    return answer | {"entities": list(dict.fromkeys([*question.entities, *around_them]))}
 
 
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
@@ -71,8 +69,7 @@ def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list
 TOOL = FunctionTool(
     name="local_search",
     description="What the knowledge graph says of the names in the question: their cards, relations and passages.",
-    input_schema=Input,
-    output_schema=Output,
+    input_schema=LocalSearchInput,
     function=search,
     calibration="Logistic in the words covered and whose passage it is.",
 )

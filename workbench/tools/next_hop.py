@@ -18,11 +18,11 @@ from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, sentences
 from workbench.tools import evidence
-from workbench.tools.chain import chain_of, says
+from workbench.tools.chain import chain_of, chain_step
 from workbench.tools.chain_walk import HUB
 from workbench.tools.fusing import Ranking
-from workbench.tools.scoring import Question, shares
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.scoring import Question, probability, shares
+from workbench.tools.tool import FunctionTool, Search
 
 MOST = 4
 """Sub-questions of one pass."""
@@ -97,6 +97,10 @@ class Reading(NamedTuple):
         """How much of the question a row says, 0 to 1."""
         return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
 
+    def shares(self) -> list[float]:
+        """Return how much of the question each text says, 0 to 1; of no words nothing is said."""
+        return [self.share(row) if self.words else 0.0 for row in self.texts]
+
 
 def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
     """Return the share of the question's words and names that results cover, times their mean score.
@@ -166,7 +170,7 @@ def _sentences(
             yield documents.index(passage["doc_id"]), passage, sentence, sorted(set(found))
 
 
-class Input(Search):
+class NextHopInput(Search):
     """What ``next_hop`` can be asked."""
 
     question: str = Field("", description="The whole question; without it the query is")
@@ -175,12 +179,8 @@ class Input(Search):
     sentence: str = Field("", description="The sentence that brings it in, with the title of its passage")
 
 
-class Output(Found):
-    """What ``next_hop`` gives."""
-
-
-def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """Passages that say of the name what is left of the question."""
+def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    """Return passages that say of the name what is left of the question."""
     query = tool_input.query
     with log("bm25", k=HITS) as detail:
         lexical = knowledge.keyword_search(query, HITS)
@@ -193,11 +193,11 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["read"] = len(passages)
     with log("calibrate"):
         results = judged(tool_input, passages, {"bm25": lexical, "dense": near}, knowledge)
-    return Output(**evidence.answer(Question.of(query, knowledge), results, tool_input.top_k))
+    return evidence.answer(Question.of(query, knowledge), results, tool_input.top_k)
 
 
 def judged(
-    asked: Input, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
+    asked: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
 ) -> list[RetrievalResult]:
     """The passages as evidence for a sub-question, by what they say beyond the sentence that it goes on from.
 
@@ -222,29 +222,27 @@ def judged(
             "said": places.get("bm25", {}).get(chunk_id, 0.0),
             "near": places.get("dense", {}).get(chunk_id, 0.0),
         }
-        result = evidence.judged(TOOL.name, passage, seen, knowledge)
+        result = evidence.chunk(passage, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen)
         result["metadata"] |= _way(asked, passage, seen)
         results.append(result)
     return results
 
 
-def _way(tool_input: Input, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:
+def _way(tool_input: NextHopInput, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:
     """The step from the sentence to a passage that holds the name."""
     if not seen["holds"] or tool_input.passage in ("", passage["chunk_id"]):
         return {}
     by = "title" if fold(_BRACKET.sub("", passage["title"])) == fold(tool_input.name) else "phrase"
     title, _, sentence = tool_input.sentence.partition(". ")
-    step = {"from": tool_input.passage, "to": passage["chunk_id"], "by": by, "surface": tool_input.name}
-    return chain_of(
-        [{**step, "sentence": sentence, "says": says(title, by, tool_input.name, passage["title"], sentence)}]
-    )
+    source, target = tool_input.passage, passage["chunk_id"]
+    titles = {source: title, target: passage["title"]}
+    return chain_of([chain_step(target, source, by, tool_input.name, sentence, titles)])
 
 
 TOOL = FunctionTool(
     name="next_hop",
     description="Asks what a passage leaves of the question of a name that the passage brings in: the next hop.",
-    input_schema=Input,
-    output_schema=Output,
+    input_schema=NextHopInput,
     function=search,
     calibration="Logistic in whether the passage holds the name, what it says beyond the sentence that brought it in, "
     "BM25, and its places in both searches.",

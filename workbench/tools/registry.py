@@ -1,7 +1,7 @@
 """Which tools there are, and whether a plan can be run with them.
 
-A built-in tool is a file with an ``Input``, an ``Output``, a function and a ``TOOL`` (the smallest is ``naive.py``),
-and a line in ``BUILT_IN``. A tool of one's own, from a notebook cell::
+A built-in tool is a file with a function and a ``TOOL`` (the smallest is ``naive.py``), and a line in ``BUILT_IN``. A
+tool of one's own, from a notebook cell::
 
     @wb.tools.tool(description="Award winners by name", intents={"qa"})
     def awards(query: str, knowledge, top_k: int = 10) -> list[str]:
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from workbench.errors import PlanError, ToolError, UnknownTool, shown
 from workbench.plans import Plan, PlanStep, problem
@@ -23,6 +23,8 @@ from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+
+    from workbench.tools.adapt import ToolOptions
 
 
 __all__ = ["BUILT_IN", "FunctionTool", "StepLog", "ToolRegistry", "check", "read_input", "require", "resolve_input"]
@@ -119,12 +121,8 @@ class ToolRegistry(Mapping[str, Tool]):
         function: Callable[..., Any] | None = None,
         *,
         name: str = "",
-        description: str = "",
-        intents: Iterable[str] = (),
-        parallel: bool = True,
-        calibration: str = "",
-        output_schema: type[BaseModel] | None = None,
         replace: bool = False,
+        **options: Unpack[ToolOptions],
     ) -> Any:
         """Make a tool of a plain or async function; a decorator, with or without arguments.
 
@@ -138,29 +136,13 @@ class ToolRegistry(Mapping[str, Tool]):
         from workbench.tools.adapt import from_function
 
         def take(function: Callable[..., Any]) -> Callable[..., Any]:
-            made = from_function(
-                function,
-                name=name,
-                description=description,
-                intents=intents,
-                parallel=parallel,
-                calibration=calibration,
-                output_schema=output_schema,
-            )
-            self.register(made, replace=replace)
+            self.register(from_function(function, name, **options), replace=replace)
             return function
 
         return take(function) if function is not None else take
 
     def register_retriever(
-        self,
-        name: str,
-        retriever: BaseRetriever,
-        *,
-        description: str = "",
-        intents: Iterable[str] = (),
-        parallel: bool = True,
-        replace: bool = False,
+        self, name: str, retriever: BaseRetriever, *, replace: bool = False, **options: Unpack[ToolOptions]
     ) -> FunctionTool:
         """Make a tool of any LangChain retriever; ids come from ``Document.id``, its metadata, or its content.
 
@@ -169,7 +151,7 @@ class ToolRegistry(Mapping[str, Tool]):
         """
         from workbench.tools.adapt import from_retriever
 
-        made = from_retriever(name, retriever, description=description, intents=intents, parallel=parallel)
+        made = from_retriever(name, retriever, **options)
         self.register(made, replace=replace)
         return made
 

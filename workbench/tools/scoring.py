@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.language.names import apart, together
@@ -30,44 +32,14 @@ class Logistic:
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, z))))
 
 
-MODELS: Mapping[str, Logistic] = {
-    "keyword_search": Logistic(-7.57, {"covered": 4.82, "subject": 4.53, "bm25": 4.54}),
-    "naive_search": Logistic(-6.89, {"covered": 7.11, "subject": 5.07, "cosine": 1.35, "lead": 2.84, "across": 2.99}),
-    "local_search": Logistic(-2.98, {"covered": 4.54, "subject": 4.15}),
-    "hybrid_search": Logistic(
-        -7.9,
-        {
-            "covered": 3.6,
-            "subject": 4.32,
-            "cosine": 2.99,
-            "lead": 0.76,
-            "across": 3.79,
-            "bm25": 2.98,
-            "reranked": 1.79,
-        },
-    ),
-    "next_hop": Logistic(-5.22, {"holds": 0.97, "gain": 4.49, "bm25": 1.49, "said": 2.76, "near": 0.6}),
-    "chain_exploration": Logistic(-12.66, {"chain": 5.85, "answered": 3.75, "place": 3.99}),
-    "merge": Logistic(-6.68, {"search": 8.34, "search_led": 0.83, "chain_led": 5.84, "first": 2.5}),
-    "second_pass": Logistic(0.52, {"first": 0.65, "hop": 0.33, "front": 0.75}),
-    "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
-}
-"""Fitted by ``experiments/calibrate.py``, ``next_hop`` and ``second_pass`` on MuSiQue, HotpotQA and 2Wiki; every
-signal speaks for a result, so no weight is below 0."""
-ORDER: Mapping[str, float] = {
-    "covered": 7.2,
-    "subject": 4.32,
-    "cosine": 2.99,
-    "lead": 0.19,
-    "reread": 7.58,
-    "bm25": 2.98,
-    "reranked": 1.79,
-    "led": 5.0,
-}
-"""In what order ``hybrid_search`` gives its probabilities out: chosen by ``experiments/searching.py`` for what it
-ranks. ``reread`` is the reranker's view as far as words cannot tell: it orders well, but it always has a best one, and
-a probability made of it is over 0.5 for the best of 27 of 100 questions that no document answers; as it is, for 1.
-``led`` is how soon the graph comes to a passage from the documents that the question names.
+FITTED = json.loads(Path(__file__).with_name("fitted.json").read_text(encoding="utf-8"))
+MODELS = {name: Logistic(**model) for name, model in FITTED["models"].items()}
+"""Of what is seen of a passage; every signal speaks for a result, so no weight is below 0."""
+ORDER: Mapping[str, float] = FITTED["order"]
+"""In what order ``hybrid_search`` gives its probabilities out. ``reread`` is the reranker's view as far as words cannot
+tell: it orders well, but it always has a best one, and a probability made of it is over 0.5 for the best of 27 of 100
+questions that no document answers; without it, for 1. ``led`` is how soon the graph comes to a passage from the
+documents that the question names.
 """
 
 
@@ -290,6 +262,30 @@ class Question:
             "subject": float(bool(on) or any(passage["doc_id"] in name.doc_ids for name in self.named)),
         }
 
+    def signals_in(
+        self,
+        passages: Sequence[Passage],
+        bm25: Sequence[tuple[str, float]] | None = None,
+        dense: Sequence[tuple[str, float]] | None = None,
+    ) -> list[dict[str, float]]:
+        """Return the signals of passages, with those of the rankings in which they were found.
+
+        ``bm25``: the share of the best score; ``cosine`` and ``lead`` as ``cosine_signals`` has them, of what is behind
+        the ranking the least cosine; ``across``: the lead where words cannot tell.
+        """
+        lexical, near = shares(bm25 or ()), cosine_signals(dense or ())
+        far = {"cosine": min((cosine for _, cosine in dense or ()), default=0.0)}
+        found = []
+        for passage in passages:
+            seen = self.signals(passage)
+            if dense is not None:
+                seen |= near.get(passage["chunk_id"], far)
+                seen["across"] = seen["unread"] * seen.get("lead", 0.0)
+            if bm25 is not None:
+                seen["bm25"] = lexical.get(passage["chunk_id"], 0.0)
+            found.append(seen)
+        return found
+
     def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
         """The probability that a text is relevant, from its words and from signals that are known otherwise."""
         passage = Passage(chunk_id="", doc_id=doc_id, title=title, text=text, position=0, url="", licence="", fields={})
@@ -424,17 +420,8 @@ def field_values(fields: Mapping[str, Any]) -> list[str]:
     return [str(item) for group in values for item in group]
 
 
-def both(words: Mapping[str, float], meaning: Mapping[str, float]) -> dict[str, float]:
-    """The signals of ``Question.signals`` and ``cosine_signals``, and ``across``: the lead where words cannot tell.
-
-    >>> both({"covered": 0.0, "unread": 0.75}, {"lead": 1.0})["across"]
-    0.75
-    """
-    return {**words, **meaning, "across": words["unread"] * meaning.get("lead", 0.0)}
-
-
 def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Each hit's share of the best score, by chunk id: where many answer, their place in the list says little.
+    """Return each hit's share of the best score, by chunk id.
 
     >>> shares([("a", 8.0), ("b", 6.0)])
     {'a': 1.0, 'b': 0.75}

@@ -104,7 +104,7 @@ def _fallback(value: Any) -> Any:
 
 
 class Search(BaseModel):
-    """What every tool of ours can be asked; a tool's own ``Input`` adds to it."""
+    """What every built-in tool can be asked; some add to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -114,7 +114,7 @@ class Search(BaseModel):
 
 
 class Found(BaseModel):
-    """What every tool of ours gives; a tool's own ``Output`` adds to it. Later steps take from it by ``$from``."""
+    """What every built-in tool returns; some add to it. Later steps take from it by ``$from``."""
 
     results: list[dict[str, Any]] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
     entities: list[str] = Field(default_factory=list, description="Names that the query holds, then related ones")
@@ -138,9 +138,9 @@ class FunctionTool:
 
     name: str
     description: str
-    input_schema: type[BaseModel]
-    output_schema: type[BaseModel]
     function: Callable[[Any, KnowledgeBase, ToolLog], Any]
+    input_schema: type[BaseModel] = Search
+    output_schema: type[BaseModel] = Found
     parallel: bool = True
     calibration: str = ""
     intents: frozenset[str] = frozenset()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.shelf import shelf
 from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
-from workbench.graphs.rollback import standing
+from workbench.graphs.retrieval import standing
 from workbench.language.question import read
 from workbench.parts.reports.validating import meant_by, validate
 from workbench.plans import Plan, PlanStep

@@ -48,8 +48,7 @@ from workbench.state import RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.graphiti import Input as FactsInput
-from workbench.tools.graphiti import graphiti
+from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.next_hop import quality_of
 from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog
@@ -106,10 +105,10 @@ def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
 class FusionState(FusionInput, total=False):
     """What each node gives.
 
-    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question with ``hop`` (``next_hop.Input``), of the same
-    again with ``wide``, how many times as many passages; until it has ``ended`` those of the last pass come next.
-    ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first, source
-    by source, ``ask`` counting in ``asked``; a fact of Graphiti has its ``result`` there and is not fused by rank.
+    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question with ``hop`` (the input of ``next_hop``), of
+    the same again with ``wide``, how many times as many passages; until it has ``ended`` those of the last pass come
+    next. ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first,
+    source by source, ``ask`` counting in ``asked``; a fact of Graphiti has its ``result`` there not fused by rank.
     ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence.
     ``best`` is the best pass so far, which is given at the end; ``best_effort`` says that even it falls short.
     ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
@@ -168,7 +167,7 @@ async def _facts(asking: Asking, settings: Settings) -> list[dict[str, Any]]:
         "top_k": min(asking.options.top_k, 100),
         "as_of": last_day(as_of) if as_of else None,
     }
-    output = cast(Any, await tool(FactsInput.model_validate(given), asking.base, StepLog()))
+    output = cast(Any, await tool(GraphitiInput.model_validate(given), asking.base, StepLog()))
     at = {"source": "graphiti", "pass": 1, "ask": 0}
     return [{**at, "chunk_id": one["source_id"], "score": one["score"], "result": one} for one in output.results]
 
@@ -252,7 +251,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
             passages = asking.passages[number] if number in asking.passages else asking.base.passages(ids)
             hits = _hits(state, number)
             if "hop" in ask:
-                hops += next_hop.judged(next_hop.Input.model_validate(ask["hop"]), passages, hits, asking.base)
+                hops += next_hop.judged(next_hop.NextHopInput.model_validate(ask["hop"]), passages, hits, asking.base)
             else:
                 found += hybrid.reranked(asking.read(), passages, hits, StepLog(), asking.options.rerank_model)
     if hops:
