@@ -385,7 +385,7 @@ def ask_person(
         "point": point,
         **told,
     }
-    answer = interrupt(request, response_schema=_answer_model(point, edits, check_edits))
+    answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
     given = answer.decisions[0]
     args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
     decision = Decision(
@@ -428,9 +428,10 @@ def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
 
 
 def _answer_model(
-    point: ReviewPoint, edits: type[BaseModel], check_edits: Callable[[Any], None]
+    request: Mapping[str, Any], edits: type[BaseModel], check_edits: Callable[[Any], None]
 ) -> type[ReviewAnswer[Any]]:
     """Return the answer's schema at this point, with a check that knows the plan and the tools."""
+    point: ReviewPoint = request["point"]
     shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
 
     class Answer(shape):
