@@ -112,7 +112,11 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
     """Import a run that was exported as .zip; where it is here already, it stays unchanged."""
     with page.open(make=True) as wb:
         run = wb.import_capsule(path, as_new=as_new)
-        page.give(run.line(), f"✓ Run {run.run_id} is here.", page.command("show", run.run_id))
+        page.give(
+            {"run_id": run.run_id, "status": run.status, "message": run.message},
+            f"✓ Run {run.run_id} is here.",
+            page.command("show", run.run_id),
+        )
 
 
 @click.command()

@@ -159,7 +159,7 @@ def facts(page: Page, name: str, as_of: str, known: str) -> None:
 def remove(page: Page, name: str) -> None:
     """Forget a knowledge base; the runs that used it stay."""
     with page.open() as wb:
-        wb.remove_knowledge(name)
+        wb.knowledge.remove(name)
     page.give({"removed": name}, f"Removed {name}.")
 
 

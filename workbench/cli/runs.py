@@ -112,7 +112,7 @@ def cancel(page: Page, run_ids: tuple[str, ...]) -> None:
     """
     with page.open() as wb:
         runs = [wb.run(run_id) for run_id in run_ids]
-        stopped = [run.cancel().line() for run in runs]
+        stopped = [{"run_id": run.run_id, "status": run.cancel().status} for run in runs]
     page.give({"runs": stopped}, *(f"{row['run_id']}: {row['status']}" for row in stopped))
 
 
@@ -150,7 +150,7 @@ def feedback(page: Page, run_id: str, good: bool | None, withdraw: bool, note: s
         run = wb.run(run_id) if run_id else None
         if run and judged:
             run.feedback(good, note)
-        verdicts = run.feedbacks() if run else wb.feedback()
+        verdicts = wb.feedback(run=run_id or None)
     rows = (
         (v["run_id"], "✓ good" if v["good"] else "✗ bad", v["who"], _lines(v["question"], v["note"])) for v in verdicts
     )
