@@ -182,7 +182,7 @@ def _drawn(row: Row, chosen: bool, labels: Labels) -> Markup:
 def looked_at(
     row: Row,
     one: Data | None,
-    values: Data | str,
+    values: Data,
     labels: Labels,
     *,
     review: str,
@@ -193,7 +193,7 @@ def looked_at(
     Args:
         row: the row.
         one: its checkpoint; None when only the decision is left.
-        values: the state as it stood; or why it cannot be read.
+        values: the state as it stood.
         labels: the words.
         review: the review point that comes after it; empty when none does.
         ask: review points at which a fork may ask where nobody was asked.
@@ -239,9 +239,7 @@ def _became(change: Data) -> Iterator[str]:
             yield f"{sign} {', '.join(names[:12])}" + (f" +{len(names) - 12}" if len(names) > 12 else "")
 
 
-def _state(values: Data | str, labels: Labels) -> Markup:
-    if isinstance(values, str):
-        return el("div.wb-alert", labels("past_value_gone", why=values))
+def _state(values: Data, labels: Labels) -> Markup:
     rows = tuple((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
     table = Table(labels("past_values"), columns(labels, ":code", ""), rows, opened=False)
     return Markup(page_html([table], labels, "wb-worked"))
