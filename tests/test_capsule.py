@@ -197,7 +197,7 @@ def test_a_run_with_a_model_replays_with_its_server_off(folder, tmp_path, roles,
         assert bytes_of(wb.replay(run.run_id)) == expected
     with opened(tmp_path / "fresh") as wb:  # where no model is configured
         assert bytes_of(wb.replay(wb.import_capsule(path).run_id)) == expected
-        assert wb.replay(run.run_id, "check").status == "done"
+        assert wb.replay(run.run_id).status == "done"
         with pytest.raises(RunError, match="WORKBENCH_CHAT_MODEL"):
             wb.replay(run.run_id, "regression")
     assert not tried and len(server.requests) == asked
@@ -224,7 +224,7 @@ def test_tools_of_ones_own_need_not_be_there(folder, elsewhere, tmp_path):
         path, expected = wb.export(run.run_id, tmp_path / "own.zip"), bytes_of(run)
     run = elsewhere.import_capsule(path)
     assert bytes_of(elsewhere.replay(run.run_id)) == expected
-    assert elsewhere.replay(run.run_id, "check").status == "done"
+    assert elsewhere.replay(run.run_id).status == "done"
 
 
 def test_only_what_has_ended_is_sealed_and_a_cancelled_run_can_be_looked_at(folder, elsewhere, tmp_path):

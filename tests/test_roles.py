@@ -375,22 +375,23 @@ def test_every_prompt_names_only_its_slots_and_uses_what_matters() -> None:
         assert all(f"«{slot}»" in text for slot in SLOTS[prompt.role]), prompt.name
 
 
-def test_prompts_are_edited_compared_reset_and_read_from_files(tmp_path) -> None:
+def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     folder = tmp_path / "prompts"
     folder.mkdir()
     prompts = Prompts(folder)
-    planner = prompts["planner"].edit(system="Plan $question for $$5.")
-    assert prompts["planner"].label.startswith("1+") and "+system: Plan $question for $$5." in planner.diff()
+    prompts["planner"] = {"system": "Plan $question for $$5."}
+    assert prompts["planner"].label.startswith("1+")
     assert prompts["planner.zh"].source == "shipped" and list(prompts.own()) == ["planner.en"]
-    assert planner.messages(dict.fromkeys(SLOTS["planner"], "x"))[0][1] == "Plan x for $5."
-    assert prompts["planner"].reset().source == "shipped" and not prompts["planner"].diff()
+    assert prompts["planner"].messages(dict.fromkeys(SLOTS["planner"], "x"))[0][1] == "Plan x for $5."
+    del prompts["planner"]
+    assert prompts["planner"].source == "shipped"
     (folder / "judge.en.toml").write_text('version = 3\nsystem = "Judge."\nuser = "$answer"\n', encoding="utf-8")
     assert (prompts["judge"].version, prompts["judge"].system) == (3, "Judge.")
     prompts["judge.zh"] = folder / "judge.en.toml"
     assert prompts["judge.zh"].system == "Judge."
     for bad in ("$evil", "5$ off", "x" * 100_001):
         with pytest.raises(SettingsError, match=r"prompt planner\.en"):
-            prompts["planner"].edit(user=bad)
+            prompts["planner"] = {"user": bad}
     with pytest.raises(SettingsError, match="Known: router"):
         prompts["poet"]
     (folder / "grader.en.toml").write_text("system = 1", encoding="utf-8")

@@ -147,7 +147,7 @@ def checkpoints(
 def looked_at(
     row: Row,
     one: Data | None,
-    values: Data | str,
+    values: Data,
     labels: Labels,
     *,
     review: str,
@@ -158,7 +158,7 @@ def looked_at(
     Args:
         row: the row.
         one: its checkpoint; None when only the decision is left.
-        values: the state as it stood; or why it cannot be read.
+        values: the state as it stood.
         labels: the words.
         review: the review point that comes after it; empty when none does.
         ask: review points at which a fork may ask where no one was asked.
