@@ -165,16 +165,15 @@ def looked_at(
     """
     number, _, point = review.partition("-")
     where = f"{labels('point_' + point)} {number}" if point else number
-    gone, state = (values, {}) if isinstance(values, str) else ("", values)
     tables = list[Table]()
     if one and one["changes"]:
         rows = [(change["key"], "\n".join(_became(change))) for change in one["changes"]]
         tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
-    if one and not gone:
-        cells = tuple((name, cut(value, _VALUE)) for name, value in sorted(state.items()))
+    if one:
+        cells = tuple((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
         tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
     html = Markup(page_html(tables, labels, "wb-worked")) if tables else ""
-    look = {"row": row, "one": one, "fork": where, "ask": ask, "tables": html, "gone": gone if one else ""}
+    look = {"row": row, "one": one, "fork": where, "ask": ask, "tables": html}
     return draw("past.moment", labels=labels, **look)
 
 
