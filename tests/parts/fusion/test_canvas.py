@@ -140,6 +140,11 @@ def test_the_innermost_group_is_the_smallest_that_holds_a_node():
     ) | {"i": "o"}
 
 
+def holds(outer, inner) -> bool:
+    (a, b, c, d), (e, f, g, h) = ((n["x"], n["y"], n["x"] + n["width"], n["y"] + n["height"]) for n in (outer, inner))
+    return a <= e and b <= f and c >= g and d >= h
+
+
 @given(st.lists(st.tuples(*[st.integers(0, 12)] * 4, st.booleans()), max_size=14))
 def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around_itself(boxes):
     nodes = [
@@ -149,7 +154,7 @@ def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around
     sizes = {str(n): (w * h, -n) for n, (_, _, w, h, group) in enumerate(boxes) if group}
     for one, inner in canvas.nodes.items():
         larger = [i for i in sizes if i != one and sizes[i] > sizes.get(one, (-1, 0))]
-        around = [i for i in larger if reading._holds(canvas.nodes[i], inner)]
+        around = [i for i in larger if holds(canvas.nodes[i], inner)]
         assert canvas.parents.get(one) == min(around, key=sizes.get, default=None)
         assert one not in canvas.around(one)
 

@@ -16,7 +16,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -346,13 +346,8 @@ def scrub(path: Path) -> None:
 
 
 def _remove_capsule(candidate: Candidate) -> None:
-    """The file, and the test that was written beside it."""
     if candidate.file is not None:
         candidate.file.unlink(missing_ok=True)
-        test = candidate.file.with_suffix(".py")
-        with suppress(OSError):
-            if "Made by `workbench export`" in test.read_text(encoding="utf-8"):
-                test.unlink()
 
 
 def _loaded(text: str) -> Any:
