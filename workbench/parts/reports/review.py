@@ -143,7 +143,8 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     key = f"{asked}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
     told = {"evidence": evidence_of(pieces)}
     decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=told)
-    reviewed = [*report.get("reviewed", []), asked]
+    # what is written again is shown again
+    reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [asked])]
     if decision["action"] != "approve":
         report["outlined_by"] = decision["who"]
     change: dict[str, Any] = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
