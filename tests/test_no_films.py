@@ -15,7 +15,8 @@ TMDB = PACKAGE / "parts" / "sources" / "tmdb.py"
 # Genres, types, roles, stars, scripts and sequels are of books, music and games too.
 WORDS = re.compile(
     r"(?<![a-z])(?:films?|filming|filmed|filmmak\w+|movies?|cinema\w*|directors?|directorial|actors?"
-    r"|directed(?![_ ](?:acyclic|graph))|actress(?:es)?|casts?|starred|starring|screenplays?|screenwrit\w+|box office)(?![a-z])"
+    r"|directed(?![_ ](?:acyclic|graph))|actress(?:es)?"
+    r"|casts?|starred|starring|screenplays?|screenwrit\w+|box office)(?![a-z])"
     "|电影|影片|片子|片名|片长|影院|影迷|影评|导演|执导|演员|主演|出演|参演|饰演|编剧|剧本|票房|上映|喜宴|李安|诺兰"
     "|wedding banquet|ang lee|nolan",
     re.IGNORECASE,
