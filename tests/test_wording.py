@@ -88,7 +88,6 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
         ("text", run_text(run.to_dict(), parts=ON_PAPER)),
         ("checkpoints", past_of(run.checkpoints())),
     )
-    yield "what if", run.what_if()._repr_html_()
     fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})
     again = run.fork(decision={"action": "reject"}, at="1-reflect")
     for made in (wb.compare(run, fork), wb.compare(run, fork, again), fork.tree(), wb.runs.tree()):
