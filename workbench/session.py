@@ -433,9 +433,8 @@ class Workbench:
         empty, its knowledge base unknown) raises when all the others have ended, and a note on the error names their
         runs; with ``return_exceptions`` the error stands in the place of its run, as in ``asyncio.gather``.
 
-        Models and servers are waited for together. Without one nothing is gained: a question is then Python's own work
-        (about 0.15 s), and the interpreter's lock lets one thread at a time do it. Open the workspace in a second
-        process for that.
+        Models and servers are waited for together. Without one hardly anything is gained (1.1 times for
+        ten): a question is then Python's own work. Open the workspace in a second process for that.
 
         Args:
             messages: the questions.
