@@ -83,11 +83,11 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         bench.fill("query", ALL)
         bench.note(WAYS)
         plain(page)
-        bench.press("Run with")
+        bench.press("Run as edited")
         expect(bench.root).to_contain_text("The answer was refused")  # a note of a megabyte
         plain(page)
         bench.note(ALL)
-        bench.press("Run with")
+        bench.press("Run as edited")
         newest(store, "paused", decided=1)
         bench.choose(first.plan.steps[0].step_id)
         plain(page)

@@ -64,8 +64,8 @@ def test_ask_edit_decide_fork_compare_graft(
     expect(bench.primary).to_be_disabled()
     bench.mend()
     expect(bench.primary).to_be_enabled()
-    expect(bench.primary).to_contain_text("Run with")
-    bench.press("Run with")
+    expect(bench.primary).to_contain_text("Run as edited")
+    bench.press("Run as edited")
 
     second = newest(store, "paused", decided=1)
     assert second.review["point"] == "reflect"
@@ -77,7 +77,7 @@ def test_ask_edit_decide_fork_compare_graft(
     bench.press("Keep searching")
     bench.fill("Rewritten query", "Zhu family tradition modernity")
     bench.note("The fathers are the point")
-    bench.press("Run with")
+    bench.press("Run as edited")
     third = newest(store, "paused", decided=2)
     assert third.review["point"] == "reflect"
     decision = third.decisions[-1]

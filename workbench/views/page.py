@@ -127,11 +127,11 @@ class Picture:
     """A picture in pieces. A row's own outermost element carries its key as ``data-key``, so that it can be replaced.
 
     Attributes:
-        frame: everything but the rows; they stand at ``ROWS``.
+        frame: everything but the rows; they stand at ``ROWS``, without more all by themselves.
         rows: markup by key, in their order.
     """
 
-    frame: Markup = NOTHING
+    frame: Markup = ROWS
     rows: Mapping[str, Markup] = field(default_factory=dict)
 
     @property
