@@ -35,7 +35,7 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     rows.nth(0).get_by_role("button", name="Evidence").click()
     expect(rows.nth(0).locator("input[type=checkbox]").first).to_be_visible()
     picture(bench, "outline")
-    expect(bench.primary).to_contain_text("Write with")
+    expect(bench.primary).to_contain_text("Write as edited")
     titles = [rows.nth(n).locator("textarea").first.input_value() for n in range(rows.count())]
     bench.primary.click()
     for title in titles:
