@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ipywidgets
-from jsonschema import Draft202012Validator
 
 from workbench.records import proposals
 from workbench.views.labels import Labels
@@ -17,23 +16,32 @@ from workbench.widgets.form import ABSENT, Field, Fields, fields_of
 from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
-_LIMITS = ("minLength", "maxLength", "pattern", "minimum", "maximum", "enum")
-"""Rules of a schema that are told beside a field while it is typed; the rest is checked when it is sent."""
+_BREAKS: dict[str, Callable[[Any, Any], bool]] = {
+    "minLength": lambda value, least: isinstance(value, str) and len(value) < least,
+    "maxLength": lambda value, most: isinstance(value, str) and len(value) > most,
+    "pattern": lambda value, _: isinstance(value, str) and not value.strip(),
+    "minimum": lambda value, least: not isinstance(value, str | bool | list) and value < least,
+    "maximum": lambda value, most: not isinstance(value, str | bool | list) and value > most,
+    "enum": lambda value, known: value not in known,
+}
+"""Rules of a schema that are told beside a field while it is typed, each as what breaks it; the rest is checked when it
+is sent. The library for schemas takes seconds to import, which the first look at a bench would pay."""
 
 
 def fault(field: Field, labels: Labels) -> str:
     """Return what the schema of a field says against its value; nothing when it fits."""
-    limits = {name: field.spec[name] for name in _LIMITS if name in field.spec}
+    limits = {name: field.spec[name] for name in _BREAKS if name in field.spec}
     if limits.get("pattern") != r"\S":  # another may not be Python's
         limits.pop("pattern", None)
     value, text = field.value, field.spec.get("type") == "string"
     if value is ABSENT or value is None:
         emptied = field.given and (not text or {"pattern", "minLength"} & {*limits})
         return labels("wrong_minLength") if field.required or emptied else ""
-    wrong = next(Draft202012Validator(limits).iter_errors(value), None)
-    if wrong is None:
+    rule = next((name for name, limit in limits.items() if _BREAKS[name](value, limit)), "")
+    if not rule:
         return ""
-    rule, limit = "minLength" if wrong.validator == "pattern" else wrong.validator, wrong.validator_value
+    limit = limits[rule]
+    rule = "minLength" if rule == "pattern" else rule
     known = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
     return labels(f"wrong_{rule}", value=cut(value, 50), limit=known)
 
