@@ -20,8 +20,8 @@ _BREAKS: dict[str, Callable[[Any, Any], bool]] = {
     "minLength": lambda value, least: isinstance(value, str) and len(value) < least,
     "maxLength": lambda value, most: isinstance(value, str) and len(value) > most,
     "pattern": lambda value, _: isinstance(value, str) and not value.strip(),
-    "minimum": lambda value, least: not isinstance(value, str | bool | list) and value < least,
-    "maximum": lambda value, most: not isinstance(value, str | bool | list) and value > most,
+    "minimum": lambda value, least: isinstance(value, int | float) and value < least,
+    "maximum": lambda value, most: isinstance(value, int | float) and value > most,
     "enum": lambda value, known: value not in known,
 }
 """Rules of a schema that are told beside a field while it is typed, each as what breaks it; the rest is checked when it
