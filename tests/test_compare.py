@@ -249,6 +249,10 @@ def test_the_commands(workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path
     for words, said in (
         (("fork", first, "--decision", "perhaps"), "neither approve nor reject"),
         (("fork", first, "--set", "max_iterations"), "Write it as field=value"),
+        (("export", first, str(tmp_path / "run.tar")), "must end in .zip"),
     ):
         assert said in cli(*words, code=2)
+    asked_nobody = json.loads(cli("ask", ENGLISH, "--kb", "film", "--json"))["run_id"]
+    paused = json.loads(cli("fork", asked_nobody, "--review", "plan,reflect", "--json", code=3))
+    assert paused["review"]["point"] == "plan"
     assert "No review point" in cli("fork", first, "--at", "9-plan", code=1)

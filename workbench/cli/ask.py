@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.follow import ANSWER, Document, carry, finish, follow
-from workbench.cli.page import JsonFile, Page, Pair, paged
+from workbench.cli.page import JsonFile, Page, Pair, paged, points_of
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -27,15 +27,12 @@ def words_of(text: str) -> str:
     return sys.stdin.read() if text == "-" else text
 
 
-def points_of(review: str) -> str | list[str]:
-    """Read ``plan,reflect``, or ``all``."""
-    return review if review == "all" else [point.strip() for point in review.split(",") if point.strip()]
-
-
 @click.command()
 @click.argument("message")
 @_kb
-@click.option("--review", default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all.")
+@click.option(
+    "--review", type=points_of, default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
+)
 @click.option("--session", help="The conversation to continue.  [default: a new one]")
 @click.option("--user", default="default", show_default=True, help="Whose conversation.")
 @click.option("--as-of", default="", metavar="DATE", help="Only documents that held then: a year, month or day.")
@@ -43,7 +40,7 @@ def points_of(review: str) -> str | list[str]:
 @click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, all=rules: who does what.")
 @_stream
 @paged
-def ask(page: Page, message: str, kb: tuple[str, ...], review: str, *, stream: bool, models: Any, **more: Any) -> int:
+def ask(page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: Any, **more: Any) -> int:
     """Ask a question; "-" reads it from standard input.
 
     With --review the run stops at those points: on a terminal you are asked, elsewhere it stays paused (exit code 3)
@@ -52,7 +49,7 @@ def ask(page: Page, message: str, kb: tuple[str, ...], review: str, *, stream: b
     question = words_of(message)
 
     def begin(wb: Workbench) -> Run:
-        return wb.start(question, kb=list(kb) or None, review=points_of(review), models=dict(models), **more)
+        return wb.start(question, kb=list(kb) or None, models=dict(models), **more)
 
     return carry(page, begin, stream=stream, make=True)
 
@@ -97,12 +94,10 @@ def resume(page: Page, run_id: str, edit: Any, respond: str | None, note: str, s
 @_kb
 @click.option("--type", "report_type", help="short, long, or your own.")
 @click.option("--style", help="Of the references: default, apa, ieee, gb7714 or bibtex.")
-@click.option("--review", default="", metavar="POINTS", help="Where to stop and ask.")
+@click.option("--review", type=points_of, default="", metavar="POINTS", help="Where to stop and ask.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html or .pdf.")
 @paged
-def report(
-    page: Page, topic: str, update: str | None, kb: tuple[str, ...], review: str, *, output: str | None, **more: Any
-) -> int:
+def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, output: str | None, **more: Any) -> int:
     """Write a report on a topic; "-" reads it from standard input.
 
     What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
@@ -118,7 +113,7 @@ def report(
             page.say(f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}.")
             document: Document = run.to_dict()
         else:
-            run = wb.report(words_of(topic), kb=list(kb) or None, review=points_of(review), wait=False, **more)
+            run = wb.report(words_of(topic), kb=list(kb) or None, wait=False, **more)
             document, _ = follow(page, run, False)
         if output and document["status"] == "done":
             page.say(str(run.report.write(output)))

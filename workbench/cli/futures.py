@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from workbench.cli.follow import ANSWER, finish, follow
-from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged
+from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, points_of
 from workbench.errors import Divergence
 from workbench.views.labels import labels_for
 
@@ -49,6 +49,7 @@ class Decision(JsonFile):
     help='approve, reject, or a JSON file: {"action": "edit", "edits": {...}}.',
 )  # fmt: skip
 @click.option("--at", metavar="ID", help="Review point, as 1-reflect, or checkpoint; alone it asks you there.")
+@click.option("--review", type=points_of, metavar="POINTS", help="Where the new run stops and asks.")
 @click.option("--query", metavar="TEXT", help="Ask this instead.")
 @click.option("--as-of", metavar="DATE", help="Ask as of another date.")
 @click.option("--known", metavar="DATE", help="Ask for what was known by another date.")
@@ -96,10 +97,12 @@ def export(page: Page, run_id: str, path: Path) -> None:
     its report.
     """
     with page.open() as wb:
-        if path.suffix == ".zip":
+        if path.suffix in (".md", ".html", ".pdf"):
+            wb.run(run_id).report.write(path)
+        elif path.suffix == ".zip":
             wb.export(run_id, path)
         else:
-            wb.run(run_id).report.write(path)
+            raise click.UsageError(f"{path} must end in .zip (the run), or .md, .html or .pdf (its report).")
     size = path.expanduser().stat().st_size
     page.give({"run_id": run_id, "path": str(path), "bytes": size}, f"✓ {path} ({size / 1e6:,.2f} MB)")
 

@@ -45,6 +45,11 @@ class Pair(click.ParamType):
         return field, held
 
 
+def points_of(review: str) -> str | list[str]:
+    """Read ``plan,reflect``, or ``all``."""
+    return review if review == "all" else [point.strip() for point in review.split(",") if point.strip()]
+
+
 class JsonFile(click.ParamType):
     """A file with a JSON object; ``-`` is standard input."""
 

@@ -18,9 +18,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from pydantic import ConfigDict
-from typing_extensions import TypedDict
-
 from workbench.errors import SettingsError, shown
 from workbench.text import clean
 
@@ -53,17 +50,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""
-
-
-class PromptTexts(TypedDict):
-    """A prompt as JSON."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
-    version: int
-    system: str
-    user: str
-    source: str
 
 
 @dataclass(frozen=True)

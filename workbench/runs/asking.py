@@ -280,7 +280,7 @@ class RunOptions(BaseModel):
 def shows(*doors: Callable[..., Any]) -> None:
     """Let doors that take the options show them in completion and help."""
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.annotation)
+        Parameter(name, Parameter.KEYWORD_ONLY, default=field.default)  # its annotation is of what is stored
         for name, field in RunOptions.model_fields.items()
     ]
     text = "\n".join(f"            {name}: {field.description}" for name, field in RunOptions.model_fields.items())
