@@ -18,9 +18,9 @@ from pydantic import SecretStr
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import needs, responder, role_of
 from workbench.errors import RunError
-from workbench.futures import spans
 from workbench.futures.replay import whole
 from workbench.parts.evaluate.answers import eval_answers
+from workbench.parts.serve import spans
 from workbench.records.tape import canonical
 from workbench.session import Workbench
 from workbench.settings import ROLES

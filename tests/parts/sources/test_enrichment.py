@@ -16,8 +16,7 @@ from tests.servers import Reply, closed_port
 from tests.servers.tmdb import BANQUET, PARASITE, TmdbServer, tmdb_server
 from tests.shelf import VOCABULARY
 from workbench.futures.replay import whole
-from workbench.knowledge import tmdb as records
-from workbench.parts.sources.tmdb import told
+from workbench.parts.sources import tmdb
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
 from workbench.session import Workbench
@@ -353,10 +352,10 @@ JSON = st.recursive(
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, JSON, max_size=6))
 def test_any_json_is_read_without_a_crash_and_kept_clean(answer):
-    records.hits(answer)
-    things = [t for t in (records.film({**answer, "id": 1}), records.person({**answer, "id": 1})) if t]
+    tmdb.hits(answer)
+    things = [t for t in (tmdb.film({**answer, "id": 1}), tmdb.person({**answer, "id": 1})) if t]
     for language in ("en", "zh"):
-        for passage in told(things, language)["passages"]:
+        for passage in tmdb.told(things, language)["passages"]:
             assert passage["text"] == clean(passage["text"]) and passage["url"].startswith(
                 "https://www.themoviedb.org/"
             )
