@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels
+from workbench.views.labels import SIGNS, Labels, milliseconds
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,8 +54,10 @@ def _environment() -> Environment:
     made = Environment(
         loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, finalize=_shown, auto_reload=False
     )
-    made.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "ROWS": ROWS}
-    made.filters |= {"safely": safe, "brief": cut}
+    made.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
+    made.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
+    made.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, most=sys.maxsize)}
+    made.tests["web"] = re.compile(r"https?://\S+$").match
     return made
 
 

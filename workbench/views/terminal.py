@@ -61,7 +61,7 @@ def _lines(block: Lines) -> RenderableType:
     from rich.text import Text
 
     heading = [Text(block.heading, "bold")] if block.heading else []
-    lines = Group(*heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.paragraphs))
+    lines = Group(*heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.spans()))
     if not block.mark:
         return lines
     return Panel(lines, border_style=_SIGN_LOOKS[SIGNS[block.mark]], box=box.ROUNDED, expand=False, padding=(0, 1))

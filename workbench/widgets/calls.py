@@ -13,10 +13,10 @@ from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
 from workbench.runs.calls import Call, models_of
 from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
-from workbench.views.calls import calls, edited
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
-from workbench.views.page import el
+from workbench.views.page import draw, el
+from workbench.views.run import calls
 from workbench.widgets.controls import Said, text
 from workbench.widgets.form import Fields
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
@@ -85,7 +85,7 @@ class Calls(Panel):
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
         self._model.options = self._models()  # while nothing is edited yet: it tells of another choice
         self._call, self._prompt = call, run.prompts[name] if known else None
-        self._head.show(edited(call, self.labels))
+        self._head.show(draw("calls.edited", labels=self.labels, call=call))
         before = {"reply": self._reply, "model": call["model"]}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show(before, anew=True)

@@ -6,7 +6,7 @@ import ipywidgets
 
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
-from workbench.views.run import verdict
+from workbench.views.page import draw
 from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 
@@ -31,7 +31,7 @@ class Verdict(Panel):
         """Show what the run's user thinks of its answer."""
         own = next((one for one in run.workspace.feedback(run=run.run_id) if one["who"] == run.user_id), None)
         self._good, self._kept = (own["good"], own["note"]) if own else (None, "")
-        self.buttons.show(verdict(self._good, self.labels))
+        self.buttons.show(draw("run.verdict", labels=self.labels, good=self._good))
         self.note.value = self._kept
         display_if(self.note, own)
 

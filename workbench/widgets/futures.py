@@ -13,10 +13,9 @@ from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
 from workbench.runs.run import Run
-from workbench.views.comparison import LETTERS, bar, beside
-from workbench.views.graft import Taken, made, offered, panel
+from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lettered, offered
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import el
+from workbench.views.page import draw, el
 from workbench.views.past import forks
 from workbench.views.render import page_html
 from workbench.widgets.knowledge import Explore
@@ -69,14 +68,15 @@ class Compare(Panel):
             self._note.show(el("div.wb-alert", str(error), role="alert"))
             return None
         else:
-            self._note.show(made(run.run_id, self.labels))
+            self._note.show(draw("graft.made", labels=self.labels, run_id=run.run_id))
             return run
         finally:
             self._draw_panel()
 
     def _draw(self) -> None:
         document, labels = self._document, self.labels
-        self._head.show(bar(document, labels, differing=self._differing, graft=self._open))
+        bar = {"runs": lettered(document), "differing": self._differing, "graft": self._open}
+        self._head.show(draw("graft.bar", labels=labels, **bar))
         blocks = beside(document, labels, self._differing)
         self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
         self._draw_panel()
@@ -85,7 +85,7 @@ class Compare(Panel):
         if not self._open:
             self._panel.show()
             return
-        self._panel.show(panel(self._document, self.labels, taken=self._taken, working=working))
+        self._panel.show(graft_panel(self._document, self.labels, taken=self._taken, working=working))
 
     def _steps(self) -> dict[str, list[str]]:
         """The chosen steps, each with the runs that it is taken from."""

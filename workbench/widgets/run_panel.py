@@ -16,8 +16,8 @@ from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
-from workbench.views.page import Picture
-from workbench.views.run import answer, evidence, fork_bar, rail, turns
+from workbench.views.page import Picture, draw
+from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
@@ -184,7 +184,8 @@ class Working:
             self.review.show(document, plan=plan, problems=editor.problems, forecast=editor.foreseen)
         forks = status == "done" and edits > 0
         if forks:
-            self.fork_bar.show(fork_bar(edits, len(editor.problems), self._labels))
+            bar = {"edits": edits, "problems": len(editor.problems)}
+            self.fork_bar.show(draw("run.fork_bar", labels=self._labels, **bar))
         display_if(self.fork_bar, forks)
 
     def _chosen(self) -> None:

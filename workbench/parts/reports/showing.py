@@ -9,10 +9,12 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.parts.reports.markdown import chapters, html
-from workbench.views.claims import standing_told, statements
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, button, el, glyph
+from workbench.views.outline import standing_told
+from workbench.views.page import Picture, el, glyph
 from workbench.views.render import CLASSES
+from workbench.views.review import statements
+from workbench.views.run import Marks
 
 Report = Any
 """``workbench.parts.reports.report.Report``, which this room may not import."""
@@ -28,7 +30,7 @@ def finished(report: Report, citations: Sequence[Mapping[str, Any]], labels: Lab
         citations: of its run; a mark is a button whose key is the citation's place.
         labels: the words.
     """
-    first, *rest = chapters(report.text, _Marks(citations, labels))
+    first, *rest = chapters(report.text, Marks(citations, labels))
     title = el("div.wb-bar", el("h3.wb-title", labels("report_title")), el("span.wb-dim", _standing(report, labels)))
     folds = [_chapter(heading, Markup(below), report.sections, labels) for heading, below in rest]
     inside = el("div.wb-answer.wb-report", Markup(first[1]), folds, lang=labels.html_lang)
@@ -95,22 +97,3 @@ def _chapter(heading: str, below: Markup, sections: Sequence[Mapping[str, Any]],
 
 def _named(section: Mapping[str, Any]) -> str:
     return f"{section['section_id']} {section['title']}"
-
-
-class _Marks:
-    """Marks as buttons that show their evidence, each that of its own sentence; a mark of nothing stays words."""
-
-    def __init__(self, citations: Sequence[Mapping[str, Any]], labels: Labels):
-        self._labels = labels
-        self._cited = dict[int, list[tuple[int, str]]]()
-        for index, citation in enumerate(citations):
-            self._cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
-
-    def __call__(self, number: int, behind: str) -> str:
-        places = self._cited.get(number)
-        if not places:
-            return f"[{number}]{behind}"
-        index, title = places.pop(0) if len(places) > 1 else places[0]
-        name = self._labels("show_evidence", n=number, title=title)
-        cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
-        return el("span.wb-keep", cite, behind)
