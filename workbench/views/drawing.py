@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from workbench.records.writing import write_file
-from workbench.views.page import ROWS, Picture, draw, el, joined
+from workbench.views.page import ROWS, Data, Picture, draw, el, joined
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +72,7 @@ class Drawing:
 
     title: str
     markup: Markup
-    data: Sequence[Mapping[str, Any]]
+    data: Sequence[Data]
 
     @property
     def svg(self) -> str:
@@ -102,7 +102,7 @@ class Drawing:
         return f'<div class="mathjax_ignore tex2jax_ignore" style="overflow:auto;max-height:800px">{self.svg}</div>'
 
 
-def sheet(data: Iterable[Mapping[str, Any]], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
+def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend: str = "") -> Drawing:
     """Put a body on a sheet with a title, a line under it, and what its signs mean."""
     width, height = max(float(body.width) + 2 * _EDGE, 620), body.height + _HEAD + (_FOOT if legend else _EDGE)
     root = draw(

@@ -6,7 +6,7 @@ Nodes and edges are LangGraph's own (``get_graph(xray=True)``): what is drawn is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, TypedDict
@@ -15,7 +15,7 @@ from workbench.records.timeline import Bar, bars, busy_ms
 from workbench.views.drawing import Drawing, sheet
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.network import Box, Line, network
-from workbench.views.page import family
+from workbench.views.page import Data, family
 
 START, END = "__start__", "__end__"
 
@@ -68,9 +68,7 @@ class Walked:
         return rows
 
 
-def walked(
-    graph: Any, log: Iterable[Mapping[str, Any]] = (), status: str = "pending", current: Collection[str] = ()
-) -> Walked:
+def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", current: Collection[str] = ()) -> Walked:
     """Follow a run through its graph.
 
     Args:

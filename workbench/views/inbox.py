@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
 
 from markupsafe import Markup
 
@@ -16,7 +15,7 @@ from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Picture, draw
+from workbench.views.page import Data, Picture, draw
 
 MOST_NAMED = 3
 
@@ -34,7 +33,7 @@ class Waits:
 
     run_id: str
     message: str
-    request: Mapping[str, Any]
+    request: Data
     since: str
 
     @property
@@ -77,7 +76,7 @@ def questions(waiting: Iterable[Waits], point: str = "") -> list[Question]:
     return [Question(key, tuple(runs)) for key, runs in found.items()]
 
 
-def since(log: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]], began: str) -> str:
+def since(log: Sequence[Data], decisions: Sequence[Data], began: str) -> str:
     """When a run began to wait: after the last node that ran, or the last decision."""
     moments = [datetime.fromisoformat(began), *(datetime.fromisoformat(d["decided_at"]) for d in decisions)]
     for entry in log:
@@ -85,7 +84,7 @@ def since(log: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any
     return max(moments).isoformat()
 
 
-def short(request: Mapping[str, Any], labels: Labels) -> str:
+def short(request: Data, labels: Labels) -> str:
     """What is proposed, in a few words."""
     kind, proposed = proposals.kind(request), proposals.proposal(request)
     if kind == "plan":
@@ -104,7 +103,7 @@ def short(request: Mapping[str, Any], labels: Labels) -> str:
     return proposals.description(request)
 
 
-def _reflection(proposed: Mapping[str, Any], labels: Labels) -> str:
+def _reflection(proposed: Data, labels: Labels) -> str:
     number = len(proposed["next_steps"]) + len(proposed["activate"])
     asked = labels("inbox_more_steps", n=number) if proposed["should_continue"] else labels("inbox_answer")
     return f"{asked} {proposed.get('reasoning') or ''}".strip()

@@ -9,13 +9,13 @@ from markupsafe import Markup
 
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Picture, cut, draw
+from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:
     import pandas
 
-Row = Mapping[str, Any]
+Row = Data
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
 """The parts of a prompt, in their order."""
 _OF_MEMORY = ("core", "summary", "episode", "history")
@@ -46,7 +46,7 @@ class Rows(list[Any], Shown):
 # static forms
 
 
-def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
+def known_blocks(known: Data, labels: Labels) -> list[Block]:
     """What is known of a person: what holds, what ended, their conversations, and a summary."""
     who = labels("mem_known_of", who=known["user"])
     when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""

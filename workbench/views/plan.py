@@ -17,7 +17,7 @@ from workbench.state import ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters
-from workbench.views.page import Picture, cut, draw
+from workbench.views.page import Data, Picture, cut, draw
 
 _LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")
@@ -48,7 +48,7 @@ class PlanView:
     proposed: Collection[str] = ()
     live: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
-    problems: Sequence[Mapping[str, Any]] = ()
+    problems: Sequence[Data] = ()
     marks: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
     movable: Collection[str] = ()
@@ -195,7 +195,7 @@ def seconds_told(value: float) -> str:
 _MOST_NAMED = 6
 
 
-def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
+def problem_text(problem: Data, labels: Labels) -> str:
     """What is wrong and the fix; the English of the problem itself where its kind has no words here.
 
     >>> from workbench.plans import Plan, PlanStep
@@ -220,7 +220,7 @@ def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
     return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
 
 
-def _rule(values: Mapping[str, Any], labels: Labels) -> str:
+def _rule(values: Data, labels: Labels) -> str:
     rule = str(values["rule"])
     wanted = rule.removesuffix("_type").removesuffix("_parsing")
     return labels.known(f"rule_{wanted}", labels("rule_other"), **values["limits"])

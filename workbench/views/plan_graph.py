@@ -16,7 +16,7 @@ from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.network import Box, Line, network
 from workbench.views.outline import clipped, columns
-from workbench.views.page import Picture, cut, draw, family
+from workbench.views.page import Data, Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_told
 from workbench.views.render import page_html
 
@@ -66,7 +66,7 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[dict[str, An
     added, changed = _history(view.plan, versions)
     rows = []
     for step in view.plan.steps:
-        record: Mapping[str, Any] = view.last.get(step.step_id) or {}
+        record: Data = view.last.get(step.step_id) or {}
         row: dict[str, Any] = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
         row["depends_on"] = step.dependencies()
         row["status"] = "running" if step.step_id in view.live else record.get("status", "pending")
@@ -93,7 +93,7 @@ def _history(plan: Plan, versions: Sequence[Plan]) -> tuple[dict[str, int], dict
     return added, changed
 
 
-def _badge(row: Mapping[str, Any]) -> str:
+def _badge(row: Data) -> str:
     return next((f"{sign}v{row[key]}" for key, sign in _SINCE.items() if row[key]), "")
 
 
@@ -167,7 +167,7 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     return draw("plan.changes", labels=labels, version=changes.version, table=html)
 
 
-def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
+def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
     """How long it will take (``fork.Forecast``), in one line; the last word of it while the plan cannot be run."""
     seconds, tokens, said = forecast["seconds"], forecast.get("tokens"), labels("plan_nothing_anew")
     if any(row["runs"] for row in forecast["steps"]):

@@ -48,7 +48,7 @@ def timeline(
 
 
 def when(
-    log: Iterable[Mapping[str, Any]],
+    log: Iterable[Data],
     records: Iterable[ExecutionRecord],
     decisions: Iterable[Decision] = (),
     title: str = "",

@@ -17,8 +17,7 @@ from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
 from workbench.views.page import draw, el
 from workbench.views.run import calls
-from workbench.widgets.controls import Said, text
-from workbench.widgets.form import Fields
+from workbench.widgets.form import Fields, Said, text
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
@@ -88,7 +87,7 @@ class Calls(Panel):
         self._head.show(draw("calls.edited", labels=self.labels, call=call))
         before = {"reply": self._reply, "model": call["model"]}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
-        self._fields.show(before, anew=True)
+        self._fields.show(before, again=True)
         for part in _PARTS:
             display_if(self.fields[part].box, self._prompt)
         display_if(self.slots, self._prompt)

@@ -1,4 +1,4 @@
-"""The other views of the bench: all runs and their forks, runs side by side, the knowledge graph around the answer."""
+"""The other views of the bench: runs and their forks, runs side by side, checkpoints, the graph around the answer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from markupsafe import Markup
 from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
+from workbench.runs.past import Checkpoint, Past, review_after
+from workbench.runs.pictures import around_answer
 from workbench.runs.run import Run
 from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lettered, offered
+from workbench.views.knowledge import Around, around, entity_card, knowledge_graph, way, way_told
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import draw, el
-from workbench.views.past import forks
+from workbench.views.page import BLANK, draw, el
+from workbench.views.past import Row, checkpoints, forks, looked_at, rows_of
 from workbench.views.render import page_html
-from workbench.widgets.knowledge import Explore
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick, display_if
 
 T = TypeVar("T")
@@ -181,6 +183,154 @@ def forks_of(tree: Tree) -> PanelRoot:
         return workspace.bench(*asked["runs"])
 
     return PanelRoot(panel, tree, act)
+
+
+class Checkpoints(Panel):
+    """The checkpoints of a run; where `gc` let them go, its decisions.
+
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
+    asked nobody with ``review`` too, where the new one is to ask.
+    """
+
+    def __init__(self, labels: Labels):
+        super().__init__(labels)
+        self._every, self._at = False, ""
+        self._document: Json = {}
+        self._found: dict[str, Checkpoint] = {}
+        self._rows: dict[str, Row] = {}
+        self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
+        self.region = ipywidgets.VBox([self._list, self._detail])
+
+    def show(self, document: Json, checkpoints: Sequence[Checkpoint]) -> None:
+        """Show the past of this run.
+
+        Args:
+            document: ``Run.to_dict()``.
+            checkpoints: ``Run.checkpoints()``; empty when they were let go.
+        """
+        if document["run_id"] != self._document.get("run_id"):
+            self._at, self._every = "", False
+        self._document = document
+        self._found = {one.id: one for one in checkpoints}
+        rows = rows_of(document, [one.to_dict() for one in checkpoints], self.labels)
+        self._rows = {row.key: row for row in rows}
+        if self._at not in self._rows:
+            self._at = ""
+        self._draw()
+
+    def _draw(self) -> None:
+        rows, pruned = list(self._rows.values()), bool(self._rows) and not self._found
+        self._list.show(checkpoints(rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
+        if self._at:
+            self._detail.show(self._looked_at(self._rows[self._at]))
+        else:
+            hint = el("div.wb-dim.wb-part", self.labels("past_look"))
+            self._detail.show(hint if rows else BLANK)
+
+    def _looked_at(self, row: Row) -> Markup:
+        one = self._found.get(row.key)
+        if one is None:
+            return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
+        review = row.decision or self._review_after(one)
+        return looked_at(row, one.to_dict(), one.values, self.labels, review=review, ask=self._may_ask(one, review))
+
+    def _review_after(self, one: Checkpoint) -> str:
+        """The review point that a fork from here asks at; empty when none comes."""
+        decisions, pending = self._document["decisions"], self._document["review"]
+        comes = one.decided < len(decisions) or pending is not None
+        return review_after(one, decisions, pending) if comes else ""
+
+    def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
+        """Where a fork of a run that asked no one may ask."""
+        if review or self._document["decisions"]:
+            return ()
+        places = list(self._found.values())
+        later = {node for other in places[places.index(one) :] for node in other.next}
+        return [point for point in ("plan", "reflect") if f"review_{point}" in later]
+
+    def _pressed(self, event: Event) -> None:
+        kind, _, point = event.kind.partition(":")
+        if kind == "every":
+            self._every = not self._every
+            self._draw()
+        elif event.key not in self._rows:
+            return
+        elif kind == "choose":
+            self._at = event.key
+            self._draw()
+        elif kind == "fork":
+            review = {"review": [point]} if point else {}
+            self.ask(edits={"at": self._rows[event.key].decision or event.key, **review})
+
+
+def past_of(found: Past) -> PanelRoot:
+    """The checkpoints of a run in a cell: a fork opens below them."""
+    run, panel = found.run, Checkpoints(labels_for(found.run.message))
+    panel.show(run.to_dict(), found)
+    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.fork(wait=False, **asked["edits"]).run_id))
+
+
+class Explore:
+    """Data in: a run. The graph around its answer, in the knowledge base that it asked.
+
+    Attributes:
+        found: what is shown, as data.
+        chosen: id of the entity that is looked at.
+        region: the widget.
+    """
+
+    def __init__(self, labels: Labels):
+        self._labels = labels
+        self.found, self.chosen = Around(), ""
+        self._start = ""
+        self._knowledge: Any = None
+        self.graph, self.card, self.told = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
+        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])]).add_class("wb-explore")
+
+    def show(self, run: Run) -> None:
+        """Show what is around the answer of a run; says so, when its knowledge base is not here."""
+        self.chosen, self._start = "", ""
+        self.told.show()
+        try:
+            self.found = around_answer(run)
+            self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
+        except WorkbenchError as error:
+            self.found = Around()
+            self.told.show(draw("knowledge.note", text=str(error), status=False))
+        self._draw()
+
+    def expand(self, one: str) -> None:
+        """Show the neighbours of an entity, or hide them again."""
+        opened = [*self.found.opened, one]
+        if one in self.found.opened:
+            opened = [other for other in self.found.opened if other != one]
+        self.found = around(self._knowledge, self.found.seeds, opened, self.found.path)
+        self._draw()
+
+    def way(self, start: str, end: str) -> list[str]:
+        """Show the shortest way from one entity to another, and give its ids."""
+        path = way(self._knowledge, start, end)
+        self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
+        self._start = ""
+        self.told.show(draw("knowledge.note", text=way_told(self.found, self._labels), status=True))
+        self._draw()
+        return path
+
+    def _pressed(self, event: Event) -> None:
+        if event.key not in self.found.entities:
+            return
+        if event.kind == "way" and self._start in self.found.entities:
+            self.way(self._start, event.key)
+        elif event.kind == "expand":
+            self.expand(event.key)
+        elif event.kind in ("choose", "start"):
+            self.chosen = event.key
+            self._start = event.key if event.kind == "start" else self._start
+            self._draw()
+
+    def _draw(self) -> None:
+        self.graph.show(knowledge_graph(self.found, self._labels, self.chosen) if self.found.entities else BLANK)
+        self.card.show(entity_card(self.found, self.chosen, self._labels, self._start))
 
 
 class Futures:

@@ -21,11 +21,10 @@ from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
-from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
-from workbench.widgets.memory import Knew
+from workbench.widgets.futures import Checkpoints
+from workbench.widgets.memory import Knew, Verdict
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
-from workbench.widgets.past import Checkpoints
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 

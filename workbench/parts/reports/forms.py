@@ -31,6 +31,7 @@ class OutlineForm(Form):
     """
 
     keeps = True
+    shown = ("title",)
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
@@ -93,8 +94,8 @@ class OutlineForm(Form):
         self.rows.remove(row)
         self._arranged()
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        return {"properties": {"title": _TITLE}, "required": ["title"]}, {"title": self._before["title"]}
+    def _schema(self, schema: Json) -> Json:
+        return _required(title=_TITLE)
 
     def _show(self, sections: Sequence[Json]) -> None:
         self.rows = [_Row(one, one["section_id"].count("."), self, self._labels) for one in sections]
@@ -135,7 +136,7 @@ class _Row:
         self.depth, self._section, self._form, self._labels = depth, section, form, labels
         self._number = ipywidgets.HTML()
         texts = {name: section.get(name, "") for name in ("title", "summary")}
-        schema = {"properties": {name: {"type": "string"} for name in texts}, "required": [*texts]}
+        schema = _required(**{name: {"type": "string"} for name in texts})
         self.fields = Fields(schema, labels, lambda _: form.changed(), title=lambda name: labels(f"field_{name}"))
         self.fields.show(texts)
         self.title = self.fields.fields["title"].control.widget
@@ -200,6 +201,10 @@ class _Row:
 _TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
 
 
+def _required(**properties: Json) -> Json:
+    return {"properties": properties, "required": [*properties]}
+
+
 class SectionForm(Form):
     """The heading and the text of a section; its statements and sources stand above."""
 
@@ -209,9 +214,8 @@ class SectionForm(Form):
         super().__init__(request, labels, heard)
         self._fields.box.add_class("wb-writing")
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        text = {"type": "string", "pattern": r"\S", "maxLength": 200_000}
-        return {"properties": {"title": _TITLE, "text": text}, "required": ["title", "text"]}, self._before
+    def _schema(self, schema: Json) -> Json:
+        return _required(title=_TITLE, text={**_TITLE, "maxLength": 200_000})
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The title and the text, each where it is not as it was."""
@@ -226,9 +230,8 @@ class ReportForm(SectionForm):
         self.preview = Pick(preview(str(self._proposed["final_report"]), labels))
         self.box.children = (*self.box.children, self.preview)
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        style = {"type": "string", "enum": list(STYLES)}
-        return {"properties": {"title": _TITLE, "style": style}, "required": ["title", "style"]}, self._before
+    def _schema(self, schema: Json) -> Json:
+        return _required(title=_TITLE, style={"type": "string", "enum": list(STYLES)})
 
 
 FORMS = {"outline": OutlineForm, "section": SectionForm, "report": ReportForm}

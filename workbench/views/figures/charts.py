@@ -1,17 +1,19 @@
-"""Every finding by its score: a lane a step, a sign for what became of it, and why."""
+"""What has axes: findings by their score, scores against the share that is right, tokens of prompts turn by turn."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import log
+from math import log, sqrt
+from typing import Any
 
 from plotly.graph_objects import Scatter
 
 from workbench.records.figures import Piece
-from workbench.views.drawing import COLOURS, short
+from workbench.views.drawing import COLOURS, DIM, short
 from workbench.views.figures.picture import Picture, axis, hover, picture, safe
 from workbench.views.labels import Labels
+from workbench.views.page import Data
 
 MOST_DRAWN = 2_000
 """Points that are drawn; beyond them the dropped ones with the lowest scores stay out."""
@@ -105,3 +107,78 @@ def _under(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: La
     told += [labels("told_cut", n=cut)] if cut else []
     told += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []
     return " · ".join(told)
+
+
+_INKS = [ink for ink, _, _ in COLOURS.values()]
+_SHAPES = ("circle", "diamond", "square", "cross", "triangle-up", "x", "star", "hexagon")
+
+
+def reliability(rows: Sequence[Data], title: str = "", language: str = "en") -> Picture:
+    """For each tool the share of findings that are right, over the probability that was said of them.
+
+    On the diagonal a score says what is; below it boasts, above it is too modest. A larger sign means more
+    findings.
+
+    Args:
+        rows: ``{"tool", "low", "said", "right", "findings"}`` of each bin (``parts.evaluate.retrieval.bins_of``).
+        title: above it.
+        language: of the words.
+    """
+    labels = Labels(language)
+    most = max((row["findings"] for row in rows), default=1)
+    traces = [
+        _scores(number, tool, [row for row in rows if row["tool"] == tool], most, labels)
+        for number, tool in enumerate(dict.fromkeys(str(row["tool"]) for row in rows))
+    ]
+    diagonal = {"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"color": DIM, "dash": "dot"}}
+    axes = {"xaxis": axis(labels("axis_said"), range=[0, 1]), "yaxis": axis(labels("axis_right"), range=[0, 1])}
+    heading, under = title or labels("reliability"), labels("reliability_told")
+    return picture(rows, traces, heading, under, 620, shapes=[diagonal], **axes)
+
+
+def _scores(number: int, tool: str, rows: Sequence[Data], most: int, labels: Labels) -> Scatter:
+    """The points of one tool, in a shape and a colour of its own."""
+    ink, symbol = _INKS[number % len(_INKS)], _SHAPES[number % len(_SHAPES)]
+    words = ({"said": f"{r['said']:.2f}", "right": f"{r['right']:.2f}", "n": r["findings"]} for r in rows)
+    return Scatter(
+        x=[row["said"] for row in rows],
+        y=[row["right"] for row in rows],
+        mode="lines+markers",
+        name=safe(short(tool, 30)),
+        line={"color": ink},
+        marker={"symbol": symbol, "size": [5 + round(12 * sqrt(row["findings"] / most), 1) for row in rows]},
+        hoverinfo="text",
+        hovertext=[hover(tool, labels("reliability_bin", **values)) for values in words],
+    )
+
+
+_COLOURS = {"core": COLOURS["person"][1], "summary": COLOURS["done"][1], "episode": COLOURS["person"][0]}
+_COLOURS["history"] = COLOURS["run"][1]
+
+
+def tokens(rows: Sequence[Data], title: str, labels: Labels) -> Picture:
+    """Tokens by part, stacked, a turn a place; and a line for sending all.
+
+    Args:
+        rows: ``turn``, ``core``, ``summary``, ``episode``, ``history`` and ``all``, in tokens.
+        title: what stands above.
+        labels: the words.
+    """
+    turns = [row["turn"] for row in rows]
+
+    def trace(part: str, line: Data, **look: Any) -> Scatter:
+        return Scatter(
+            x=turns, y=[row[part] for row in rows], name=labels(f"mem_{part}"), mode="lines", line=line, **look
+        )
+
+    traces = [
+        trace(part, {"color": colour, "width": 1, "shape": "hv"}, fillcolor=colour, stackgroup="prompt")
+        for part, colour in _COLOURS.items()
+    ]
+    traces.append(trace("all", {"color": DIM, "width": 2, "dash": "dash"}))
+    last = rows[-1] if rows else {"turn": 0, "all": 0}
+    sent = sum(last.get(part, 0) for part in _COLOURS)
+    share = f"{1 - sent / last['all']:.0%}" if last["all"] else "0%"
+    under = labels("mem_saved", turn=last["turn"], sent=f"{sent:,}", all=f"{last['all']:,}", share=share)
+    axes = {"xaxis": axis(labels("mem_of_turn")), "yaxis": axis(labels("mem_tokens"))}
+    return picture(rows, traces, title, under, 400, hovermode="x unified", **axes)
