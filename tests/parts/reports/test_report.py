@@ -19,8 +19,7 @@ from workbench.language.support import statements
 from workbench.parts.reports import kinds
 from workbench.parts.reports.assembly import numbers_of, renumbered, without_heading
 from workbench.parts.reports.checking import contradictions
-from workbench.parts.reports.kinds import ReportType, register_report_type
-from workbench.parts.reports.topic import Aspect, split
+from workbench.parts.reports.kinds import Aspect, ReportType, register_report_type, split
 from workbench.plans import Plan, PlanStep
 from workbench.records import writing
 from workbench.session import Workbench

@@ -28,9 +28,8 @@ from workbench.parts.reports import checking, review
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, print_of
 from workbench.parts.reports.extracting import section_text, sentences_in
-from workbench.parts.reports.kinds import ReportType, report_type
+from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
 from workbench.parts.reports.outline import Meaning, Outliner, carried, least
-from workbench.parts.reports.topic import Aspect, Topic
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, outlined, written

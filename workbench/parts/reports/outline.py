@@ -15,8 +15,7 @@ from typing import NamedTuple
 from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
-from workbench.parts.reports.kinds import ReportType
-from workbench.parts.reports.topic import Aspect, Topic
+from workbench.parts.reports.kinds import Aspect, ReportType, Topic
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,8 +18,8 @@ from workbench.graphs.cards import told_evidence
 from workbench.graphs.roles import NONE, numbered, say
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
-from workbench.parts.reports.reducing import reduced
 from workbench.ports import Context
+from workbench.records.tape import estimated_tokens
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 
@@ -405,3 +405,55 @@ def _linkless(text: str) -> str:
 def _numbers_kept(text: str) -> str:
     """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
     return re.sub(r"(?<![\]\s])；(?=[^。！？]{0,500}\[\d)", "，", text) if CJK.search(text) else text
+
+
+# one text of many, by calls of a model that make one of a few: a strategy says which few go into a call
+
+Reduce = Callable[[Sequence[str]], Awaitable[str]]
+"""One call of a model: of some texts one."""
+
+
+async def reduced(texts: Sequence[str], reduce: Reduce, strategy: str, max_tokens: int) -> str:
+    """Return one text of all.
+
+    Args:
+        texts: at least one.
+        reduce: a call; those of a round are made at the same time.
+        strategy: ``collapse`` gives a call as many texts as fit, ``refine`` a running text and the next, ``tree`` two.
+        max_tokens: about how much a call is given.
+    """
+    while True:
+        groups = STRATEGIES[strategy](texts, max_tokens)
+        if len(groups) == 1:
+            return await reduce(groups[0])
+        texts = await asyncio.gather(*(_one_of(group, reduce) for group in groups))
+
+
+async def _one_of(group: Sequence[str], reduce: Reduce) -> str:
+    return await reduce(group) if len(group) > 1 else group[0]
+
+
+def _fitting(texts: Sequence[str], max_tokens: int) -> list[list[str]]:
+    """Return the texts in groups of about so many tokens, at least two in each but the last.
+
+    >>> [len(group) for group in _fitting(["a" * 40] * 5, 30)], [len(group) for group in _fitting(["a" * 400] * 3, 30)]
+    ([3, 2], [2, 1])
+    """
+    groups: list[list[str]] = [[]]
+    for text in texts:
+        size = sum(map(estimated_tokens, [*groups[-1], text]))
+        if len(groups[-1]) > 1 and size > max_tokens:
+            groups.append([])
+        groups[-1].append(text)
+    return groups
+
+
+def _first_two(texts: Sequence[str], _: int) -> list[list[str]]:
+    return [[*texts[:2]], *([text] for text in texts[2:])]
+
+
+def _pairs(texts: Sequence[str], _: int) -> list[list[str]]:
+    return [[*texts[n : n + 2]] for n in range(0, len(texts), 2)]
+
+
+STRATEGIES = {"collapse": _fitting, "refine": _first_two, "tree": _pairs}
