@@ -80,6 +80,10 @@ def _event_of(content: Any) -> tuple[str, str, str]:
     return kind, key, before
 
 
+def _picture(shown: Picture | Markup) -> Picture:
+    return shown if isinstance(shown, Picture) else Picture(shown)
+
+
 class Pick(_Telling):
     """A picture, whose events are told to ``heard``.
 
@@ -92,13 +96,13 @@ class Pick(_Telling):
     _esm = _HERE / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
     html = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, picture: Picture | None = None, **traits: Any):
-        self.picture = picture or Picture()
+    def __init__(self, shown: Picture | Markup = NOTHING, **traits: Any):
+        self.picture = _picture(shown)
         super().__init__(html=self.picture.html, **traits)
 
     def show(self, shown: Picture | Markup = NOTHING) -> None:
         """Show this and nothing else, sending no more than what is not as it was."""
-        picture = shown if isinstance(shown, Picture) else Picture(shown)
+        picture = _picture(shown)
         rows = picture.changed(self.picture)
         self.picture = picture
         if rows is None:

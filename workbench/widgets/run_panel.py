@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.parts.reports.forms import FORMS
@@ -165,7 +166,7 @@ class Working:
             self.answer.show(self._answered(run, document, now))
         self._edited()
 
-    def _answered(self, run: Run, document: Json, now: Now) -> Picture:
+    def _answered(self, run: Run, document: Json, now: Now) -> Picture | Markup:
         """The answer, or the report in its place: its sections as they are written, then the whole."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
