@@ -66,7 +66,7 @@ def leftovers(library: Library, name: str, *, delete: bool) -> tuple[int, int]:
 
 
 def half_done(library: Library, *, delete: bool) -> dict[Path, int]:
-    """What a killed writer has left beside a base and in it, and its bytes; with ``delete`` it is gone.
+    """Return what a killed writer has left beside a base and in it, and its bytes; with ``delete`` it is gone.
 
     What a process is at work on is not counted.
     """
@@ -246,7 +246,7 @@ def _of_no_conversation(path: Path, yes: bool) -> Freed:
 
 
 def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any) -> tuple[int, int]:
-    """How many rows of a table these are, and their bytes; with ``yes`` they go."""
+    """Return how many rows of a table these are, and their bytes; with ``yes`` they go."""
     count, size = connection.execute(
         f"SELECT count(*), ifnull(sum({_SIZES[table]}), 0) FROM {table} WHERE {where}", values
     ).fetchone()

@@ -46,7 +46,7 @@ def lettered(document: Data) -> list[tuple[str, Data]]:
 
 
 def _head(document: Data, labels: Labels) -> Block:
-    """Which runs these are, and where they first differ."""
+    """Return which runs these are, and where they first differ."""
     runs, parts = lettered(document), document["parts"]
     letters, lines = {run["run_id"]: letter for letter, run in runs}, []
     for letter, run in runs:
@@ -64,7 +64,7 @@ def _head(document: Data, labels: Labels) -> Block:
 
 
 def _each(values: Any, labels: Labels) -> str:
-    """What each run had at a point."""
+    """Return what each run had at a point."""
     return "".join(f" {letter} {_value(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
 
 
@@ -79,7 +79,7 @@ def _value(value: Any, labels: Labels) -> str:
 
 
 def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
-    """What else may be the cause of a difference, then what is not known."""
+    """Yield what else may be the cause of a difference, then what is not known."""
     causes, unknown = list[str](), list[str]()
     for caveat in document["caveats"]:
         text = cut(labels(f"caveat_{caveat['what']}", name=caveat["name"]), 200)
@@ -94,7 +94,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterator[Block]:
-    """The rows of one part: how each changed, what it is, and how it is in each run."""
+    """Yield the rows of one part: how each changed, what it is, and how it is in each run."""
     title, what, subject, cell = _PARTS[name]
     counts, rows = Counter[str](), []
     for row in document[name]:
@@ -116,13 +116,13 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
 
 
 def _kind(row: Data) -> str:
-    """The change of a row as a whole: the weightiest among the runs."""
+    """Return the change of a row as a whole: the weightiest among the runs."""
     changes = row.get("changes") or ["same" if row["same"] else "changed"]
     return min(filter(None, changes), key=_ORDER.index, default="same")
 
 
 def _changes(row: Data, labels: Labels) -> str:
-    """The changes of a row; by run where there are more than two."""
+    """Return the changes of a row; by run where there are more than two."""
     changes = row.get("changes", ())
     lines = [change(_kind(row), labels)]
     if len(changes) > 1:
@@ -151,7 +151,7 @@ def _point(row: Data, _: Data, labels: Labels) -> str:
 
 
 def _decided(side: Data, labels: Labels) -> str:
-    """What was decided, by whom, with which words."""
+    """Return what was decided, by whom, with which words."""
     edits = edits_told(side["edits"], side["proposed"], labels)
     words = [f"“{text}”" for text in (side["message"], side["note"]) if text]
     action = labels("aside", said=labels("did_" + side["action"]), more=who_told(side["who"], labels))
@@ -190,7 +190,7 @@ _PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callab
 
 
 def _cost(document: Data, labels: Labels) -> Block:
-    """The numbers, one row per run."""
+    """Return the numbers, one row per run."""
     rows, notes = [], []
     for n, (letter, cost) in enumerate(zip(LETTERS, document["cost"], strict=False)):
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]

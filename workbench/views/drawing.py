@@ -76,7 +76,7 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The picture as a file of its own."""
+        """Return the picture as a file of its own."""
         return _VARIABLE.sub(lambda name: f'="{_NAMES[name[1]]}"', self.markup)
 
     def to_frame(self) -> pandas.DataFrame:

@@ -52,7 +52,7 @@ class Walked:
     edges: tuple[Edge, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a node, then one row an edge."""
+        """Return one row a node, then one row an edge."""
         names = {node["id"]: node["name"] for node in self.nodes}
         rows: list[dict[str, Any]] = []
         for node in self.nodes:
@@ -113,7 +113,7 @@ def _name(node: str) -> str:
 
 
 def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
-    """The nodes, and (source, target) -> whether conditional, both in the order of the graph.
+    """Return the nodes, and (source, target) -> whether conditional, both in the order of the graph.
 
     The beginnings and ends of the graphs inside are left out: who leads there leads to what comes behind.
     """
@@ -169,7 +169,7 @@ def _box(node: Node, labels: Labels) -> Box:
 
 
 def _under(walked: Walked, labels: Labels) -> str:
-    """Where the run stands, in words."""
+    """Return where the run stands, in words."""
     here = [node for node in walked.nodes if node["status"] not in ("done", "pending")]
     here = here or [node for node in walked.nodes if node["name"] == END and node["status"] == "done"]
     names = (f"{labels('colon')}{node['name']}" if node["name"] != END else "" for node in here)

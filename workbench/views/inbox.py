@@ -38,7 +38,7 @@ class Waits:
 
     @property
     def review_id(self) -> str:
-        """Which question of the run."""
+        """Return which question of the run."""
         return str(self.request.get("review_id", ""))
 
     @cached_property
@@ -58,12 +58,12 @@ class Question:
 
     @property
     def first(self) -> Waits:
-        """The newest."""
+        """Return the newest."""
         return self.runs[0]
 
     @property
     def point(self) -> str:
-        """Where they wait."""
+        """Return where they wait."""
         return proposals.point(self.first.request)
 
 
@@ -85,7 +85,7 @@ def since(log: Sequence[Data], decisions: Sequence[Data], began: str) -> str:
 
 
 def short(request: Data, labels: Labels) -> str:
-    """What is proposed, in a few words."""
+    """Return what is proposed, in a few words."""
     kind, proposed = proposals.kind(request), proposals.proposal(request)
     if kind == "plan":
         number = len(request.get("ahead", proposed["plan"]["steps"]))
@@ -110,7 +110,7 @@ def _reflection(proposed: Data, labels: Labels) -> str:
 
 
 def how_long(begun: str, now: datetime) -> str:
-    """How long it waits, for people.
+    """Return how long it waits, for people.
 
     >>> now = datetime.fromisoformat("2026-01-02T00:00:00+00:00")
     >>> [how_long(f"2026-01-0{d}T{t}:00+00:00", now) for d, t in ((1, "23:59"), (1, "20:00"))]
@@ -128,7 +128,7 @@ def how_long(begun: str, now: datetime) -> str:
 
 
 def title(asked: Sequence[Question], labels: Labels) -> Picture:
-    """The head of the list, with how much it is."""
+    """Return the head of the list, with how much it is."""
     return Picture(draw("inbox.title", labels=labels, told=_counted(asked, labels) if asked else ""))
 
 
@@ -143,7 +143,7 @@ def inbox(
     more: int = 0,
     refused: str = "",
 ) -> Picture:
-    """The list, newest first, and below it what was answered since it was shown first.
+    """Return the list, newest first, and below it what was answered since it was shown first.
 
     Args:
         asked: what waits.
@@ -167,7 +167,7 @@ def inbox(
 def _row(
     key: str, question: Question, labels: Labels, now: datetime | None = None, *, became: str = "", picked: bool = False
 ) -> Markup:
-    """A question that waits until ``now``, or what ``became`` of it."""
+    """Return a question that waits until ``now``, or what ``became`` of it."""
     told, waits = became, how_long(question.first.since, now) if now else None
     if now:
         told, number = short(question.first.request, labels), len(question.runs)

@@ -52,7 +52,7 @@ class Around:
     path: tuple[str, ...] = ()
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a relation, with the names of both ends and the sentence that states it."""
+        """Return one row a relation, with the names of both ends and the sentence that states it."""
         names = {one: entity["name"] for one, entity in self.entities.items()}
         steps = {frozenset(pair) for pair in pairwise(self.path)}
         return [
@@ -67,7 +67,7 @@ class Around:
         ]
 
     def places(self) -> dict[str, tuple[float, float]]:
-        """Where each entity is drawn, 0 to 1 on both axes; the same graph has the same places."""
+        """Return where each entity is drawn, 0 to 1 on both axes; the same graph has the same places."""
         import networkx
 
         graph: networkx.Graph = networkx.Graph()
@@ -93,7 +93,7 @@ def around(
     opened: Collection[str] | None = None,
     path: Sequence[str] = (),
 ) -> Around:
-    """The entities, the neighbours of those that are opened, and what relates all of them.
+    """Return the entities, the neighbours of those that are opened, and what relates all of them.
 
     Args:
         knowledge: the base.
@@ -164,7 +164,7 @@ def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
 
 
 def _neighbours(knowledge: KnowledgeBase, one: str, seeds: Collection[str]) -> list[str]:
-    """The ids next to an entity, the most telling first.
+    """Return the ids next to an entity, the most telling first.
 
     What several seeds have next to them comes first; then what is well connected; what only groups, as a year, last.
     """
@@ -190,7 +190,7 @@ _LONGEST_NAME = 26
 
 
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
-    """The graph, in which entities can be chosen."""
+    """Return the graph, in which entities can be chosen."""
     told = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
     look = {"cls": "wb-knowledge", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "listbox", "aria_label": told}
     picture = _body(found, labels, chosen).picture(**look)
@@ -227,7 +227,7 @@ def _body(found: Around, labels: Labels, chosen: str) -> Body:
 
 
 def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Picture:
-    """An entity in full: what it is, what relates it to what is shown, and what can be done from here.
+    """Return an entity in full: what it is, what relates it to what is shown, and what can be done from here.
 
     Args:
         found: the graph.
@@ -260,7 +260,7 @@ def way_told(found: Around, labels: Labels) -> str:
 
 
 def _pairs(found: Around, labels: Labels) -> dict[tuple[str, str], list[str]]:
-    """The kinds of relation between each two entities, one line a pair."""
+    """Return the kinds of relation between each two entities, one line a pair."""
     pairs: dict[tuple[str, str], list[str]] = {}
     for relation in found.relations:
         a, b = sorted((relation["source"], relation["target"]))
@@ -272,7 +272,7 @@ def _pairs(found: Around, labels: Labels) -> dict[tuple[str, str], list[str]]:
 
 
 def _word(kind: str, name: str, labels: Labels) -> str:
-    """The word for a type of relation or entity; a type that a corpus brings is shown unchanged."""
+    """Return the word for a type of relation or entity; a type that a corpus brings is shown unchanged."""
     return labels.known(f"{kind}_{name}", name.replace("_", " "))
 
 
@@ -311,7 +311,7 @@ def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, c
 
 
 def _relations(found: Around, one: str) -> Iterator[tuple[Relation, str, str, str]]:
-    """The relations of an entity: each with an arrow, and the id and name of the other end."""
+    """Yield the relations of an entity: each with an arrow, and the id and name of the other end."""
     for relation in found.relations:
         if one in (relation["source"], relation["target"]):
             arrow, other = ("→", relation["target"]) if relation["source"] == one else ("←", relation["source"])
@@ -370,7 +370,7 @@ def _fields(found: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _range(of: Data) -> str:
-    """What a field holds: its first values, or from where to where."""
+    """Return what a field holds: its first values, or from where to where."""
     if of["values"]:
         return ", ".join(of["values"][:4]) + (" …" if len(of["values"]) > 4 else "")
     low, high = ((f"{end:,g}" if isinstance(end, float) else end or "") for end in (of["low"], of["high"]))
@@ -386,7 +386,7 @@ Tell = Callable[[str, int, int], None]
 
 @contextmanager
 def bar(console: Console) -> Iterator[Tell]:
-    """A progress bar on this console while the block works; it is gone at the end."""
+    """Yield a progress bar on this console while the block works; it is gone at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
@@ -411,7 +411,7 @@ class Inspected(Shown):
     message = ""  # no question: the language that was chosen for everything
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return as JSON."""
         return json.loads(json.dumps(self.found))
 
     def to_frame(self) -> Any:
@@ -426,7 +426,7 @@ class Inspected(Shown):
         return pandas.DataFrame(rows, columns=["part", "what", "count", "percent", "examples"])
 
     def blocks(self) -> list[Block]:
-        """As tables, in the language that was chosen for everything."""
+        """Return as tables, in the language that was chosen for everything."""
         return knowledge_blocks(self.found, labels_for(""))
 
     def __repr__(self) -> str:

@@ -30,11 +30,11 @@ class Rows(list[Any], Shown):
         self.message, self._blocks = message, blocks
 
     def blocks(self) -> list[Block]:
-        """A table of them."""
+        """Return a table of them."""
         return self._blocks(self, labels_for(self.message))
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row each."""
+        """Return one row each."""
         import pandas
 
         return pandas.DataFrame([dict(row) for row in self])
@@ -47,7 +47,7 @@ class Rows(list[Any], Shown):
 
 
 def known_blocks(known: Data, labels: Labels) -> list[Block]:
-    """What is known of a person: what holds, what ended, their conversations, and a summary."""
+    """Return what is known of a person: what holds, what ended, their conversations, and a summary."""
     who = labels("mem_known_of", who=known["user"])
     when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
     holding = [row for row in known["memories"] if not row["ended_at"]]
@@ -97,7 +97,7 @@ def known_blocks(known: Data, labels: Labels) -> list[Block]:
 
 
 def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]:
-    """What a search found, best first."""
+    """Return what a search found, best first."""
     heads = columns(labels, ":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
     told = [
         (f"{row['similarity']:.2f}", labels(f"mem_{row['part']}"), row["text"], source(row, labels), row["id"])
@@ -107,7 +107,7 @@ def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]
 
 
 def changes_blocks(changes: Sequence[Row], labels: Labels) -> list[Block]:
-    """What changed between two moments."""
+    """Return what changed between two moments."""
     heads = columns(labels, "mem_change:status", "mem_before", "mem_after", "mem_why")
     told = [(_change(row, labels), row["before"], row["after"], row["why"]) for row in changes]
     notes = [] if told else [labels("mem_no_change")]
@@ -120,7 +120,7 @@ def _change(row: Row, labels: Labels) -> str:
 
 
 def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
-    """The token map of a prompt, and what was left out of it."""
+    """Return the token map of a prompt, and what was left out of it."""
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
     rows = []
     for name in ORDER:
@@ -140,7 +140,7 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
 
 
 def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
-    """Which memory probably stood behind which sentence."""
+    """Return which memory probably stood behind which sentence."""
     heads = columns(labels, "mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
     told = [
         (row["sentence"] or labels("mem_whole"), row["text"], source(row, labels), _how(row, labels), row["id"])
@@ -154,7 +154,7 @@ def _how(row: Row, labels: Labels) -> str:
 
 
 def source(row: Row, labels: Labels) -> str:
-    """Where something was said: which turn of which conversation, else by hand or on which day."""
+    """Return where something was said: which turn of which conversation, else by hand or on which day."""
     if row.get("turn"):
         told = labels("mem_turn", n=row["turn"])
         return f"{told} · {cut(row['session'], 40)}" if row.get("session") else told
@@ -169,7 +169,7 @@ def author(name: str, labels: Labels) -> str:
 
 
 def day(moment: str) -> str:
-    """A moment in UTC, to the minute."""
+    """Return a moment in UTC, to the minute."""
     return moment[:16].replace("T", " ")
 
 
@@ -205,7 +205,7 @@ def panel(
 
 
 def _recalled(part: Row, labels: Labels, now: Row | None) -> dict[str, Any]:
-    """One thing that was recalled: from where, whether it was used; and what can be done about it."""
+    """Return one thing that was recalled: from where, whether it was used; and what can be done about it."""
     tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
     notes = [source(part, labels), author(part["author"], labels), tokens]
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []

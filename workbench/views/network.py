@@ -73,7 +73,7 @@ def network(boxes: Mapping[str, Box], lines: Iterable[Line], down: bool = False)
 
 
 def _bow(source: int, target: int) -> int:
-    """How far a line bows: not at all to the next layer."""
+    """Return how far a line bows: not at all to the next layer."""
     span = target - source
     return 0 if span == 1 else (24 + 16 * abs(span)) * (1 if span > 0 else -1)
 

@@ -89,7 +89,7 @@ Block = Lines | Table
 
 
 def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
-    """The blocks of a run, in this order; parts of which nothing is known are left out."""
+    """Return the blocks of a run, in this order; parts of which nothing is known are left out."""
     labels = labels_for(document["message"])
     return [block for part in parts for block in _PARTS[part](document, labels)]
 
@@ -111,7 +111,7 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def run_facts(document: Data, labels: Labels) -> list[str]:
-    """Which base was asked, as of when, how long it took, and what the tape saved."""
+    """Return which base was asked, as of when, how long it took, and what the tape saved."""
     counted = document["figures"]
     facts = [document["kb_prefix"], as_of_told(document, labels) if document.get("as_of") else ""]
     facts.append(took_told(counted, labels) if document["log"] else "")
@@ -120,7 +120,7 @@ def run_facts(document: Data, labels: Labels) -> list[str]:
 
 
 def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
-    """What a paused run asks the person now; nothing when it is not waiting."""
+    """Yield what a paused run asks the person now; nothing when it is not waiting."""
     request = document["review"]
     if not request:
         return
@@ -147,7 +147,7 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]:
-    """The sections of an outline in their tree; a section or a report with what is not supported in it."""
+    """Yield the sections of an outline in their tree; a section or a report with what is not supported in it."""
     proposed, claims = proposal(request), request.get("unsupported") or ()
     if asked == "outline":
         yield (proposed["title"], "strong")
@@ -173,7 +173,7 @@ def _text_lines(text: str) -> list[str]:
 
 
 def review_question(request: Data, labels: Labels) -> str:
-    """What the person is asked at this point, in one sentence."""
+    """Return what the person is asked at this point, in one sentence."""
     asked, proposed = kind(request) or request.get("point", ""), proposal(request)
     if not asked:
         return labels("ask_other", what=description(request) or point(request).replace("_", " "))
@@ -183,7 +183,7 @@ def review_question(request: Data, labels: Labels) -> str:
 
 
 def claim_told(claim: Data, labels: Labels) -> str:
-    """The verdict on a statement, and why.
+    """Return the verdict on a statement, and why.
 
     >>> claim_told({"verdict": "unsupported", "why": "1877"}, Labels("en"))
     'not in its sources (1877)'
@@ -193,7 +193,7 @@ def claim_told(claim: Data, labels: Labels) -> str:
 
 
 def without_emphasis(text: str) -> str:
-    r"""A sentence of Markdown without its emphasis and its backslashes.
+    r"""Return a sentence of Markdown without its emphasis and its backslashes.
 
     >>> print(without_emphasis(r"**Kiln \& Sons**: it is *red*"))
     Kiln & Sons: it is red
@@ -202,7 +202,7 @@ def without_emphasis(text: str) -> str:
 
 
 def standing_told(check: Data, labels: Labels) -> list[str]:
-    """How a report stands against its evidence, a sentence each; nothing where it was not checked."""
+    """Return how a report stands against its evidence, a sentence each; nothing where it was not checked."""
     if not check:
         return []
     lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
@@ -240,7 +240,7 @@ def foreseen_told(request: Data, labels: Labels) -> tuple[str, list[str], list[s
 
 
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
-    """The answer's text, one paragraph per line; nothing while there is no answer."""
+    """Yield the answer's text, one paragraph per line; nothing while there is no answer."""
     if document["answer"]:
         yield Lines(_text_lines(document["answer"]), heading=labels("answer"))
         if support := document["support"]:
@@ -248,7 +248,7 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def supported_told(support: Sequence[Data], labels: Labels) -> str:
-    """How many of these statements their sources support."""
+    """Return how many of these statements their sources support."""
     whole = sum(one["verdict"] == "supported" for one in support)
     return labels("answer_supported", n=whole, of=len(support))
 
@@ -274,7 +274,7 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, shown: Sequence[Bar] = ()) -> Table:
-    """One row a step: how it went, what it is, what it waits for, what it found, when."""
+    """Return one row a step: how it went, what it is, what it waits for, what it found, when."""
     records = list(records)
     steps, last, span = Plan.load(plan).steps, last_records(records), span_ms(shown)
     number = {step.step_id: str(index) for index, step in enumerate(steps, 1)}
@@ -333,7 +333,7 @@ def reflection_table(reflection: Reflection, labels: Labels) -> Table:
 
 
 def need_told(entry: Data, labels: Labels) -> str:
-    """How a line of the ledger stands: what a person said of it, else what the evidence says, with its sign."""
+    """Return how a line of the ledger stands: what a person said of it, else what the evidence says, with its sign."""
     fine = entry["said"] in SETTLED or entry["met"] >= MET
     word = entry["said"] if entry["said"] in SETTLED else "met" if fine else entry["said"] or "unmet"
     return f"{'✓' if fine else '!'} {labels(f'need_{word}')}"
@@ -435,7 +435,7 @@ def clipped(
     opened: bool = True,
     notes: Iterable[str] = (),
 ) -> Table:
-    """A table of clipped cells, without the columns in which nothing stands."""
+    """Return a table of clipped cells, without the columns in which nothing stands."""
     cells = [[cut(str(cell), 400) for cell in row] for row in rows]
     kept = [i for i in range(len(heads)) if any(row[i] for row in cells)]
     shown, body = (tuple(heads[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in cells))
@@ -443,7 +443,7 @@ def clipped(
 
 
 def one_line(value: Any) -> str:
-    """A value on one line: the line below a cell's first is ours to write."""
+    """Return a value on one line: the line below a cell's first is ours to write."""
     return " ".join(str(value or "").split())
 
 

@@ -62,14 +62,14 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Markup:
-    """A value in a template: None is nothing, truth is said as ARIA says it."""
+    """Return a value in a template: None is nothing, truth is said as ARIA says it."""
     if isinstance(value, Markup):
         return value
     return NOTHING if value is None else safe(str(value).lower() if isinstance(value, bool) else value)
 
 
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
-    """One element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
+    """Return one element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
 
     Classes follow the tag as in a CSS selector, or are given as ``cls``; other names have ``-`` for ``_``. An attribute
     that is None or False is left out; those of ARIA say ``true`` or ``false``.
@@ -85,7 +85,7 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
 
 
 def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
-    """Text as markup: escaped, hidden characters spelled out, cut where it is long.
+    """Return text as markup: escaped, hidden characters spelled out, cut where it is long.
 
     >>> str(safe("<i>")), str(safe("abcdef", most=4))
     ('&lt;i&gt;', 'abcd… (2 more)')
@@ -96,7 +96,7 @@ def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
 
 
 def cut(value: Any, most: int = 160) -> str:
-    """A value in a line that is not longer than this, with how much is left out.
+    """Return a value in a line that is not longer than this, with how much is left out.
 
     >>> cut({"a": [1, 2]}), cut("abcdef", 4)
     ('{"a": [1, 2]}', 'abcd… +2')
@@ -140,11 +140,11 @@ class Picture:
 
     @property
     def html(self) -> str:
-        """The whole."""
+        """Return the whole."""
         return str(self.frame).replace(ROWS, "".join(self.rows.values()))
 
     def changed(self, before: Picture) -> dict[str, str] | None:
-        """The rows that are not as they were, by key; None when more than rows has changed."""
+        """Return the rows that are not as they were, by key; None when more than rows has changed."""
         if self.frame != before.frame or list(self.rows) != list(before.rows):
             return None
         return {key: str(html) for key, html in self.rows.items() if html != before.rows[key]}
@@ -163,12 +163,12 @@ _FAMILIES = {status: ink for ink, statuses in _INKS.items() for status in status
 
 
 def family(status: str) -> str:
-    """The family of colour of a status."""
+    """Return the family of colour of a status."""
     return _FAMILIES.get(status, "idle")
 
 
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
-    """The sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
+    """Return the sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
     word = labels("step_recorded" if status == "recorded" else status)
     named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
     going = ".wb-going" if status == "running" else ""

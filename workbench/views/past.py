@@ -46,7 +46,7 @@ class Row:
 
 
 def rows_of(document: Data, found: Sequence[Data], labels: Labels) -> list[Row]:
-    """The rows of checkpoints (``Checkpoint.to_dict()``), or without them those of the decisions.
+    """Return the rows of checkpoints (``Checkpoint.to_dict()``), or without them those of the decisions.
 
     Args:
         document: of the run.
@@ -63,7 +63,7 @@ def rows_of(document: Data, found: Sequence[Data], labels: Labels) -> list[Row]:
 
 
 def _row(one: Data, document: Data, wave: int, labels: Labels) -> Row:
-    """A checkpoint: by the decision that it took, the point at which it asks, or the node that led to it."""
+    """Return a checkpoint: by the decision that it took, the point at which it asks, or the node that led to it."""
     key, ran = one["id"], one["ran"]
     changes = {change["key"]: change for change in one["changes"] or ()}
     decisions = {decision["review_id"]: decision for decision in document["decisions"]}
@@ -129,7 +129,7 @@ def _judged(names: Sequence[str], document: Data, labels: Labels) -> str:
 def checkpoints(
     rows: Sequence[Row], labels: Labels, *, chosen: str = "", every: bool = False, pruned: bool = False
 ) -> Picture:
-    """The list.
+    """Return the list.
 
     Args:
         rows: what ``rows_of`` gave.
@@ -148,7 +148,7 @@ def checkpoints(
 def looked_at(
     row: Row, one: Data | None, values: Data, labels: Labels, *, review: str, ask: Sequence[str] = ()
 ) -> Markup:
-    """One moment, looked at: what changed, the state, and the fork from it.
+    """Return one moment, looked at: what changed, the state, and the fork from it.
 
     Args:
         row: the row.
@@ -201,7 +201,7 @@ DEEPEST = 12
 
 
 def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
-    """The runs of a tree (``Tree.to_dict()``), a row each.
+    """Return the runs of a tree (``Tree.to_dict()``), a row each.
 
     Args:
         tree: the document of the tree.
@@ -245,7 +245,7 @@ def _saved(node: Data, labels: Labels) -> str:
 
 
 def _made(node: Data, labels: Labels) -> str:
-    """How a run came to be."""
+    """Return how a run came to be."""
     if node["parent"] is None:
         return labels("forks_first")
     if node["also"]:
@@ -257,6 +257,6 @@ def _made(node: Data, labels: Labels) -> str:
 
 
 def _told(node: Data, labels: Labels) -> str:
-    """The question of an original run; of one that was made from another what was edited."""
+    """Return the question of an original run; of one that was made from another what was edited."""
     edits = "" if node["parent"] is None else " · ".join(run_edits_told(node, labels))
     return edits or one_line(node["message"])

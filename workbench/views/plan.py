@@ -56,7 +56,7 @@ class PlanView:
 
     @cached_property
     def last(self) -> dict[str, ExecutionRecord]:
-        """The newest attempt of each step."""
+        """Return the newest attempt of each step."""
         return last_records(self.records)
 
     @cached_property
@@ -67,13 +67,13 @@ class PlanView:
 
     @cached_property
     def cycle(self) -> set[Pair]:
-        """The edges of a cycle."""
+        """Return the edges of a cycle."""
         paths = (p["values"]["path"] for p in self.problems if p.get("kind") == "cycle")
         return {(source, waiting) for path in paths for waiting, source in pairwise(path)}
 
     @cached_property
     def faults(self) -> Counter[str]:
-        """How many problems each step has; one in a cycle has at least that one."""
+        """Return how many problems each step has; one in a cycle has at least that one."""
         found = Counter[str]()
         for one in self.problems:
             found.update({*one["values"]["path"]} if one.get("kind") == "cycle" else [one["step_id"]])
@@ -81,7 +81,7 @@ class PlanView:
 
     @cached_property
     def critical(self) -> set[Pair]:
-        """The edges of the chain that took longest, or will; of a plan that can run."""
+        """Return the edges of the chain that took longest, or will; of a plan that can run."""
         measured = {step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()}
         try:
             return set(pairwise(self.plan.critical_path({**self.expected, **measured})))
@@ -89,7 +89,7 @@ class PlanView:
             return set()
 
     def look(self, edge: Pair) -> str:
-        """How the line between two steps is drawn (``layout.Edge``)."""
+        """Return how the line between two steps is drawn (``layout.Edge``)."""
         if edge in self.cycle:
             return "cycle"
         if edge in self.critical:
@@ -97,7 +97,7 @@ class PlanView:
         return "dashed" if self.status(self.plan.step(edge[1])) in _HOLLOW else "plain"
 
     def status(self, step: PlanStep) -> str:
-        """The status whose glyph the step carries."""
+        """Return the status whose glyph the step carries."""
         if step.step_id in self.faults:
             return "invalid"
         if step.step_id in self.live:
@@ -109,12 +109,12 @@ class PlanView:
         return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
 
     def word(self, step: PlanStep) -> str:
-        """The status in a word."""
+        """Return the status in a word."""
         status = self.status(step)
         return self.labels(f"step_{step.condition}" if status in ("waiting", "held") else status)
 
     def facts(self, step: PlanStep) -> tuple[str, str]:
-        """The two things that matter most of a step now, in a few words each."""
+        """Return the two things that matter most of a step now, in a few words each."""
         labels, status, record = self.labels, self.status(step), self.last.get(step.step_id)
         expected = self.expected.get(step.step_id, 0.0)
         limit = labels("step_limit", span=f"{step.budget.timeout_s:g}")
@@ -196,7 +196,7 @@ _MOST_NAMED = 6
 
 
 def problem_text(problem: Data, labels: Labels) -> str:
-    """What is wrong and the fix; the English of the problem itself where its kind has no words here.
+    """Return what is wrong and the fix; the English of the problem itself where its kind has no words here.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])

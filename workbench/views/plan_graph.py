@@ -25,7 +25,7 @@ _SINCE = {"added_in": "+", "changed_in": "~"}
 
 
 def plan_graph(view: PlanView) -> Picture:
-    """The graph: edges, boxes that can be chosen, and what the lines mean."""
+    """Return the graph: edges, boxes that can be chosen, and what the lines mean."""
     picture = plan_body(view).picture(role="listbox", aria_label=view.labels("plan"))
     return Picture(draw("plan.graph", svg=picture.frame, legend=_legend(view)), picture.rows)
 
@@ -147,12 +147,12 @@ class Changes:
 
     @property
     def count(self) -> int:
-        """How many edits that is."""
+        """Return how many edits that is."""
         return len(self.added) + len(self.removed) + sum(map(len, self.changed.values())) + self.moved
 
 
 def plan_changes(changes: Changes, labels: Labels) -> Markup:
-    """A line a change; nothing where there is none."""
+    """Return a line a change; nothing where there is none."""
     if not changes.count:
         return Markup()
     rows = [
@@ -180,12 +180,12 @@ def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
-    """What is wrong with the plan as a whole."""
+    """Return what is wrong with the plan as a whole."""
     return draw("plan.faults", labels=labels, problems=problems) if problems else Markup()
 
 
 def fields_told(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
-    """What was edited in a step, one line per field; of its budget and of a tool's input only what differs."""
+    """Yield what was edited in a step, one line per field; of its budget and of a tool's input only what differs."""
     for name, (old, new) in fields.items():
         pairs = {name: (old, new)}
         if isinstance(old, Mapping) and isinstance(new, Mapping):

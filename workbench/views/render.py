@@ -19,12 +19,12 @@ CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
 
 
 def run_html(document: Data) -> str:
-    """A run as static HTML: no script, no colour, readable in both themes and without a front-end."""
+    """Return a run as static HTML: no script, no colour, readable in both themes and without a front-end."""
     return page_html(outline(document), labels_for(document["message"]))
 
 
 def run_text(document: Data, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:
-    """A run as plain text of at most ``width`` columns, Chinese characters counted as two."""
+    """Return a run as plain text of at most ``width`` columns, Chinese characters counted as two."""
     return plain(outline(document, parts), width)
 
 
@@ -51,7 +51,7 @@ class Shown:
     message: str
 
     def blocks(self) -> list[Block]:
-        """What there is to see."""
+        """Return what there is to see."""
         raise NotImplementedError
 
     def __str__(self) -> str:

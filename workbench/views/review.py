@@ -27,26 +27,26 @@ MOST_LISTED = 6
 
 
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
-    """The band above the decision: the question, and that there is time; or what is to be fixed first."""
+    """Return the band above the decision: the question, and that there is time; or what is to be fixed first."""
     question = review_question(request, labels)
     return Picture(draw("review.band", labels=labels, question=question, problems=problems))
 
 
 def foreseen(request: Data, labels: Labels) -> Markup:
-    """What models will probably take once the proposal is approved, by role in a fold."""
+    """Return what models will probably take once the proposal is approved, by role in a fold."""
     line, roles, over = foreseen_told(request, labels)
     return draw("review.foreseen", labels=labels, line=line, roles=roles, over=over) if line else NOTHING
 
 
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:
-    """A row for each statement of a report, those without support first; nothing where there is none."""
+    """Return a row for each statement of a report, those without support first; nothing where there is none."""
     ordered = sorted(claims, key=lambda one: one["verdict"] == "supported")
     rows = [(one["verdict"], claim_told(one, labels), without_emphasis(one["text"])) for one in ordered]
     return draw("review.statements", labels=labels, claims=rows) if claims else NOTHING
 
 
 def why(document: Data, labels: Labels) -> Picture:
-    """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
+    """Return what the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
     parts = _PARTS.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
     return Picture(draw("review.why", parts=list(parts)))

@@ -27,7 +27,7 @@ def head(
     said: str = "",
     sure: bool = False,
 ) -> Picture:
-    """The head of a run, or of an empty bench.
+    """Return the head of a run, or of an empty bench.
 
     Args:
         document: of the run; None before there is one.
@@ -71,7 +71,7 @@ _INSIDE = {"retrieval": CHILD, "reporter": REPORT}
 
 
 def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
-    """Where a run is in its graphs; nodes that it did not come to, as for small talk, stay hollow.
+    """Return where a run is in its graphs; nodes that it did not come to, as for small talk, stay hollow.
 
     ``report`` says that it writes one, so that what writes it is in place of what answers.
     """
@@ -114,7 +114,7 @@ class Marks:
             self._cited.setdefault(citation["n"], []).append((place, title))
 
     def __call__(self, number: int, behind: str) -> Markup:
-        """The button of a mark with the punctuation behind it; its key is the place of the citation."""
+        """Return the button of a mark with the punctuation behind it; its key is the place of the citation."""
         places = self._cited.get(number)
         if not places:
             return safe(f"[{number}]{behind}")
@@ -122,7 +122,7 @@ class Marks:
         return draw("run.cite", labels=self._labels, n=number, key=str(key), title=title, behind=behind)
 
     def line(self, text: str) -> Markup:
-        """A line of text with its marks as buttons."""
+        """Return a line of text with its marks as buttons."""
         pieces, end = list[str](), 0
         for mark in _MARK.finditer(text):
             pieces += [text[end : mark.start()], self(int(mark[1]), mark[2])]
@@ -141,13 +141,13 @@ def answer(document: Data, labels: Labels, written: str = "") -> Picture:
 
 
 def turns(messages: Sequence[Data], labels: Labels) -> Picture:
-    """The conversation so far: questions and answers, folded, the newest last; a question opens its run."""
+    """Return the conversation so far: questions and answers, folded, the newest last; a question opens its run."""
     rows = [(turn, read_told(turn, labels)) for turn in messages]
     return Picture(draw("run.turns", labels=labels, rows=rows)) if rows else BLANK
 
 
 def calls(found: Sequence[Data], labels: Labels) -> Picture:
-    """The calls of ``Run.calls``, each with a button to edit it; nothing where no model was asked."""
+    """Return the calls of ``Run.calls``, each with a button to edit it; nothing where no model was asked."""
     return Picture(draw("calls.all", labels=labels, calls=found)) if found else BLANK
 
 
@@ -159,7 +159,7 @@ _TEXT = 600
 def evidence(
     pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", said: str = "", every: bool = False
 ) -> Picture:
-    """The list of pieces, best first, what was dropped last.
+    """Return the list of pieces, best first, what was dropped last.
 
     Args:
         pieces: of ``Run.pieces``.
@@ -183,7 +183,7 @@ def evidence(
 
 
 def _nearest(text: str, said: str) -> Markup:
-    """The text of a piece, with the sentence marked that shares most words with what was said of it.
+    """Return the text of a piece, with the sentence marked that shares most words with what was said of it.
 
     >>> str(_nearest("It is green. It was released in 2003.", "Moss was released in 2003 [1]."))
     'It is green. <mark>It was released in 2003.</mark>'

@@ -50,7 +50,7 @@ def sign_look(text: str, default: str = "") -> str:
 
 
 def renderable(block: Block) -> RenderableType:
-    """A block for rich's console."""
+    """Return a block for rich's console."""
     return _lines(block) if isinstance(block, Lines) else _table(block)
 
 
@@ -94,7 +94,7 @@ def _table(block: Table) -> RenderableType:
 
 
 def _text(value: str, look: str) -> Text:
-    """A cell or span in its look; everything after the first line is an aside."""
+    """Return a cell or span in its look; everything after the first line is an aside."""
     from rich.text import Text
 
     value = visible(value)

@@ -136,7 +136,7 @@ class _Scale:
 
 
 def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
-    """The nodes, and the folded gaps, which have a fixed width and their length written."""
+    """Return the nodes, and the folded gaps, which have a fixed width and their length written."""
     nodes = side_by_side([bar for bar in found if bar.kind == "node"])
     drawn = [_named(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
     for bar in (bar for bar in found if bar.kind in GAPS):
@@ -147,7 +147,7 @@ def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
 
 
 def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
-    """A bar with its name inside, cut at its edges."""
+    """Return a bar with its name inside, cut at its edges."""
     return draw("svg.gap", **scale.span(bar), title=title, name=name, ink=ink, dashes=dashes)
 
 

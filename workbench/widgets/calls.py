@@ -72,7 +72,7 @@ class Calls(Panel):
 
     @property
     def opened(self) -> bool:
-        """Whether a call is being edited."""
+        """Return whether a call is being edited."""
         return self._call is not None
 
     def open(self, key: str) -> None:
@@ -111,7 +111,7 @@ class Calls(Panel):
 
     @property
     def edits(self) -> dict[str, Any]:
-        """What of the call is not as it was, as a fork takes it."""
+        """Return what of the call is not as it was, as a fork takes it."""
         call, prompt, found = self._call, self._prompt, dict[str, Any]()
         if call is None:
             return found

@@ -35,7 +35,7 @@ def _show(room: str, make: str, given: Any) -> None:
 
 
 def in_kernel() -> bool:
-    """Whether this process is a Jupyter kernel, to which front-ends connect."""
+    """Return whether this process is a Jupyter kernel, to which front-ends connect."""
     from IPython.core.getipython import get_ipython
 
     return getattr(get_ipython(), "kernel", None) is not None

@@ -39,17 +39,17 @@ class Draft:
 
     @property
     def plan(self) -> Plan:
-        """The plan as it stands."""
+        """Return the plan as it stands."""
         return self._state.plan
 
     @property
     def undoable(self) -> bool:
-        """Whether there is an edit to take back."""
+        """Return whether there is an edit to take back."""
         return self._at > 0
 
     @property
     def redoable(self) -> bool:
-        """Whether an edit was taken back."""
+        """Return whether an edit was taken back."""
         return self._at < len(self._states) - 1
 
     def do(self, plan: Plan, key: Hashable = None, names: Mapping[str, str] = {}) -> None:
@@ -83,20 +83,20 @@ class Draft:
             self._at, self._key = self._at + 1, None
 
     def origin(self, step_id: str) -> str:
-        """The id that a step had in the plan that was shown; empty for a new one."""
+        """Return the id that a step had in the plan that was shown; empty for a new one."""
         return self._state.origins.get(step_id, "")
 
     def now(self, origin: str) -> str:
-        """The id that a step of the plan that was shown has now; empty when it is gone."""
+        """Return the id that a step of the plan that was shown has now; empty when it is gone."""
         return next((now for now, was in self._state.origins.items() if was == origin), "")
 
     def shown(self) -> Plan:
-        """The plan that was shown, with the ids of now."""
+        """Return the plan that was shown, with the ids of now."""
         origins = self._state.origins
         return renamed(self.base, {was: now for now, was in origins.items() if now != was})
 
     def changes(self) -> Changes:
-        """What is different from the plan that was shown."""
+        """Return what is different from the plan that was shown."""
         origins, before = self._state.origins, self.shown()
         differs = before.diff(self.plan)["changed"]
         named = {now: {"step_id": [was, now]} if was != now else {} for now, was in origins.items()}
@@ -158,7 +158,7 @@ class RunPlan:
 
 
 def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
-    """A copy with that step standing before another, or at the end.
+    """Return a copy with that step standing before another, or at the end.
 
     >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t") for i in "abc"])
     >>> [step.step_id for step in moved(plan, "c", "a").steps], [step.step_id for step in moved(plan, "a").steps]
@@ -170,7 +170,7 @@ def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
 
 
 def duplicated(plan: Plan, step_id: str) -> tuple[Plan, str]:
-    """A copy with the same step once more, right after it, and the id of that one."""
+    """Return a copy with the same step once more, right after it, and the id of that one."""
     label = re.sub(r"^step_\d+_?", "", step_id) or "copy"
     new = plan.step(step_id).model_copy(update={"step_id": fresh_id(plan, label[:80])})
     place = [step.step_id for step in plan.steps].index(step_id) + 1

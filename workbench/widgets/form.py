@@ -99,12 +99,12 @@ def text(widget: ipywidgets.Widget | None = None) -> Control:
 
 
 def names(placeholder: str = "") -> Control:
-    """A list of texts."""
+    """Return a list of texts."""
     return Control(ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list)
 
 
 def choice(options: Sequence[tuple[str, Any]]) -> Control:
-    """One of a few."""
+    """Return one of a few."""
     values = dict(options)
 
     def name_of(value: Any) -> str:
@@ -114,7 +114,7 @@ def choice(options: Sequence[tuple[str, Any]]) -> Control:
 
 
 def toggle(options: Sequence[tuple[str, Any]]) -> Control:
-    """One of two or three, each a button."""
+    """Return one of two or three, each a button."""
     return Control(ipywidgets.ToggleButtons(options=options), options[0][1])
 
 
@@ -129,7 +129,7 @@ def _conditions() -> Control:
 
 
 def _number_or_none(kind: str, labels: Labels) -> Control:
-    """A number that may be left out, typed as text."""
+    """Return a number that may be left out, typed as text."""
 
     def parse(typed: str) -> Any:
         value = None
@@ -164,7 +164,7 @@ def _as_json(labels: Labels, shape: type = object) -> Control:
 
 
 def _from_json(typed: str) -> Any:
-    """A value of JSON, which knows no ``NaN``."""
+    """Return a value of JSON, which knows no ``NaN``."""
 
     def refused(name: str) -> Any:
         raise ValueError(name)
@@ -344,12 +344,12 @@ class Fields(Control):
 
     @property
     def value(self) -> dict[str, Any]:
-        """The object; what stands at its default and was not given is left out."""
+        """Return the object; what stands at its default and was not given is left out."""
         return {name: field.value for name, field in self.fields.items() if field.value is not ABSENT}
 
     @property
     def faults(self) -> dict[str, str]:
-        """What was typed and is no value, in words, by path."""
+        """Return what was typed and is no value, in words, by path."""
         return {path: field.fault for path, field in fields_of(self) if field.fault}
 
     def show(self, value: Json, again: bool = False) -> None:
@@ -395,7 +395,7 @@ class Fields(Control):
             field.control.disable(disabled)
 
     def _control(self, spec: Json, nullable: bool, required: bool) -> Control:
-        """The control of a property, by its type."""
+        """Return the control of a property, by its type."""
         kind, items, labels = spec.get("type"), spec.get("items", {}), self.labels
         optional = nullable or (not required and "default" not in spec)
         none: list[tuple[str, Any]] = [("—", None)] if optional else []
@@ -422,7 +422,7 @@ class Fields(Control):
 
 
 def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
-    """A property without its references and its null, and whether it may be null."""
+    """Return a property without its references and its null, and whether it may be null."""
     own = spec if isinstance(spec, Mapping) else {}
     nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))
     found = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
@@ -432,7 +432,7 @@ def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
 
 
 def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Every field by its path, those within too."""
+    """Yield every field by its path, those within too."""
     for name, field in form.fields.items():
         yield prefix + name, field
         if isinstance(field.control, Fields):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import ipywidgets
@@ -90,7 +90,7 @@ class Compare(Panel):
         self._panel.show(graft_panel(self._document, self.labels, taken=self._taken, working=working))
 
     def _steps(self) -> dict[str, list[str]]:
-        """The chosen steps, each with the runs that it is taken from."""
+        """Return the chosen steps, each with the runs that it is taken from."""
         steps: dict[str, list[str]] = {}
         for n, step_id in self._taken:
             steps.setdefault(step_id, []).append(self._ids[n])
@@ -119,7 +119,7 @@ class Compare(Panel):
 
 
 def beside_of(comparison: Comparison) -> PanelRoot:
-    """A comparison in a cell: it swaps and grafts on its own, and opens runs below."""
+    """Return a comparison in a cell: it swaps and grafts on its own, and opens runs below."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
@@ -173,7 +173,7 @@ class Forks(Panel):
 
 
 def forks_of(tree: Tree) -> PanelRoot:
-    """A tree in a cell: runs and comparisons open below it."""
+    """Return a tree in a cell: runs and comparisons open below it."""
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
@@ -235,13 +235,13 @@ class Checkpoints(Panel):
         return looked_at(row, one.to_dict(), one.values, self.labels, review=review, ask=self._may_ask(one, review))
 
     def _review_after(self, one: Checkpoint) -> str:
-        """The review point that a fork from here asks at; empty when none comes."""
+        """Return the review point that a fork from here asks at; empty when none comes."""
         decisions, pending = self._document["decisions"], self._document["review"]
         comes = one.decided < len(decisions) or pending is not None
         return review_after(one, decisions, pending) if comes else ""
 
     def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
-        """Where a fork of a run that asked no one may ask."""
+        """Return where a fork of a run that asked no one may ask."""
         if review or self._document["decisions"]:
             return ()
         places = list(self._found.values())
@@ -264,7 +264,7 @@ class Checkpoints(Panel):
 
 
 def past_of(found: Past) -> PanelRoot:
-    """The checkpoints of a run in a cell: a fork opens below them."""
+    """Return the checkpoints of a run in a cell: a fork opens below them."""
     run, panel = found.run, Checkpoints(labels_for(found.run.message))
     panel.show(run.to_dict(), found)
     return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.fork(wait=False, **asked["edits"]).run_id))
@@ -337,22 +337,11 @@ class Futures:
     """The views of a bench next to the work on its run.
 
     Args:
-        wb: the workspace.
-        labels: the words.
-        act: does what a person asked for, and shows the bench again.
-        opens: puts another run on the bench.
-        goes: opens another view.
+        bench: whose views they are.
     """
 
-    def __init__(
-        self,
-        wb: Any,
-        labels: Labels,
-        act: Callable[[Callable[[], Any]], None],
-        opens: Callable[[Run], None],
-        goes: Callable[[str], None],
-    ):
-        self._wb, self._opens, self._goes = wb, opens, goes
+    def __init__(self, bench: Any):
+        self._bench, self._wb, labels = bench, bench.wb, bench.labels
         self.forks, self.compare, self.knowledge = Forks(labels), Compare(labels), Explore(labels)
         self._compared: list[str] = []
         self._explored = ""
@@ -363,7 +352,7 @@ class Futures:
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
         for view in (self.forks, self.compare):
-            view.on_asked(lambda asked: act(lambda: self._do(asked)))
+            view.on_asked(lambda asked: bench.act(lambda: self._do(asked)))
 
     def show(self, view: str, run: Run | None, document: Json | None) -> None:
         """Show one of the views."""
@@ -381,16 +370,16 @@ class Futures:
 
     def _do(self, asked: Json) -> None:
         if asked["do"] == "open":
-            self._opens(self._wb.run(*asked["runs"]))
+            self._bench.put(self._wb.run(*asked["runs"]))
         elif asked["do"] != "graft":  # runs side by side, or the same in another order
             self._compared = asked["runs"]
-            self._goes("compare")
+            self._bench.view = "compare"
         elif new := self.compare.graft(asked):
-            self._opens(new)
+            self._bench.put(new)
 
 
 def _relatives(run: Run | None) -> list[str]:
-    """The run from which this one was made, and this one; or this one and what was made of it last."""
+    """Return the run from which this one was made, and this one; or this one and what was made of it last."""
     if run is None:
         return []
     if run.origin:

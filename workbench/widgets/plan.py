@@ -208,7 +208,7 @@ class PlanEditor(Panel):
 
     @property
     def edits(self) -> int:
-        """How many changes there are against what was shown."""
+        """Return how many changes there are against what was shown."""
         return self._draft.changes().count
 
     # what is done with it
@@ -290,12 +290,12 @@ class PlanEditor(Panel):
         self.ask(scope=scope, plan=plan.dump())
 
     def _done(self) -> set[str]:
-        """The ids of steps that have ended well, as they are called now."""
+        """Return the ids of steps that have ended well, as they are called now."""
         ended = Plan.ends(self._draft.base, self._run_plan.records)
         return {now for was, end in ended.items() if end in ("success", "partial") and (now := self._draft.now(was))}
 
     def _as_recorded(self) -> Plan:
-        """The plan, where other steps that are done stand as they were when they ran."""
+        """Return the plan, where other steps that are done stand as they were when they ran."""
         before = self._draft.shown().by_id()
         back = self._done() - needed(self._draft.plan, self.chosen)
         steps = [before[s.step_id] if s.step_id in back else s for s in self._draft.plan.steps]

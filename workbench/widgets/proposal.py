@@ -77,11 +77,11 @@ class Form:
 
     @property
     def faults(self) -> int:
-        """How many things in it cannot be sent."""
+        """Return how many things in it cannot be sent."""
         return len(self._wrong)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """What differs from the proposal, with the plan as it was edited next to this form."""
+        """Return what differs from the proposal, with the plan as it was edited next to this form."""
         return proposals.differing(self._before, self._fields.value, self._required)
 
     def restore(self, edits: Json) -> None:
@@ -113,7 +113,7 @@ class ClarifyForm(Form):
     shown = ("answers", "query")
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The answers that were given, and the query where it is another one."""
+        """Return the answers that were given, and the query where it is another one."""
         given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
         changed = {**super().edits(plan), "answers": given}
         return changed if given else {name: value for name, value in changed.items() if name != "answers"}
@@ -135,7 +135,7 @@ class ClarifyForm(Form):
 def _texts(
     told: dict[str, str], labels: Labels, own: dict[str, Control], title: Callable[[str], str], required: bool = False
 ) -> Fields:
-    """A field for each text, which is its title and its hint."""
+    """Return a field for each text, which is its title and its hint."""
     properties = {name: {"description": cut(words, 200)} for name, words in told.items()}
     schema = {"properties": properties, "required": [*told] if required else []}
     return Fields(schema, labels, title=lambda name: title(told[name]), own=own)
@@ -154,7 +154,7 @@ class PlanForm(Form):
             self.box.children += (ipywidgets.VBox([told, *self._obeyed.values()]).add_class("wb-obeyed"),)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The plan, the query and the thresholds, each when it differs."""
+        """Return the plan, the query and the thresholds, each when it differs."""
         changed = super().edits(plan)
         if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
             changed = {"plan": dict(plan), **changed}
@@ -189,12 +189,12 @@ class ReflectForm(Form):
 
     @property
     def faults(self) -> int:
-        """How many fields cannot be sent, and how many steps changed that cannot change."""
+        """Return how many fields cannot be sent, and how many steps changed that cannot change."""
         return len(self._wrong) + len(self._refused)
 
     @property
     def goes_on(self) -> Field:
-        """Whether retrieval continues."""
+        """Return whether retrieval continues."""
         return self._fields.fields["should_continue"]
 
     def changed(self, path: str = "") -> None:
@@ -204,7 +204,7 @@ class ReflectForm(Form):
         super().changed(path)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
+        """Return what differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
         steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
         typed = self._fields.value
@@ -256,12 +256,12 @@ class ReflectForm(Form):
 
 
 def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
-    """A box to tick."""
+    """Return a box to tick."""
     box = ipywidgets.Checkbox(on, description=text[:200], tooltip=told[:500] or None, indent=False)
     on_change(box, heard)
     return box
 
 
 def heading(text: str) -> ipywidgets.HTML:
-    """A line above widgets."""
+    """Return a line above widgets."""
     return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))

@@ -185,7 +185,7 @@ def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, 
 
 
 def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
-    """What the primary button says: what will happen when it is pressed."""
+    """Return what the primary button says: what will happen when it is pressed."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
     if wrong:
         return labels("problems_to_mend", n=wrong)

@@ -16,11 +16,9 @@ from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.tools.registry import check
-from workbench.views.labels import Labels
 from workbench.views.page import Picture, draw
 from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
-from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Checkpoints
@@ -36,30 +34,18 @@ class Working:
     """The parts of the work view, and what pressing in them does.
 
     Args:
-        wb: the workspace.
-        labels: the words.
-        ask: the question form, which is in the side.
-        act: does what a person asked for, and shows the bench again.
-        opens: puts another run on the bench.
-        goes_on: whether a question asked now follows others in its conversation.
+        bench: whose view it is; the question form is in its side.
     """
 
-    def __init__(
-        self,
-        wb: Any,
-        labels: Labels,
-        ask: AskForm,
-        act: Callable[[Callable[[], Any]], None],
-        opens: Callable[[Run], None],
-        goes_on: Callable[[], bool],
-    ):
-        self._wb, self._labels, self._act, self._opens, self._goes_on = wb, labels, act, opens, goes_on
+    def __init__(self, bench: Any):
+        wb, labels = bench.wb, bench.labels
+        self._bench, self._wb, self._labels, self.ask = bench, wb, labels, bench.ask
         self._run: Run | None = None
         self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
         self.calls, self.verdict, self.knew = Calls(labels), Verdict(labels), Knew(labels)
         self.reset()
-        self.ask, self.review = ask, Review(labels, wb.run)
+        self.review = Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
         self.fork_bar = Pick(heard=self._on_fork_bar)
@@ -85,7 +71,7 @@ class Working:
         self.editor.on_asked(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls):
-            part.on_asked(run_and(lambda run, asked: self._opens(run.fork(wait=False, **asked["edits"]))))
+            part.on_asked(run_and(lambda run, asked: self._fork(run, **asked["edits"])))
         self.verdict.on_asked(run_and(self._judge))
         self.knew.on_asked(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
@@ -127,7 +113,7 @@ class Working:
             self.past.show(document, _checkpoints(run))
 
     def _show_ask(self) -> None:
-        follows = self._goes_on()
+        follows = self._bench.follows_up()
         self.ask.show(self._bases(), [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
@@ -167,7 +153,7 @@ class Working:
         self._edited()
 
     def _answered(self, run: Run, document: Json, now: Now) -> Picture | Markup:
-        """The answer, or the report in its place: its sections as they are written, then the whole."""
+        """Return the answer, or the report in its place: its sections as they are written, then the whole."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
             return finished(run.report, document["citations"], self._labels)
@@ -217,7 +203,7 @@ class Working:
         return {name: self._wb.knowledge.get(name).counts()["documents"] for name in self._wb.knowledge.names()}
 
     def _examples(self) -> list[str]:
-        """Two questions about what the chosen knowledge base holds, or the first one where none is chosen."""
+        """Return two questions about what the chosen knowledge base holds, or the first one where none is chosen."""
         names = self._wb.knowledge.names()
         wanted = self.ask.chosen(names) or (names[0] if names else "")
         titles = self._wb.knowledge.get(wanted).notable(2) if wanted in names else []
@@ -258,7 +244,10 @@ class Working:
 
     def _run_and(self, action: Callable[[Run, Json], Any]) -> Callable[[Json], None]:
         """Do with the run that is shown what was asked for in a part."""
-        return lambda asked: self._act(lambda: action(self._run, asked) if self._run else None)
+        return lambda asked: self._bench.act(lambda: action(self._run, asked) if self._run else None)
+
+    def _fork(self, run: Run, **edits: Any) -> None:
+        self._bench.put(run.fork(wait=False, **edits))
 
     def _answer(self, run: Run, response: Json) -> Run | None:
         try:
@@ -273,11 +262,11 @@ class Working:
             self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
             self.review.submit()
         else:
-            self._opens(run.fork(plan=Plan.load(asked["plan"]), wait=False))
+            self._fork(run, plan=Plan.load(asked["plan"]))
 
     def _steer(self, run: Run, asked: Json) -> None:
         if "without" in asked:
-            self._opens(run.fork(without=[asked["without"]], wait=False))
+            self._fork(run, without=[asked["without"]])
         else:
             getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.user_id)
 
@@ -289,10 +278,10 @@ class Working:
             self.editor.pressed(event)
         elif event.kind == "fork" and self._run and not self.editor.problems:
             run, plan = self._run, Plan.load(self.editor.plan)
-            self._act(lambda: self._opens(run.fork(plan=plan, wait=False)))
+            self._bench.act(lambda: self._fork(run, plan=plan))
 
     def _on_turn(self, event: Event) -> None:
-        self._act(lambda: self._opens(self._wb.run(event.key)))
+        self._bench.act(lambda: self._bench.put(self._wb.run(event.key)))
 
     def _on_answer(self, event: Event) -> None:
         cited = self._document.get("citations", ())
@@ -319,7 +308,7 @@ class Working:
 
 
 def _checkpoints(run: Run) -> Any:
-    """Its checkpoints; none, when they were let go."""
+    """Return its checkpoints; none, when they were let go."""
     try:
         return run.checkpoints()
     except WorkbenchError:

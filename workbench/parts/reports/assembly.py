@@ -55,7 +55,7 @@ def numbers_of(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -
 
 
 def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) -> str:
-    """A section's text with the numbers of the report in place of its own; a mark that points at nothing goes.
+    """Return a section's text with the numbers of the report in place of its own; a mark that points at nothing goes.
 
     >>> renumbered("It is green [1][2].", ["p", "q"], {"p": 7, "q": 3})
     'It is green [7][3].'
@@ -70,14 +70,14 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
 
 
 def without_heading(text: str, title: str) -> str:
-    """A section's text without its own heading over it once more."""
+    """Return a section's text without its own heading over it once more."""
     first, _, rest = text.lstrip().partition("\n")
     bare = fold(re.sub(r"^[#\s]*[\d.]*\s*|[*_\s:：]+$|^\**", "", first))
     return rest.strip() if bare == fold(title) else text.strip()
 
 
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """One text with numbers, references and an appendix; it is the answer of the run."""
+    """Return one text with numbers, references and an appendix; it is the answer of the run."""
     report, made = state["report"], _Assembly(state, runtime.context)
     parts = await made.parts()
     pieces = made.by_number()
@@ -119,21 +119,21 @@ class _Assembly:
 
     @property
     def zh(self) -> bool:
-        """Whether it is for Chinese readers."""
+        """Return whether it is for Chinese readers."""
         return self.labels.language == "zh"
 
     def by_number(self) -> dict[int, RetrievalResult]:
-        """The cited pieces, in the order of their numbers."""
+        """Return the cited pieces, in the order of their numbers."""
         numbered = {self.numbers[r["result_id"]]: r for r in self.results if r["result_id"] in self.numbers}
         return dict(sorted(numbered.items()))
 
     def places(self) -> list[Any]:
-        """The cited pieces, the one with the number 1 first."""
+        """Return the cited pieces, the one with the number 1 first."""
         pieces = self.by_number()
         return [pieces.get(n, _GONE) for n in range(1, max(pieces, default=0) + 1)]
 
     def headed(self, name: str, text: str, level: int = 2) -> list[str]:
-        """A part under its heading; nothing where it is empty."""
+        """Return a part under its heading; nothing where it is empty."""
         return [f"{'#' * level} {self.labels(f'part_{name}')}", text] if text else []
 
     def body(self, parts: Mapping[str, str]) -> list[str]:
@@ -181,7 +181,7 @@ class _Assembly:
         return with_marks(text, await supported(self.context, text, self.places(), self.state["message"]))
 
     def _rests(self) -> str:
-        """Which documents each section rests on."""
+        """Return which documents each section rests on."""
         titles = {r["result_id"]: _title(r) for r in self.results}
         by_title: dict[str, list[int]] = {}
         for piece, n in self.numbers.items():
@@ -204,7 +204,7 @@ class _Assembly:
         )
 
     def _cited(self, text: str) -> str:
-        """A text whose marks are places in the evidence, with the numbers of the report."""
+        """Return a text whose marks are places in the evidence, with the numbers of the report."""
         pieces = [r["result_id"] for r in self.results]
         whole: Any = {"text": text, "sources": pieces}
         self.numbers |= numbers_of([whole], self.numbers)

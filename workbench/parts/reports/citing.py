@@ -87,7 +87,7 @@ def _folded(name: object) -> str:
 
 
 def _words(value: object) -> str:
-    """A value on one line; of a list its members, of anything nested nothing."""
+    """Return a value on one line; of a list its members, of anything nested nothing."""
     if isinstance(value, list | tuple):
         return "; ".join(filter(None, map(_words, value)))
     if value is None or isinstance(value, bool | Mapping):
@@ -146,7 +146,7 @@ _TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasci
 
 
 def _bibtex(one: Mapping[str, Any], number: int) -> str:
-    """An entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
+    """Return an entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
 
     Values that a style computes with are left out where they are not numbers.
     """
@@ -198,7 +198,7 @@ def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
 
 
 def typst() -> Any:
-    """The library that sets CSL and pages.
+    """Return the library that sets CSL and pages.
 
     Raises:
         MissingExtra: it is not installed.

@@ -109,7 +109,7 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
 
 
 def must_ask(asked: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
-    """Whether a run stops for a person: they want to be asked, or it must not go on without an answer."""
+    """Return whether a run stops for a person: they want to be asked, or it must not go on without an answer."""
     left = unanswered(asked)
     if not left:
         return False
@@ -118,7 +118,7 @@ def must_ask(asked: Sequence[Clarification], review: Sequence[str], settings: Se
 
 
 def _open(state: ConversationState, context: Context, query: str, more: Sequence[str] = ()) -> list[Clarification]:
-    """What a query leaves open, by rules."""
+    """Return what a query leaves open, by rules."""
     bases, assumptions = context.bases(state["kb_prefixes"]), state["report"].get("assumptions", [])
     reading = state["route_decision"].get("question") if query == state["query"] else None
     reading = reading or read_question(query, bases, context.today)["question"]
@@ -126,7 +126,7 @@ def _open(state: ConversationState, context: Context, query: str, more: Sequence
 
 
 def _still_open(before: Sequence[Clarification], now: Sequence[Clarification]) -> list[Clarification]:
-    """What was answered or only a model can ask, and what the query in its new words leaves open."""
+    """Return what was answered or only a model can ask, and what the query in its new words leaves open."""
     kept = [one for one in before if one["answer"] or one["kind"] == "model"]
     ids = {one["question_id"] for one in kept}
     return [*kept, *(one for one in now if one["question_id"] not in ids)]
@@ -135,7 +135,7 @@ def _still_open(before: Sequence[Clarification], now: Sequence[Clarification]) -
 def _goes_on(
     state: ConversationState, runtime: Runtime[Context], asked: list[Clarification], query: str
 ) -> dict[str, Any]:
-    """The state with what was answered, the query as it is searched for, and what the plan and the report state.
+    """Return the state with what was answered, the query as it is searched for, and what the plan and the report state.
 
     Where nobody says whom a name means, the likeliest is searched for: what one report says is of one of them.
     """
@@ -152,7 +152,7 @@ def _goes_on(
 
 
 async def _of_model(state: ConversationState, context: Context, found: Sequence[Clarification]) -> list[Clarification]:
-    """What the model that plans would ask besides; nothing where it says nothing usable."""
+    """Return what the model that plans would ask besides; nothing where it says nothing usable."""
     decision, query = state["route_decision"], state["query"]
     known = [*state["report"].get("assumptions", []), *(one["question"] for one in found)]
     slots = {
@@ -214,19 +214,19 @@ def open_questions(
 
 
 def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> str:
-    """What an assumption answers to a question, or ""."""
+    """Return what an assumption answers to a question, or ""."""
     if one["kind"] == "name":
         return chosen(text, one["options"]) if fold(one["question_id"].partition(":")[2]) in fold(text) else ""
     return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
 
 
 def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
-    """Those that nobody has answered."""
+    """Return those that nobody has answered."""
     return [one for one in clarifications if not one["answer"]]
 
 
 def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
-    """The questions with these answers, by id; one that means an option is that option.
+    """Return the questions with these answers, by id; one that means an option is that option.
 
     >>> asked = Clarification(question_id="scope", kind="scope", question="Which?", must=False, answer="",
     ...                       options=["all of it", "tea"], assumed="all of it")
@@ -259,7 +259,7 @@ def chosen(answer: str, options: Sequence[str]) -> str:
 
 
 def refined(query: str, clarifications: Iterable[Clarification]) -> str:
-    """The query with what was answered said in it, behind the name that it is of, or at the end.
+    """Return the query with what was answered said in it, behind the name that it is of, or at the end.
 
     >>> one = Clarification(question_id="name:Dune", kind="name", question="Which Dune is meant?", must=True,
     ...                     options=["Dune (1984)", "Dune (2021)"], assumed="Dune (1984)", answer="Dune (2021)")
@@ -285,7 +285,7 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
 
 
 def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
-    """What was answered or is assumed, a sentence each, for a plan and a report to state.
+    """Return what was answered or is assumed, a sentence each, for a plan and a report to state.
 
     >>> one = Clarification(question_id="name:沙丘", kind="name", question="", must=True, options=[],
     ...                     assumed="沙丘（2021）", answer="")
@@ -309,7 +309,7 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
 
 
 def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
-    """A question for each name that several in a base bear, unless the reading has settled it."""
+    """Yield a question for each name that several in a base bear, unless the reading has settled it."""
     zh, surfaces = reading["language"] == "zh", set[str]()
     for base in bases:
         for mention in base.link(query):
@@ -337,7 +337,7 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
 
 
 def _described(bearers: Sequence[Entity], base: KnowledgeBase, zh: bool) -> Iterator[str]:
-    """Each bearer by its name and what tells it from the others: fields, else how its text begins."""
+    """Yield each bearer by its name and what tells it from the others: fields, else how its text begins."""
     passages = [next(iter(base.passages_of([b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
     order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
     telling = sorted((f for f in base.schema() if f["type"] in order), key=lambda field: order.index(field["type"]))
@@ -356,13 +356,13 @@ def _value(value: Any) -> str:
 
 
 def _begun(text: str, name: str) -> str:
-    """The beginning of a text, without the name."""
+    """Return the beginning of a text, without the name."""
     first = next(iter(sentences(text)), "").strip().rstrip(".。").removeprefix(name).lstrip(" ,，")
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
 def _telling_apart(one: Clarification) -> str:
-    """The first thing in an answer that no other option has: a whole description would ask for more things."""
+    """Return the first thing in an answer that no other option has: a whole description would ask for more things."""
     detail = match[1] if (match := _DETAIL.search(one["answer"])) else one["answer"]
     others = [option for option in one["options"] if option != one["answer"]]
     own = (part.strip() for part in re.split("[,，]", detail))
@@ -373,7 +373,7 @@ def _telling_apart(one: Clarification) -> str:
 
 
 def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
-    """The subject, where the question says nothing that the knowledge bases know."""
+    """Yield the subject, where the question says nothing that the knowledge bases know."""
     found = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
     if reading["names"] or reading["conditions"] or found:
         return
@@ -393,7 +393,7 @@ def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> It
 
 
 def _subjects(bases: Sequence[KnowledgeBase]) -> Iterator[str]:
-    """The commonest values of the first category that has several."""
+    """Yield the commonest values of the first category that has several."""
     for base in bases:
         field = next((f for f in base.schema() if f["type"] == "category" and len(f["values"]) > 1), None)
         if field is not None:

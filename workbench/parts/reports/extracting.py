@@ -76,7 +76,7 @@ def matrix(
     zh: bool,
     called: Callable[[str], str] = str,
 ) -> str:
-    """Which documents each section rests on, a line a section: what a conclusion can say without a model.
+    """Return which documents each section rests on, a line a section: what a conclusion can say without a model.
 
     Args:
         sections: title, and titles of documents.

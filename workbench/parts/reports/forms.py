@@ -45,11 +45,11 @@ class OutlineForm(Form):
 
     @property
     def faults(self) -> int:
-        """How many fields cannot be sent: a section without a title, or no section at all."""
+        """Return how many fields cannot be sent: a section without a title, or no section at all."""
         return len(self._wrong) + sum(not row.title.value.strip() for row in self.rows) + (not self.rows)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The title, and all the sections where one of them is not as it was."""
+        """Return the title, and all the sections where one of them is not as it was."""
         sections = self.sections
         changed = {"sections": sections} if sections != self._before["sections"] else {}
         return {**super().edits(plan), **changed}
@@ -62,7 +62,7 @@ class OutlineForm(Form):
 
     @property
     def sections(self) -> list[dict[str, Any]]:
-        """The sections as they stand in the form, with ids that say where."""
+        """Return the sections as they stand in the form, with ids that say where."""
         return [dict(one) for one in placed([row.section() for row in self.rows])]  # type: ignore[misc]
 
     def move(self, row: _Row, step: int) -> None:
@@ -119,7 +119,7 @@ class OutlineForm(Form):
 
 
 def _end(rows: Sequence[_Row], at: int) -> int:
-    """Where the next section begins that is no part of this one."""
+    """Return where the next section begins that is no part of this one."""
     return next((i for i in range(at + 1, len(rows)) if rows[i].depth <= rows[at].depth), len(rows))
 
 
@@ -218,7 +218,7 @@ class SectionForm(Form):
         return _required(title=_TITLE, text={**_TITLE, "maxLength": 200_000})
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The title and the text, each where it is not as it was."""
+        """Return the title and the text, each where it is not as it was."""
         return proposals.differing(self._before, self._fields.value)
 
 

@@ -63,13 +63,13 @@ class SectionTask(TypedDict):
 
 
 def topic_of(state: Mapping[str, Any]) -> Topic:
-    """The topic of a report's run, in its parts."""
+    """Return the topic of a report's run, in its parts."""
     asked = state["report"]
     return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in asked.get("aspects", [])))
 
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """What the report will say: the model's outline, or the rules'; and what is there from before."""
+    """Return what the report will say: the model's outline, or the rules'; and what is there from before."""
     context, asked, results = runtime.context, state["report"], found(state)
     kind, plan = report_type(asked["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
@@ -158,7 +158,7 @@ async def _outlined(
 
 
 def fan_out(state: ConversationState) -> list[Send] | str:
-    """One writer for each section that is not there yet."""
+    """Return one writer for each section that is not there yet."""
     by_id = _by_id(found(state))
     there = {one["section_id"]: one["fingerprint"] for one in state.get("sections", [])}
     tasks = []
@@ -210,7 +210,7 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
 
 
 async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
-    """The section's text by one's own writer, the model, or the rules; and who wrote it."""
+    """Return the section's text by one's own writer, the model, or the rules; and who wrote it."""
     one, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
         if pieces and "writer" in context.parts:
@@ -236,7 +236,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:
-    """Where a decision on a section leads: to the next one, to new research for it, or on."""
+    """Return where a decision on a section leads: to the next one, to new research for it, or on."""
     redo = state["report"].get("redo")
     if redo:
         return "research"
@@ -246,7 +246,7 @@ def after_sections(state: ConversationState) -> list[Send] | str:
 
 
 def after_research(state: ConversationState) -> list[Send] | str:
-    """What was searched for anew is written anew; while nothing is, the outline is looked at again."""
+    """Return the writer of the section that was searched again; until anything is written, the review of the outline."""
     report = state["report"]
     if not report.get("begun"):
         return "review_outline"
@@ -256,7 +256,7 @@ def after_research(state: ConversationState) -> list[Send] | str:
 
 
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:
-    """The subgraph, not compiled."""
+    """Return the subgraph, not compiled."""
     graph = StateGraph(ConversationState, context_schema=Context)
     writer: Any = logged("section", "write", section)
     graph.add_node("outliner", logged("outliner", "outline", outliner))
@@ -282,7 +282,7 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
 
 
 def after_outline(state: ConversationState) -> list[Send] | str:
-    """A section that a person asked for is searched first; a report that they stopped has no sections."""
+    """Return what follows the outline: research for a section that a person asked for, the writers, or the end."""
     report = state["report"]
     if report.get("stopped"):
         return "assemble"

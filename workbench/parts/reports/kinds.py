@@ -40,7 +40,7 @@ class ReportType:
     wanted: tuple[str, ...] = ()
 
     def shaped(self, sections: Sequence[SectionOutline]) -> list[SectionOutline]:
-        """The sections that fit; override it to order or drop them otherwise."""
+        """Return the sections that fit; override it to order or drop them otherwise."""
         return list(sections[: self.sections])
 
 
@@ -59,7 +59,7 @@ def register_report_type(kind: ReportType) -> ReportType:
 
 
 def report_type(name: str) -> ReportType:
-    """The kind of that name.
+    """Return the kind of that name.
 
     Raises:
         WorkbenchError: lists the known ones.
@@ -95,12 +95,12 @@ class Topic(NamedTuple):
     aspects: tuple[Aspect, ...] = ()
 
     def asked(self) -> list[str]:
-        """Every aspect and part, in order."""
+        """Return every aspect and part, in order."""
         return [one for aspect in self.aspects for one in (aspect.title, *aspect.parts)]
 
 
 def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> Topic:
-    """The topic in its parts. A colon inside one of ``names`` (spans in the topic) divides nothing.
+    """Return the topic in its parts. A colon inside one of ``names`` (spans in the topic) divides nothing.
 
     >>> split("Tides: causes, records and power")
     Topic(subject='Tides', aspects=(Aspect(title='causes', parts=()), Aspect(title='records', parts=()), \
@@ -122,7 +122,7 @@ Aspect(title='power', parts=())))
 
 
 def _hidden(match: re.Match[str]) -> str:
-    """What stands in brackets, with its commas out of sight."""
+    """Return what stands in brackets, with its commas out of sight."""
     return "\x00" + "\x01".join(filter(None, _ITEMS.split(match.group()[1:-1]))) + "\x00"
 
 
@@ -134,5 +134,5 @@ def _aspect(item: str) -> Aspect:
 
 
 def spans(reading: Question) -> list[tuple[int, int]]:
-    """Where names stand in a question."""
+    """Return where names stand in a question."""
     return [(name["start"], name["end"]) for name in reading["names"]]

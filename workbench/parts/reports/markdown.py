@@ -38,7 +38,7 @@ def escaped(text: object) -> str:
 
 
 def inline(text: str) -> str:
-    """The same for a piece from the middle of a line, with its spaces."""
+    """Return the same for a piece from the middle of a line, with its spaces."""
     return _SPECIAL.sub(r"\\\g<0>", words(text).replace("\n", " "))
 
 
@@ -48,7 +48,7 @@ def words(value: object) -> str:
 
 
 def address(value: object) -> str:
-    """An address of the web as it can stand in a link, and nothing of any other value.
+    """Return an address of the web as it can stand in a link, and nothing of any other value.
 
     >>> address("https://example.org/a b"), address("https://例子.org"), address("javascript:alert(1)"), address(None)
     ('https://example.org/a%20b', 'https://xn--fsqu00a.org/', '', '')
@@ -62,7 +62,7 @@ def address(value: object) -> str:
 
 
 def linked(url: str) -> str:
-    """A link that says its own address, Chinese ones as they are read.
+    """Return a link that says its own address, Chinese ones as they are read.
 
     >>> linked("https://zh.example.org/%E8%8C%B6"), linked("https://x.org/a_b")
     ('[https\\\\://zh.example.org/茶](https://zh.example.org/%E8%8C%B6)', '<https://x.org/a_b>')
@@ -75,7 +75,7 @@ _HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 
 def parsed(text: str) -> list[Token]:
-    """The tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
+    """Return the tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
     return _parser().parse(words(text))
 
 
@@ -90,7 +90,7 @@ def _parser() -> MarkdownIt:
 
 
 def html(text: str, back: str, of: str = "") -> str:
-    """The report as HTML; ``back`` is what a reference's way back is called.
+    """Return the report as HTML; ``back`` is what a reference's way back is called.
 
     ``of`` stands before the names of its anchors, where several reports stand on one page.
     """
@@ -197,7 +197,7 @@ def _link(said: str, attributes: dict[str, str]) -> Iterator[Token]:
 
 
 def pieces(text: str) -> Iterator[tuple[str, int | None]]:
-    """Text cut at its marks of references: ``(words, None)`` and ``(mark, number)``.
+    """Yield text cut at its marks of references: ``(words, None)`` and ``(mark, number)``.
 
     >>> list(pieces("so it is [2]."))
     [('so it is ', None), ('[2]', 2), ('.', None)]

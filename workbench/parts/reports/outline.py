@@ -47,7 +47,7 @@ class Meaning:
         self._bases = bases
 
     def __call__(self, phrase: str, texts: Sequence[str]) -> list[float]:
-        """A share for each text, 0 to 1."""
+        """Return a share for each text, 0 to 1."""
         shares = [0.0] * len(texts)
         for base in self._bases:
             reading = next_hop.Reading.of(phrase, texts, base)
@@ -56,12 +56,12 @@ class Meaning:
         return shares
 
     def enough(self, phrase: str, texts: Sequence[str]) -> list[float]:
-        """The same, 0 for a text that says too little to tell of it."""
+        """Return the same, 0 for a text that says too little to tell of it."""
         shares = self(phrase, texts)
         return [share * (share >= least(phrase, text)) for share, text in zip(shares, texts, strict=True)]
 
     def foremost(self, phrase: str) -> list[str]:
-        """The words of a phrase that say most: the rarest, and those that are nearly as rare."""
+        """Return the words of a phrase that say most: the rarest, and those that are nearly as rare."""
         rarity: dict[str, float] = {}
         for base in self._bases:
             words, weights, _ = base.matches(phrase, [""])
@@ -144,7 +144,7 @@ class Outliner:
     # what its sections are
 
     def _by_aspect(self, aspects: Sequence[Aspect]) -> list[SectionOutline]:
-        """A section for each aspect, with one below it for each part; and one for the documents that are left.
+        """Return a section for each aspect, with one below it for each part; and one for the documents that are left.
 
         What the topic selects is looked at first; where that says nothing of most aspects, everything that was found.
         """
@@ -177,7 +177,7 @@ class Outliner:
         return told
 
     def _by_name(self) -> list[SectionOutline]:
-        """A section for each thing that is named, and one for what other documents say of them."""
+        """Return a section for each thing that is named, and one for what other documents say of them."""
         every = self.judged.documents
         about = {n["doc_id"]: every[n["doc_id"]] for n in self.reading["names"] if n["doc_id"] in every}
         made = [self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()]
@@ -217,7 +217,7 @@ class Outliner:
         return self._section(title, self.subject, self._leads(documents, 2), None)
 
     def _divided(self) -> dict[str, list[Document]]:
-        """The groups of the field that divides the documents best: none of one, none without a value."""
+        """Return the groups of the field that divides the documents best: none of one, none without a value."""
         dates = next((f["name"] for f in self.schema if f["type"] == "date"), "")
         years = [int(v[0][:4]) for d in self.documents if (v := d.values(dates)) and v[0][:4].isdigit()]
         if dates and len(years) > MANY and max(years) - min(years) >= _WIDE:
@@ -244,21 +244,21 @@ class Outliner:
     # which sentences they quote
 
     def _pool(self, documents: Sequence[Document]) -> list[Sentence]:
-        """Every sentence once, whoever says it first."""
+        """Return every sentence once, whoever says it first."""
         first = dict[str, Sentence]()
         for said in (s for d in documents for s in d.sentences):
             first.setdefault(fold(said.text), said)
         return [said for said in first.values() if len(terms(said.text)) > 1]
 
     def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
-        """The first sentences of each document, which say what it is about."""
+        """Return the first sentences of each document, which say what it is about."""
         told = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
         return [piece for pieces in told for piece in pieces[: min(most, self.kind.of_one)]]
 
     def _section(
         self, title: str, query: str, pieces: Iterable[Piece], of_one: int | None, depth: str = ""
     ) -> SectionOutline:
-        """A section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
+        """Return a section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
         ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.sentence.n, piece.sentence.place))
         kept, counts = list[Piece](), Counter[str]()
         for piece in ranked:
@@ -283,7 +283,7 @@ class Outliner:
 
 
 def least(phrase: str, text: str) -> float:
-    """How much of a phrase a text must say to tell of it."""
+    """Return how much of a phrase a text must say to tell of it."""
     return TOLD if bool(CJK.search(phrase)) == bool(CJK.search(text)) else ACROSS
 
 
@@ -327,5 +327,5 @@ def placed(sections: Sequence[SectionOutline]) -> list[SectionOutline]:
 
 
 def capitalised(title: str) -> str:
-    """A heading begins with a capital where its script has some."""
+    """Return a heading with a capital at its beginning, where its script has some."""
     return title[:1].upper() + title[1:] if title and not CJK.match(title) else title

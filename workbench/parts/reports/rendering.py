@@ -67,7 +67,7 @@ _PAGE = """<!doctype html>
 
 
 def to_html(report: Report) -> str:
-    """One page that needs nothing else and runs nothing: marks lead to their references and back."""
+    """Return one page that needs nothing else and runs nothing: marks lead to their references and back."""
     labels, style = _labels(report), files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     figures = "".join(
@@ -90,7 +90,7 @@ def to_html(report: Report) -> str:
 
 
 def to_pdf(report: Report) -> bytes:
-    """A PDF/A, set by typst, which sees an empty folder and gets the report as data.
+    """Return a PDF/A, set by typst, which sees an empty folder and gets the report as data.
 
     What no font of this machine can show stands as its code point, ``⟨U+1F600⟩``. ``at``, in seconds, is its date, so
     that equal reports give equal bytes; else it is of today.
@@ -146,7 +146,7 @@ def to_pdf(report: Report) -> bytes:
 
 @cache
 def _fonts() -> Any:
-    """The fonts of this machine, once: typst never lets go of those that a page was set with."""
+    """Return the fonts of this machine, once: typst never lets go of those that a page was set with."""
     return typst().Fonts()
 
 
@@ -156,7 +156,7 @@ def _is_tall(svg: str) -> bool:
 
 
 def _data(node: SyntaxTreeNode) -> Any:
-    """A tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
+    """Return a tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
     made = [_data(child) for child in node.children]
     inside = [one for child in made for one in (child if isinstance(child, list) else [child])]
     match node.type:

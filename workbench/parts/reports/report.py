@@ -37,7 +37,7 @@ _MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
 
 
 def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run keeps of the report that is wanted.
+    """Return what a run keeps of the report that is wanted.
 
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
@@ -98,7 +98,7 @@ class Report:
         return "partial" if bad else "completed"
 
     def _not_by_model(self) -> bool:
-        """Whether a model was to write it, and none of its sections is by anybody but the rules."""
+        """Return whether a model was to write it, and none of its sections is by anybody but the rules."""
         writers = {one["by"] for one in self._values.get("sections", []) if one["sources"]}
         return self._kept.get("by", RULES) != RULES and writers == {RULES}
 
@@ -109,17 +109,17 @@ class Report:
 
     @property
     def cache_hit(self) -> bool:
-        """Whether all of it was there already."""
+        """Return whether all of it was there already."""
         return bool(self._kept.get("cache_hit"))
 
     @property
     def title(self) -> str:
-        """Its title."""
+        """Return its title."""
         return str(self.outline.get("title", ""))
 
     @property
     def text(self) -> str:
-        """The report in Markdown."""
+        """Return the report in Markdown."""
         return str(self._kept.get("final_report", ""))
 
     @property
@@ -173,7 +173,7 @@ class Report:
 
     @property
     def clarifications(self) -> list[dict[str, Any]]:
-        """What the topic left open, with what was answered or assumed."""
+        """Return what the topic left open, with what was answered or assumed."""
         return list(self._values.get("clarifications") or [])
 
     def resume(self, answers: Mapping[str, str] | str | None = None) -> Report:
@@ -399,7 +399,7 @@ def _call(record: ExecutionRecord) -> dict[str, Any]:
 
 
 def _as_asked(result: RetrievalResult) -> dict[str, Any]:
-    """A piece of evidence by the names of the requirement."""
+    """Return a piece of evidence by the names of the requirement."""
     kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
     granularity = _GRANULARITY.get(result["source_type"], entity)

@@ -91,7 +91,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
 
 
 def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
-    """An outline with one more section, which is searched before it is written."""
+    """Return an outline with one more section, which is searched before it is written."""
     outline = state["outline"]
     number = 1 + max((int(s["section_id"].split(".")[0]) for s in outline["sections"]), default=0)
     section = SectionOutline(
@@ -111,7 +111,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
 
 
 def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
-    """The evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
+    """Return the evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
     return [
         {
             "result_id": r["result_id"],
@@ -124,7 +124,7 @@ def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
 
 
 def next_section(state: Mapping[str, Any]) -> str:
-    """The id of the first section that nobody has looked at yet; "" when all are done."""
+    """Return the id of the first section that nobody has looked at yet; "" when all are done."""
     done = state["report"].get("reviewed", [])
     return next((one["section_id"] for one in standing(state) if one["section_id"] not in done), "")
 

@@ -22,7 +22,7 @@ _SECTION = re.compile(r"(\d+)\. ")
 
 
 def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Markup:
-    """A report that is written.
+    """Return a report that is written.
 
     Args:
         report: the report.
@@ -36,13 +36,13 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
 
 
 def fragment(report: Report, of: str, labels: Labels) -> str:
-    """The same as static HTML for a cell; ``of`` is the name of its run, before those of its anchors."""
+    """Return the same as static HTML for a cell; ``of`` is the name of its run, before those of its anchors."""
     body = Markup(html(report.text, labels("ref_back"), f"{of}-"))
     return draw("report.fragment", labels=labels, standing=_standing(report, labels), body=body, classes=CLASSES)
 
 
 def preview(text: str, labels: Labels) -> Markup:
-    """The text of a report as it will be, its marks as they stand."""
+    """Return the text of a report as it will be, its marks as they stand."""
     return draw("report.preview", labels=labels, chapters=chapters(text, "[{}]{}".format))
 
 
@@ -53,7 +53,7 @@ def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Ma
 
 
 def _standing(report: Report, labels: Labels) -> str:
-    """How it ended, its score, how much of it is supported."""
+    """Return how it ended, its score, how much of it is supported."""
     status, check = report.status, report.consistency
     words = [labels.known(f"report_{status}", labels(status))]
     words += [labels("report_scored", n=f"{check['score']:.2f}")] if check else []
@@ -63,7 +63,7 @@ def _standing(report: Report, labels: Labels) -> str:
 
 
 def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labels) -> dict[str, Any]:
-    """A chapter, folded; below a section how its statements stand, which is open where one has no support."""
+    """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     number = match[1] if (match := _SECTION.match(heading)) else ""
     own = [one for one in sections if number and one["section_id"].partition(".")[0] == number]
     claims = [claim for one in own for claim in one["claims"]]

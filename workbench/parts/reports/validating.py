@@ -84,7 +84,7 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
 
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
-    """What a knowledge base knows a question's keywords by: other writings of names and values, near words."""
+    """Yield what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
     near, lexicon, schema = base.near(question), base.lexicon(), base.schema()
 
     def meant(keyword: str) -> Iterable[str]:
@@ -144,7 +144,7 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
 
 
 def _text_of(result: dict[str, Any]) -> str:
-    """The text of a result with the typed fields of its document."""
+    """Return the text of a result with the typed fields of its document."""
     fields = result.get("metadata", {}).get("fields") or {}
     values = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in fields.values() if v not in (None, ""))
     return " ".join([str(result.get("evidence") or ""), *values])

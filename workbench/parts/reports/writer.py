@@ -213,7 +213,7 @@ class _Writing:
         return _batches(self._pieces, settings.section_max_evidence, settings.merge_max_characters)
 
     async def _claims(self, batch: Sequence[RetrievalResult], before: int) -> str:
-        """What a batch says, a claim a line."""
+        """Return what a batch says, a claim a line."""
 
         def problems(form: MappedAll) -> list[str]:
             unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
@@ -229,13 +229,13 @@ class _Writing:
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
-        """One call: of some texts one. Where the model gives nothing, they stand one below the other."""
+        """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
         known = {int(n): int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)}
         joined = await self._written("reduce", {"claims": "\n\n".join(texts)}, known)
         return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
 
     async def _written(self, prompt: str, slots: Mapping[str, str], known: Mapping[int, int]) -> str:
-        """A text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
+        """Return a text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
 
         def problems(form: Written) -> list[str]:
             return _unusable(renumbered(_plain(form.text, self._about["title"]), known)[0], self._language)
@@ -267,7 +267,7 @@ class _Writing:
         return said.form
 
     def _cleaned(self, text: str, known: Mapping[int, int]) -> str:
-        """A model's Markdown as a section may have it; what was taken out is noted."""
+        """Return a model's Markdown as a section may have it; what was taken out is noted."""
         text, unknown = renumbered(_plain(text, self._about["title"]), known)
         if unknown:
             self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
@@ -281,7 +281,7 @@ class _Writing:
 
 
 async def abstract_by_model(context: Context, question: str, sections_text: str) -> str | None:
-    """A few sentences that say what a report found, with its marks; None where none can be used.
+    """Return a few sentences that say what a report found, with its marks; None where none can be used.
 
     Args:
         context: the ports.
@@ -311,12 +311,12 @@ def _unusable(text: str, language: str) -> list[str]:
 
 
 def ready(context: Context) -> bool:
-    """Whether a model writes: one is named for it, and nobody has put a writer of their own in its place."""
+    """Return whether a model writes: one is named for it, and nobody has put a writer of their own in its place."""
     return "writer" in context.models and "writer" not in context.parts
 
 
 def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> Iterator[Sequence[RetrievalResult]]:
-    """The pieces, so many a batch and no more than a prompt holds; at least one."""
+    """Yield the pieces, so many a batch and no more than a prompt holds; at least one."""
     batch, size = list[RetrievalResult](), 0
     for piece in pieces:
         length = len(told_evidence([piece], 0)) + 10
@@ -328,7 +328,7 @@ def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> I
 
 
 def _evidence(pieces: Sequence[RetrievalResult]) -> str:
-    """All of a batch, which was made to fit."""
+    """Return all of a batch, which was made to fit."""
     return told_evidence(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
 
 
@@ -338,7 +338,7 @@ def _line(text: str, most: int = _SHORT) -> str:
 
 
 def _foreign(text: str, language: str) -> bool:
-    """Whether a text is plainly in the other language; names and quotations in it may be.
+    """Return whether a text is plainly in the other language; names and quotations in it may be.
 
     >>> _foreign("长桥有四十个桥拱[1]。", "en"), _foreign("The bridge (长桥) is red [1].", "en"), _foreign("Red.", "zh")
     (True, False, True)
@@ -385,7 +385,7 @@ def _harmless(said: str, lead: str) -> str:
 
 
 def _row(block: Block) -> str:
-    """A block as it stands; a table's row as an item, each cell behind its head."""
+    """Return a block as it stands; a table's row as an item, each cell behind its head."""
     if block.kind != "row":
         return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
     heads, told = cells(block.head.partition("\n")[0]), cells(block.text)

@@ -29,7 +29,7 @@ _SIGNS = {
 
 
 def findings(pieces: Sequence[Piece], title: str = "", cut: int = 0, language: str = "en") -> Picture:
-    """Every finding: its score, the step that found it, and what became of it.
+    """Return every finding: its score, the step that found it, and what became of it.
 
     Args:
         pieces: of ``records.figures.pieces``.
@@ -55,7 +55,7 @@ def findings(pieces: Sequence[Piece], title: str = "", cut: int = 0, language: s
 
 
 def _logit(score: float) -> float:
-    """Where a probability stands: most findings have a score near 0, and near the ends a little means much."""
+    """Return where a probability stands: most findings have a score near 0, and near the ends a little means much."""
     kept = min(max(score, 0.0005), 0.9995)
     return round(log(kept / (1 - kept)), 3)
 
@@ -65,7 +65,7 @@ def _kind(piece: Piece) -> str:
 
 
 def _drawn(pieces: Sequence[Piece]) -> list[Piece]:
-    """All that was not dropped, and the best of what was."""
+    """Return all that was not dropped, and the best of what was."""
     return sorted(pieces, key=lambda piece: (piece["fate"] == "dropped", -piece["score"], piece["key"]))[:MOST_DRAWN]
 
 
@@ -97,7 +97,7 @@ def _hover(piece: Piece, labels: Labels) -> str:
 
 
 def _under(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: Labels) -> str:
-    """How many came how far."""
+    """Return how many came how far."""
     counts = Counter(piece["fate"] for piece in pieces)
     told = [labels("told_found", n=len(pieces))]
     if not counts["found"]:
@@ -137,7 +137,7 @@ def reliability(rows: Sequence[Data], title: str = "", language: str = "en") -> 
 
 
 def _scores(number: int, tool: str, rows: Sequence[Data], most: int, labels: Labels) -> Scatter:
-    """The points of one tool, in a shape and a colour of its own."""
+    """Return the points of one tool, in a shape and a colour of its own."""
     ink, symbol = _INKS[number % len(_INKS)], _SHAPES[number % len(_SHAPES)]
     words = ({"said": f"{r['said']:.2f}", "right": f"{r['right']:.2f}", "n": r["findings"]} for r in rows)
     return Scatter(

@@ -22,7 +22,7 @@ class Picture(Figure):
     _rows: tuple[Data, ...] = ()
 
     def to_frame(self) -> pandas.DataFrame:
-        """What is drawn, as a table."""
+        """Return what is drawn, as a table."""
         import pandas
 
         return pandas.DataFrame(list(self._rows))
@@ -61,7 +61,7 @@ def picture(
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis with a grid."""
+    """Return an axis with a grid."""
     return {"title": {"text": safe(title)}, "gridcolor": LINE, "zeroline": False, "automargin": True, **more}
 
 
@@ -75,5 +75,5 @@ def safe(text: str) -> str:
 
 
 def hover(name: str, *lines: str) -> str:
-    """What stands under the pointer: a name, and lines of at most 80 columns."""
+    """Return what stands under the pointer: a name, and lines of at most 80 columns."""
     return "<br>".join([f"<b>{safe(short(name, 80))}</b>", *(safe(short(line, 80)) for line in lines)])
