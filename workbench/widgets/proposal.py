@@ -118,8 +118,11 @@ class ClarifyForm(Form):
         changed = {**super().edits(plan), "answers": given}
         return changed if given else {name: value for name, value in changed.items() if name != "answers"}
 
-    def _own(self) -> dict[str, Control]:
+    def _schema(self, schema: Json) -> Json:
         self._before.pop("answers", None)  # it has a control of its own, which begins empty
+        return schema
+
+    def _own(self) -> dict[str, Control]:
         questions = {one["question_id"]: one for one in self._proposed["questions"]}
         own = {}
         for name, one in questions.items():

@@ -246,7 +246,7 @@ def after_sections(state: ConversationState) -> list[Send] | str:
 
 
 def after_research(state: ConversationState) -> list[Send] | str:
-    """Return the writer of the section that was searched again; until anything is written, the review of the outline."""
+    """Return the writer of the section that was searched again; before anything is written, the outline again."""
     report = state["report"]
     if not report.get("begun"):
         return "review_outline"
