@@ -132,9 +132,7 @@ def test_the_middleware_s_shape_from_an_editor_of_strings(wb: Workbench) -> None
         ([{"type": "accept"}, {"type": "accept"}], "an answer is"),
     ],
 )
-def test_a_response_that_does_not_fit_is_explained_and_the_run_stays_paused(
-    waiting: Run, given: Any, told: str
-) -> None:
+def test_a_response_that_does_not_fit_is_explained_and_the_run_waits(waiting: Run, given: Any, told: str) -> None:
     with pytest.raises(InvalidAnswer, match=told):
         waiting.answer_review(given)
     assert waiting.status == "paused" and not waiting.decisions
