@@ -112,5 +112,5 @@ def test_what_is_wrong_is_told_beside_its_field(done: Run) -> None:
 
 def test_what_a_model_said_is_text(done: Run) -> None:
     call: dict[str, Any] = {**done.calls()[0], "reply": ALL, "messages": [["human", ALL]]}
-    shown = draw("calls.edited", labels=Labels("en"), call=call)
+    shown = draw("calls.edited", Labels("en"), call=call)
     assert "<script" not in shown and "<img" not in shown

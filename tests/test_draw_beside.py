@@ -185,10 +185,10 @@ def test_whatever_they_say_is_text() -> None:
     moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
     nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
     drawn = [
-        draw("graft.bar", labels=ENGLISH, runs=lettered(document), differing=True, graft=True),
+        draw("graft.bar", ENGLISH, runs=lettered(document), differing=True, graft=True),
         page(document),
         graft_panel(document, ENGLISH, taken=[(1, f"step_1 {ALL}")]),
-        draw("graft.made", labels=ENGLISH, run_id=ALL),
+        draw("graft.made", ENGLISH, run_id=ALL),
         forks(nodes.to_dict(), ENGLISH).html,
         checkpoints(moments, ENGLISH, every=True).html,
         *(looked_at(one, checkpoint, {ALL: ALL}, ENGLISH, review=f"0-{ALL}") for one in moments),

@@ -238,4 +238,4 @@ def graft_panel(document: Data, labels: Labels, *, taken: Collection[Taken], wor
         (f"{n}:{step_id}", LETTERS[n], step_id, side, change(kind, labels), (n, step_id) in taken)
         for (n, step_id), (side, kind) in list(offers.items())[:MOST_OFFERED]
     ]
-    return draw("graft.panel", labels=labels, offers=rows, go=go, working=working)
+    return draw("graft.panel", labels, offers=rows, go=go, working=working)

@@ -113,9 +113,8 @@ def sheet(data: Iterable[Data], body: Body, title: str, under: str = "", legend:
         inside=joined([body.lines, *body.rows.values()]),
         body=body,
         legend=legend,
-        width=f"{width:g}",
-        height=f"{height:g}",
-        foot=f"{height - 14:g}",
+        width=width,
+        height=height,
         font=FONT,
     )
     return Drawing(title, root, tuple(data))

@@ -129,7 +129,7 @@ def how_long(begun: str, now: datetime) -> str:
 
 def title(asked: Sequence[Question], labels: Labels) -> Picture:
     """Return the head of the list, with how much it is."""
-    return Picture(draw("inbox.title", labels=labels, told=_counted(asked, labels) if asked else ""))
+    return Picture(draw("inbox.title", labels, told=_counted(asked, labels) if asked else ""))
 
 
 def inbox(
@@ -161,7 +161,7 @@ def inbox(
     empty = ""
     if not asked:
         empty = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
-    return Picture(draw("inbox.list", labels=labels, empty=empty, more=more, refused=refused), rows)
+    return Picture(draw("inbox.list", labels, empty=empty, more=more, refused=refused), rows)
 
 
 def _row(
@@ -172,7 +172,7 @@ def _row(
     if now:
         told, number = short(question.first.request, labels), len(question.runs)
         told = labels("inbox_alike", n=number, what=told) if number > 1 else told
-    return draw("inbox.row", labels=labels, key=key, question=question, told=told, waits=waits, picked=picked)
+    return draw("inbox.row", labels, key=key, question=question, told=told, waits=waits, picked=picked)
 
 
 # the list as text, for a page without a front-end and for a terminal

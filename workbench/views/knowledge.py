@@ -245,7 +245,7 @@ def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Pic
         "hidden": found.more.get(one, 0),
         "relations": list(_relations(found, one)),
     }
-    return Picture(draw("knowledge.card", labels=labels, **told))
+    return Picture(draw("knowledge.card", labels, **told))
 
 
 def way_told(found: Around, labels: Labels) -> str:
@@ -284,30 +284,22 @@ def _line(
     chosen: str,
     labels: Labels,
 ) -> Markup:
-    (x1, y1), (x2, y2) = places[pair[0]], places[pair[1]]
+    ends = (*places[pair[0]], *places[pair[1]])
     on_way, near = set(pair) in map(set, pairwise(found.path)), chosen in pair
     ink, width = ("person", 3.5) if on_way else ("run-fill", 1.5) if near else ("idle-fill", 0.6)
     words = labels("comma").join(kinds)
     stated = next(r["sentence"] for r in found.relations if {r["source"], r["target"]} == set(pair))
-    return draw(
-        "svg.relation",
-        **{name: f"{value:g}" for name, value in zip(("x1", "y1", "x2", "y2"), (x1, y1, x2, y2), strict=True)},
-        ink=ink,
-        width=width,
-        title=f"{words}\n{stated[:300]}",
-        words=words if near or on_way else "",
-        middle=(f"{(x1 + x2) / 2:g}", f"{(y1 + y2) / 2 - 3:g}"),
-    )
+    look = {"ink": ink, "width": width, "title": f"{words}\n{stated[:300]}", "words": words if near or on_way else ""}
+    return draw("svg.relation", ends=ends, **look)
 
 
 def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, chosen: bool) -> Markup:
-    entity, seed, on_way = found.entities[one], one in found.seeds, one in found.path
-    name, (x, y) = name_of(entity, labels.language), place
+    entity, seed = found.entities[one], one in found.seeds
     said = f"{entity['name']}, {_word('type', entity['type'], labels)}"
     said += f", {labels('of_the_answer')}" if seed else ""
-    where = {"x": f"{x:g}", "y": f"{y:g}", "below": f"{y + (22 if seed else 17):g}"}
-    look = {"seed": seed, "on_way": on_way, "chosen": chosen, "name": short(name, _LONGEST_NAME)}
-    return draw("svg.entity", key=one, said=said, **where, **look)
+    look = {"seed": seed, "on_way": one in found.path, "chosen": chosen}
+    name = short(name_of(entity, labels.language), _LONGEST_NAME)
+    return draw("svg.entity", key=one, said=said, x=place[0], y=place[1], name=name, **look)
 
 
 def _relations(found: Around, one: str) -> Iterator[tuple[Relation, str, str, str]]:

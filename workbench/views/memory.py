@@ -201,7 +201,7 @@ def panel(
     known = {row["id"]: row for row in [*now, *of_memory]}
     rows = [_recalled(part, labels, held.get(part["id"])) for part in known.values() if part["part"] != "history"]
     tables = page_html([*prompt_blocks(parts, labels), *blame_blocks(blamed, labels)], labels, "wb-worked")
-    return Picture(draw("memory.panel", labels=labels, told=told, tables=Markup(tables), rows=rows, undo=undo))
+    return Picture(draw("memory.panel", labels, told=told, tables=Markup(tables), rows=rows, undo=undo))
 
 
 def _recalled(part: Row, labels: Labels, now: Row | None) -> dict[str, Any]:

@@ -33,14 +33,13 @@ ROWS = Markup("<!--rows-->")
 """Where the rows of a picture stand in its frame; every other ``<`` of a text is escaped."""
 
 
-def draw(name: str, /, **values: Any) -> Markup:
-    """Return what a macro of a template makes of these values: ``draw("past.row", row=row, labels=labels)``.
+def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
+    """Return what a macro of a template makes of these values: ``draw("past.row", labels, row=row)``.
 
     Every text is escaped as in ``safe``. Lines of a template are joined without a space.
     """
     template, _, macro = name.partition(".")
-    drawn = getattr(_environment().get_template(template).module, macro)(**values)
-    return Markup(drawn)
+    return Markup(getattr(_environment().get_template(template).module, macro)(*labels, **values))
 
 
 @cache
@@ -62,10 +61,12 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Markup:
-    """Return a value in a template: None is nothing, truth is said as ARIA says it."""
+    """Return a value in a template: None is nothing, truth is as in ARIA, a number as short as it can be."""
     if isinstance(value, Markup):
         return value
-    return NOTHING if value is None else safe(str(value).lower() if isinstance(value, bool) else value)
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return NOTHING if value is None else safe(f"{value:g}" if isinstance(value, float) else value)
 
 
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:

@@ -140,8 +140,8 @@ def checkpoints(
     """
     shown = [row for row in rows if every or row.notable][:MOST_SHOWN]
     more = len(rows) if len(rows) > len(shown) or every else 0
-    frame = draw("past.checkpoints", labels=labels, shown=len(shown), more=more, every=every, pruned=pruned)
-    drawn = {row.key: draw("past.checkpoint", labels=labels, row=row, chosen=row.key == chosen) for row in shown}
+    frame = draw("past.checkpoints", labels, shown=len(shown), more=more, every=every, pruned=pruned)
+    drawn = {row.key: draw("past.checkpoint", labels, row=row, chosen=row.key == chosen) for row in shown}
     return Picture(frame, drawn)
 
 
@@ -168,7 +168,7 @@ def looked_at(
         tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
     look = {"row": row, "one": one, "fork": f"{labels('point_' + point)} {number}" if point else number, "ask": ask}
     html = Markup(page_html(tables, labels, "wb-worked")) if tables else ""
-    return draw("past.moment", labels=labels, tables=html, **look)
+    return draw("past.moment", labels, tables=html, **look)
 
 
 def _became(change: Data) -> Iterator[str]:
@@ -215,9 +215,9 @@ def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
         words = {"made": _made(node, labels), "saved": _saved(node, labels), "told": _told(node, labels)}
         words["letter"] = letters.get(run_id, "")
         place = {"here": run_id == tree["here"], "depth": min(node["depth"], DEEPEST)}
-        rows[run_id] = draw("past.run", labels=labels, node=node, **place, **words)
+        rows[run_id] = draw("past.run", labels, node=node, **place, **words)
     shown = {"counted": _count(nodes, labels), "letters": [*letters.values()], "left": len(nodes) - len(rows)}
-    return Picture(draw("past.forks", labels=labels, tree=tree, **shown), rows)
+    return Picture(draw("past.forks", labels, tree=tree, **shown), rows)
 
 
 def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels) -> list[Block]:

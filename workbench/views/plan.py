@@ -162,14 +162,14 @@ def steps(view: PlanView) -> Picture:
     edges = tuple(Edge(place[one], place[two], view.look((one, two))) for one, two in view.edges)
     gutter, wide = gutters(len(view.plan.steps), edges)
     rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
-    return Picture(draw("plan.steps", labels=view.labels), rows)
+    return Picture(draw("plan.steps", view.labels), rows)
 
 
 def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
     status, (why, mend) = view.status(step), view.trouble(step)
     return draw(
         "plan.step",
-        labels=view.labels,
+        view.labels,
         step=step,
         status=status,
         word=view.word(step),

@@ -164,7 +164,7 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes.moved else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
-    return draw("plan.changes", labels=labels, version=changes.version, table=html)
+    return draw("plan.changes", labels, version=changes.version, table=html)
 
 
 def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
@@ -181,7 +181,7 @@ def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     """Return what is wrong with the plan as a whole."""
-    return draw("plan.faults", labels=labels, problems=problems) if problems else Markup()
+    return draw("plan.faults", labels, problems=problems) if problems else Markup()
 
 
 def fields_told(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:

@@ -29,20 +29,20 @@ MOST_LISTED = 6
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
     """Return the band above the decision: the question, and that there is time; or what is to be fixed first."""
     question = review_question(request, labels)
-    return Picture(draw("review.band", labels=labels, question=question, problems=problems))
+    return Picture(draw("review.band", labels, question=question, problems=problems))
 
 
 def foreseen(request: Data, labels: Labels) -> Markup:
     """Return what models will probably take once the proposal is approved, by role in a fold."""
     line, roles, over = foreseen_told(request, labels)
-    return draw("review.foreseen", labels=labels, line=line, roles=roles, over=over) if line else NOTHING
+    return draw("review.foreseen", labels, line=line, roles=roles, over=over) if line else NOTHING
 
 
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:
     """Return a row for each statement of a report, those without support first; nothing where there is none."""
     ordered = sorted(claims, key=lambda one: one["verdict"] == "supported")
     rows = [(one["verdict"], claim_told(one, labels), without_emphasis(one["text"])) for one in ordered]
-    return draw("review.statements", labels=labels, claims=rows) if claims else NOTHING
+    return draw("review.statements", labels, claims=rows) if claims else NOTHING
 
 
 def why(document: Data, labels: Labels) -> Picture:
@@ -53,7 +53,7 @@ def why(document: Data, labels: Labels) -> Picture:
 
 
 def _clarify(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    yield draw("review.questions", labels=labels, questions=proposed["questions"])
+    yield draw("review.questions", labels, questions=proposed["questions"])
 
 
 def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
@@ -80,7 +80,7 @@ def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
         before = [f"{name} ({found[name]})" for name in step.get("depends_on", ()) if name in found]
         begins = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
         rows.append((step_id, step.get("tool", ""), begins))
-    wave = draw("review.wave", labels=labels, steps=rows, more=len(proposed["wave"]) - MOST_LISTED)
+    wave = draw("review.wave", labels, steps=rows, more=len(proposed["wave"]) - MOST_LISTED)
     yield _facts({"starts_now": wave}, labels)
 
 
@@ -102,7 +102,7 @@ def _outline(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
 def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     sources = [one["title"] for one in document["review"].get("evidence") or ()]
     shown = {"claims": statements(proposed["claims"], labels), "notes": proposed.get("notes") or ()}
-    yield draw("review.section", labels=labels, sources=sources, **shown)
+    yield draw("review.section", labels, sources=sources, **shown)
 
 
 def _report(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:

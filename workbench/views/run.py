@@ -45,7 +45,7 @@ def head(
         facts += [] if document["log"] else [labels("nothing_run")]
         facts += [document["holder"]] if document["holder"] and document["status"] == "running" else []
     shown = {"document": document, "origin": origin, "views": VIEWS, "view": view, "said": said, "sure": sure}
-    return Picture(draw("run.head", labels=labels, read=read, facts=facts, **shown))
+    return Picture(draw("run.head", labels, read=read, facts=facts, **shown))
 
 
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
@@ -79,7 +79,7 @@ def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
     names = ["reporter" if report and name == "generate" else name for name in PARENT]
     nested = {n: {child: states[child] for child in _INSIDE[n]} if n in _INSIDE else states[n] for n in names}
     told = labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
-    return Picture(draw("run.rail", labels=labels, states=nested, told=told))
+    return Picture(draw("run.rail", labels, states=nested, told=told))
 
 
 def node_states(document: Data, report: bool = False) -> dict[str, str]:
@@ -119,7 +119,7 @@ class Marks:
         if not places:
             return safe(f"[{number}]{behind}")
         key, title = places.pop(0) if len(places) > 1 else places[0]
-        return draw("run.cite", labels=self._labels, n=number, key=str(key), title=title, behind=behind)
+        return draw("run.cite", self._labels, n=number, key=str(key), title=title, behind=behind)
 
     def line(self, text: str) -> Markup:
         """Return a line of text with its marks as buttons."""
@@ -137,18 +137,18 @@ def answer(document: Data, labels: Labels, written: str = "") -> Picture:
     if told and document["support"]:
         told += f" · {supported_told(document['support'], labels)}"
     lines = [marks.line(line) for line in text.splitlines() if line.strip()]
-    return Picture(draw("run.answer", labels=labels, document=document, told=told, paragraphs=lines))
+    return Picture(draw("run.answer", labels, document=document, told=told, paragraphs=lines))
 
 
 def turns(messages: Sequence[Data], labels: Labels) -> Picture:
     """Return the conversation so far: questions and answers, folded, the newest last; a question opens its run."""
     rows = [(turn, read_told(turn, labels)) for turn in messages]
-    return Picture(draw("run.turns", labels=labels, rows=rows)) if rows else BLANK
+    return Picture(draw("run.turns", labels, rows=rows)) if rows else BLANK
 
 
 def calls(found: Sequence[Data], labels: Labels) -> Picture:
     """Return the calls of ``Run.calls``, each with a button to edit it; nothing where no model was asked."""
-    return Picture(draw("calls.all", labels=labels, calls=found)) if found else BLANK
+    return Picture(draw("calls.all", labels, calls=found)) if found else BLANK
 
 
 MOST_SHOWN, _MOST_DROPPED = 12, 3
@@ -179,7 +179,7 @@ def evidence(
     judged = dropped or any(piece["fate"] in ("cited", "used") for piece in pieces)
     told = labels("evidence_kept" if judged else "evidence_found", n=len(pieces), kept=kept, cited=cited)
     more = len(pieces) if len(pieces) > len(shown) or every else 0
-    return Picture(draw("run.evidence", labels=labels, told=told, more=more, every=every), rows)
+    return Picture(draw("run.evidence", labels, told=told, more=more, every=every), rows)
 
 
 def _nearest(text: str, said: str) -> Markup:
@@ -200,4 +200,4 @@ def _nearest(text: str, said: str) -> Markup:
 def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
     text = _nearest(str(piece["text"]), said) if whole else " ".join(str(piece["text"]).split())[:_TEXT]
     score = "<0.01" if 0 < piece["score"] < 0.005 else f"{piece['score']:.2f}"  # what is little is not nothing
-    return draw("run.piece", labels=labels, piece=piece, text=text, whole=whole, score=score)
+    return draw("run.piece", labels, piece=piece, text=text, whole=whole, score=score)

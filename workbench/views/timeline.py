@@ -44,7 +44,7 @@ def timeline(
     took = took_told(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
     told = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
-    return Picture(draw("plan.timeline", labels=labels, **told), picture.rows)
+    return Picture(draw("plan.timeline", labels, **told), picture.rows)
 
 
 def when(
@@ -128,11 +128,9 @@ class _Scale:
     def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
         """Draw a bar with its words behind it, or before it where that leaves more room."""
         late = bar.end_ms > _LATE * self.whole and bar.start_ms > self.whole - bar.end_ms
-        middle = (_LOW if height < 12 else _HIGH) / 2
-        look = {"ink": "run-fill", "stroke": "", "dashes": False, "going": False, **look}
-        place = {"y": f"{middle - height / 2:g}", "low": f"{middle + 4:g}", "height": height, "late": late}
-        words_at = self.at(bar.start_ms if late else bar.end_ms)
-        return draw("svg.bar", title=_title(bar), words=words, at=words_at, **self.span(bar), **place, **look)
+        place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
+        at = self.at(bar.start_ms if late else bar.end_ms)
+        return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
 
 
 def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:

@@ -84,7 +84,7 @@ class Calls(Panel):
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
         self._model.options = self._models()  # while nothing is edited yet: it tells of another choice
         self._call, self._prompt = call, run.prompts[name] if known else None
-        self._head.show(draw("calls.edited", labels=self.labels, call=call))
+        self._head.show(draw("calls.edited", self.labels, call=call))
         before = {"reply": self._reply, "model": call["model"]}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
         self._fields.show(before, again=True)

@@ -70,7 +70,7 @@ class Compare(Panel):
             self._note.show(el("div.wb-alert", str(error), role="alert"))
             return None
         else:
-            self._note.show(draw("graft.made", labels=self.labels, run_id=run.run_id))
+            self._note.show(draw("graft.made", self.labels, run_id=run.run_id))
             return run
         finally:
             self._draw_panel()
@@ -78,7 +78,7 @@ class Compare(Panel):
     def _draw(self) -> None:
         document, labels = self._document, self.labels
         bar = {"runs": lettered(document), "differing": self._differing, "graft": self._open}
-        self._head.show(draw("graft.bar", labels=labels, **bar))
+        self._head.show(draw("graft.bar", labels, **bar))
         blocks = beside(document, labels, self._differing)
         self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
         self._draw_panel()

@@ -105,7 +105,7 @@ class StepForm:
         self.form.disable(bool(locked))
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
-        self.head.show(draw("plan.step_head", labels=self._labels, step_id=step.step_id, locked=locked))
+        self.head.show(draw("plan.step_head", self._labels, step_id=step.step_id, locked=locked))
         display_if(self.box, True)  # not before it is filled: somebody may type at once
 
     def say(self, said: Mapping[str, Sequence[Said]], runnable: bool) -> None:
@@ -113,7 +113,7 @@ class StepForm:
         self.form.say(said)
         shut = {s: bool(self._locked) for s in SCOPES} | {"rest": self._locked in ("running", "ended")}
         scopes = [(scope, shut[scope] or not runnable) for scope in SCOPES]
-        self.foot.show(draw("plan.step_foot", labels=self._labels, scopes=scopes))
+        self.foot.show(draw("plan.step_foot", self._labels, scopes=scopes))
 
     def _inputs_of(self, tool: str) -> Fields:
         if tool not in self._inputs:
@@ -414,7 +414,7 @@ class PlanEditor(Panel):
         earlier = [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]
         return draw(
             "plan.bar",
-            labels=labels,
+            labels,
             facts=" · ".join(told) if plan.steps else labels("plan_empty"),
             editable=self._editable,
             undoable=self._draft.undoable,

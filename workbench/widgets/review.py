@@ -94,7 +94,7 @@ class Review(traitlets.HasTraits):
 
     def refuse(self, message: str) -> None:
         """Tell that the answer was not taken, and why; everything that was typed stays."""
-        self.refusal.show(draw("review.refused", labels=self._labels, message=message) if message else NOTHING)
+        self.refusal.show(draw("review.refused", self._labels, message=message) if message else NOTHING)
         self._set_sent(False)
 
     def submit(self) -> None:

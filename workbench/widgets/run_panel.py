@@ -171,7 +171,7 @@ class Working:
         forks = status == "done" and edits > 0
         if forks:
             bar = {"edits": edits, "problems": len(editor.problems)}
-            self.fork_bar.show(draw("run.fork_bar", labels=self._labels, **bar))
+            self.fork_bar.show(draw("run.fork_bar", self._labels, **bar))
         display_if(self.fork_bar, forks)
 
     def _chosen(self) -> None:

@@ -32,24 +32,24 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
     (_, first), *rest = chapters(report.text, Marks(citations, labels))
     folds = [_chapter(heading, Markup(below), report.sections, labels) for heading, below in rest]
     standing = _standing(report, labels)
-    return draw("report.finished", labels=labels, standing=standing, first=Markup(first), chapters=folds)
+    return draw("report.finished", labels, standing=standing, first=Markup(first), chapters=folds)
 
 
 def fragment(report: Report, of: str, labels: Labels) -> str:
     """Return the same as static HTML for a cell; ``of`` is the name of its run, before those of its anchors."""
     body = Markup(html(report.text, labels("ref_back"), f"{of}-"))
-    return draw("report.fragment", labels=labels, standing=_standing(report, labels), body=body, classes=CLASSES)
+    return draw("report.fragment", labels, standing=_standing(report, labels), body=body, classes=CLASSES)
 
 
 def preview(text: str, labels: Labels) -> Markup:
     """Return the text of a report as it will be, its marks as they stand."""
-    return draw("report.preview", labels=labels, chapters=chapters(text, "[{}]{}".format))
+    return draw("report.preview", labels, chapters=chapters(text, "[{}]{}".format))
 
 
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
     """A report that is being written: its sections, and which of them are there; ``heard`` are titles of more."""
     sections, there = report.outline.get("sections") or [], {*heard, *(one["title"] for one in report.sections)}
-    return draw("report.written", labels=labels, sections=sections, there=there)
+    return draw("report.written", labels, sections=sections, there=there)
 
 
 def _standing(report: Report, labels: Labels) -> str:
