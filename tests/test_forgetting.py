@@ -568,7 +568,7 @@ def test_a_forgetting_that_was_killed_ends_while_another_process_uses_the_name(t
     assert holders(folder, "zqhorror", "Zqbiscuit") == set()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(template, tmp_path):
     source, given, _ = template
     folder = Path(shutil.copytree(source, tmp_path / "w"))

@@ -215,7 +215,7 @@ def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> N
         forget(wb, user=who)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @settings(max_examples=6, deadline=None, suppress_health_check=_SLOW)
 @given(acts=st.lists(ACTS, min_size=4, max_size=12), scope=st.sampled_from(["conversation", "user"]))
 def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn, acts, scope):
