@@ -211,12 +211,12 @@ def _cost(document: Data, labels: Labels) -> Block:
 
 def offered(document: Data) -> dict[Taken, tuple[Data, str]]:
     """Return the steps that the other runs have otherwise than the first one: how each ran, and the kind of change."""
-    found = {}
+    results = {}
     for n in range(1, len(document["runs"])):
         for row in document["steps"]:
             if row["sides"][n] and row["changes"][n - 1] != "same":
-                found[n, row["step_id"]] = (row["sides"][n], "changed" if row["sides"][0] else "added")
-    return found
+                results[n, row["step_id"]] = (row["sides"][n], "changed" if row["sides"][0] else "added")
+    return results
 
 
 def graft_panel(document: Data, labels: Labels, *, taken: Collection[Taken], working: bool = False) -> Markup:

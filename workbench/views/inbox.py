@@ -97,7 +97,7 @@ def short(request: Data, labels: Labels) -> str:
     if kind == "reflect":
         return _reflection(proposed, labels)
     if kind == "outline":
-        return labels("comma").join(one["title"] for one in proposed["sections"])
+        return labels("comma").join(section["title"] for section in proposed["sections"])
     if kind in ("section", "report"):
         return str(proposed["title"])
     return proposals.description(request)
@@ -168,11 +168,11 @@ def _row(
     key: str, question: Question, labels: Labels, now: datetime | None = None, *, became: str = "", picked: bool = False
 ) -> Markup:
     """Return a question that waits until ``now``, or what ``became`` of it."""
-    told, waits = became, how_long(question.first.since, now) if now else None
+    words, waits = became, how_long(question.first.since, now) if now else None
     if now:
-        told, number = short(question.first.request, labels), len(question.runs)
-        told = labels("inbox_alike", n=number, what=told) if number > 1 else told
-    return draw("inbox.row", labels, key=key, question=question, told=told, waits=waits, picked=picked)
+        words, number = short(question.first.request, labels), len(question.runs)
+        words = labels("inbox_alike", n=number, what=words) if number > 1 else words
+    return draw("inbox.row", labels, key=key, question=question, told=words, waits=waits, picked=picked)
 
 
 # the list as text, for a page without a front-end and for a terminal

@@ -191,10 +191,10 @@ _LONGEST_NAME = 26
 
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
     """Return the graph, in which entities can be chosen."""
-    told = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
-    look = {"cls": "wb-knowledge", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "listbox", "aria_label": told}
+    words = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
+    look = {"cls": "wb-knowledge", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "listbox", "aria_label": words}
     picture = _body(found, labels, chosen).picture(**look)
-    return Picture(draw("knowledge.graph", told=told, svg=picture.frame), picture.rows)
+    return Picture(draw("knowledge.graph", told=words, svg=picture.frame), picture.rows)
 
 
 def knowledge(found: Around, title: str = "", language: str = "en") -> Drawing:
@@ -222,7 +222,7 @@ def _body(found: Around, labels: Labels, chosen: str) -> Body:
     """Entities of the answer are filled and large; the way that was asked for is heavy."""
     places = {one: (EDGE + x * (WIDTH - 2 * EDGE), 40 + y * (HEIGHT - 80)) for one, (x, y) in found.places().items()}
     lines = [_line(found, pair, kinds, places, chosen, labels) for pair, kinds in _pairs(found, labels).items()]
-    rows = {one: _disc(found, one, places[one], labels, one == chosen) for one in found.entities}
+    rows = {entity: _disc(found, entity, places[entity], labels, entity == chosen) for entity in found.entities}
     return Body(lines, rows, WIDTH, HEIGHT)
 
 
@@ -238,14 +238,14 @@ def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Pic
     entity = found.entities.get(one)
     if entity is None:
         return Picture(draw("knowledge.note", text=labels("knowledge_choose"), status=False))
-    told = {
+    words = {
         "entity": entity,
         "opened": one in found.opened,
         "start": found.entities[start]["name"] if start and start != one else "",
         "hidden": found.more.get(one, 0),
         "relations": list(_relations(found, one)),
     }
-    return Picture(draw("knowledge.card", labels, **told))
+    return Picture(draw("knowledge.card", labels, **words))
 
 
 def way_told(found: Around, labels: Labels) -> str:
@@ -353,8 +353,8 @@ def _faults(found: Data, labels: Labels) -> Iterator[Block]:
 def _fields(found: Data, labels: Labels) -> Iterator[Block]:
     if found["fields"]:
         heads = columns(labels, "kb_field:code", "kb_type", "kb_values", "kb_documents:number")
-        told = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
-        yield clipped(labels("kb_fields", n=len(told)), heads, told, opened=False)
+        words = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
+        yield clipped(labels("kb_fields", n=len(words)), heads, words, opened=False)
     if found["sources"]:
         rows = [(path, f"{count:,}") for path, count in found["sources"].items()]
         heads = columns(labels, "kb_source:code", "kb_documents:number")

@@ -128,12 +128,12 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
     waves = filter(None, (action["args"].get("wave") for action in actions))
     lines: list[Paragraph] = [(review_question(request, labels), "strong"), (labels("clock"), "dim")]
     lines += [(labels("comma").join(map(str, wave)), "code") for wave in waves]
-    for one in actions[0]["args"].get("questions") or ():
-        lines += [one["question"], *(f"  {n}. {option}" for n, option in enumerate(one["options"], 1))]
-        lines.append((labels("assumed_unless", what=one["assumed"]), "dim"))
+    for question in actions[0]["args"].get("questions") or ():
+        lines += [question["question"], *(f"  {n}. {option}" for n, option in enumerate(question["options"], 1))]
+        lines.append((labels("assumed_unless", what=question["assumed"]), "dim"))
     lines += _of_report(asked, request, labels)
-    for one in request.get("obeyed") or ():
-        lines.append([(labels("mem_strike") + " ", "dim"), (one["memory_id"], "code"), f" {one['told']}"])
+    for memory in request.get("obeyed") or ():
+        lines.append([(labels("mem_strike") + " ", "dim"), (memory["memory_id"], "code"), f" {memory['told']}"])
     if less := fewer(request):
         lines.append((labels("enough_here", **less), "dim"))
     line, roles, over = foreseen_told(request, labels)
@@ -151,21 +151,21 @@ def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]
     proposed, claims = proposal(request), request.get("unsupported") or ()
     if asked == "outline":
         yield (proposed["title"], "strong")
-        for one in proposed["sections"]:
-            pieces, inset = len(one["evidence_ids"]), INSET * one["section_id"].count(".")
+        for section in proposed["sections"]:
+            pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
             rests = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
-            yield [(f"{inset}{one['section_id']} ", "dim"), one["title"], (f" · {rests}", "dim")]
-            if one["summary"] and one["summary"] != one["title"]:
-                yield (f"{inset}{INSET}{cut(one['summary'], 300)}", "dim")
+            yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {rests}", "dim")]
+            if section["summary"] and section["summary"] != section["title"]:
+                yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
     elif asked == "section":
         yield from _text_lines(proposed["text"])
         claims = proposed["claims"]
     elif asked == "report":
         yield from _text_lines(proposed["final_report"])
         yield from ((line, "dim") for line in standing_told(proposed.get("consistency") or {}, labels))
-    for one in claims:
-        if one["verdict"] != "supported":
-            yield [(f"! {claim_told(one, labels)}{labels('colon')}", "strong"), without_emphasis(one["text"])]
+    for claim in claims:
+        if claim["verdict"] != "supported":
+            yield [(f"! {claim_told(claim, labels)}{labels('colon')}", "strong"), without_emphasis(claim["text"])]
 
 
 def _text_lines(text: str) -> list[str]:
@@ -226,8 +226,8 @@ def foreseen_told(request: Data, labels: Labels) -> tuple[str, list[str], list[s
         for name in ("calls", "input", "output", "seconds", "money"):
             if name == "calls" or of[name][2]:
                 low, middle, high = (number(name, value) for value in of[name])
-                told = middle if low == high else f"{middle} ({low}–{high})"
-                parts.append(labels(f"foreseen_{name}", n=told))
+                words = middle if low == high else f"{middle} ({low}–{high})"
+                parts.append(labels(f"foreseen_{name}", n=words))
         return " · ".join(parts)
 
     line = labels("foreseen", n=forecast["runs"], what=measured(forecast["total"]))

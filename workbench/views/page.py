@@ -50,14 +50,14 @@ def _environment() -> Environment:
         lines = (_TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
         return "".join(line.strip() for line in lines)
 
-    made = Environment(
+    result = Environment(
         loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, finalize=_shown, auto_reload=False
     )
-    made.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
-    made.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
-    made.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, most=sys.maxsize)}
-    made.tests["web"] = re.compile(r"https?://\S+$").match
-    return made
+    result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
+    result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
+    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, most=sys.maxsize)}
+    result.tests["web"] = re.compile(r"https?://\S+$").match
+    return result
 
 
 def _shown(value: Any) -> Markup:
@@ -81,8 +81,8 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     tag, _, classes = tag.partition(".")
     if classes:
         attributes = {"cls": classes.replace(".", " "), **attributes}
-    told = "".join(_attribute(name, value) for name, value in attributes.items())
-    return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{joined(inside)}</{tag}>")
+    words = "".join(_attribute(name, value) for name, value in attributes.items())
+    return Markup(f"<{tag}{words}/>" if tag in _VOID else f"<{tag}{words}>{joined(inside)}</{tag}>")
 
 
 def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:

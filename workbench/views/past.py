@@ -91,18 +91,18 @@ def _row(one: Data, document: Data, wave: int, labels: Labels) -> Row:
         answered = labels("past_answered", n=len(document["answer"] or ""), cited=counted["cited"])
         return Row(key, labels("node_generate"), answered)
     names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(ran)]
-    told = labels("past_node", node=labels("comma").join(names)) if names else labels("past_input")
-    return Row(key, one["graph"], told, "pending", notable=False)
+    words = labels("past_node", node=labels("comma").join(names)) if names else labels("past_input")
+    return Row(key, one["graph"], words, "pending", notable=False)
 
 
 def _decided(key: str, decision: Data, labels: Labels) -> Row:
     who, what = decision["who"], labels("did_" + decision["action"])
-    told = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
-    edits = [cut(told, 120) for told in edits_told(decision["edits"], decision["proposal"], labels)]
+    words = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
+    edits = [cut(words, 120) for words in edits_told(decision["edits"], decision["proposal"], labels)]
     said = " · ".join(filter(None, (decision["message"], decision["note"])))
     name = labels("past_decision", point=labels("point_" + decision["point"]))
-    told += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
-    return Row(key, name, told, "paused", said, decision=decision["review_id"])
+    words += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
+    return Row(key, name, words, "paused", said, decision=decision["review_id"])
 
 
 def _wave(key: str, names: Sequence[str], document: Data, wave: int, labels: Labels) -> Row:
@@ -185,8 +185,8 @@ def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[B
     rows = []
     for n, (one, row) in enumerate(zip(found, rows_of(document, found, labels), strict=False), 1):
         pruned = labels("let_go") if one["changes"] is None else ""
-        told = " · ".join(filter(None, (row.told, row.side, pruned)))
-        rows.append((str(n), one["id"][:18], row.name, SIGNS.get(row.status, "·"), told))
+        words = " · ".join(filter(None, (row.told, row.side, pruned)))
+        rows.append((str(n), one["id"][:18], row.name, SIGNS.get(row.status, "·"), words))
     head = Lines([(document["message"], "strong"), [(labels("run") + " ", "dim"), (document["run_id"], "code")]])
     heads = columns(labels, ":number", "checkpoint:code:whole", "node::whole", ":status", "changes")
     return [head, clipped(labels("checkpoints", n=len(rows)), heads, rows)]

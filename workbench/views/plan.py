@@ -74,10 +74,10 @@ class PlanView:
     @cached_property
     def faults(self) -> Counter[str]:
         """Return how many problems each step has; one in a cycle has at least that one."""
-        found = Counter[str]()
-        for one in self.problems:
-            found.update({*one["values"]["path"]} if one.get("kind") == "cycle" else [one["step_id"]])
-        return found
+        results = Counter[str]()
+        for problem in self.problems:
+            results.update({*problem["values"]["path"]} if problem.get("kind") == "cycle" else [problem["step_id"]])
+        return results
 
     @cached_property
     def critical(self) -> set[Pair]:
@@ -125,8 +125,8 @@ class PlanView:
             return labels("step_in_cycle") if in_cycle else labels("step_problems", n=faults), limit
         if status == "running":
             gone = seconds_told(self.live[step.step_id])
-            told = labels("step_running", gone=gone, span=seconds_told(expected)) if expected else gone
-            return told, labels("running")
+            words = labels("step_running", gone=gone, span=seconds_told(expected)) if expected else gone
+            return words, labels("running")
         if record and record["status"] in ENDED_WELL:
             summary, taken = record["output_summary"], milliseconds(record["duration_ms"])
             found = labels("step_found", n=summary.get("evidence_count", 0))
@@ -213,10 +213,10 @@ def problem_text(problem: Data, labels: Labels) -> str:
         return english
     if kind == "input":
         if values["rule"] in ("missing", "extra_forbidden"):
-            told = labels(f"problem_{values['rule']}", **values)
+            words = labels(f"problem_{values['rule']}", **values)
         else:
-            told = labels("problem_input", name=values["name"], value=values["value"], rule=_rule(values, labels))
-        return f"{problem['step_id']}{labels('colon')}{told}"
+            words = labels("problem_input", name=values["name"], value=values["value"], rule=_rule(values, labels))
+        return f"{problem['step_id']}{labels('colon')}{words}"
     return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
 
 

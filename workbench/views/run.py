@@ -78,8 +78,8 @@ def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
     states = node_states(document, report)
     names = ["reporter" if report and name == "generate" else name for name in PARENT]
     nested = {n: {child: states[child] for child in _INSIDE[n]} if n in _INSIDE else states[n] for n in names}
-    told = labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
-    return Picture(draw("run.rail", labels, states=nested, told=told))
+    words = labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
+    return Picture(draw("run.rail", labels, states=nested, told=words))
 
 
 def node_states(document: Data, report: bool = False) -> dict[str, str]:
@@ -133,11 +133,11 @@ class Marks:
 def answer(document: Data, labels: Labels, written: str = "") -> Picture:
     """The answer of a run, or as much of it as is written; a number in brackets is a button that shows its evidence."""
     text, marks = (document["answer"] or written)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
-    told = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
-    if told and document["support"]:
-        told += f" · {supported_told(document['support'], labels)}"
+    words = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
+    if words and document["support"]:
+        words += f" · {supported_told(document['support'], labels)}"
     lines = [marks.line(line) for line in text.splitlines() if line.strip()]
-    return Picture(draw("run.answer", labels, document=document, told=told, paragraphs=lines))
+    return Picture(draw("run.answer", labels, document=document, told=words, paragraphs=lines))
 
 
 def turns(messages: Sequence[Data], labels: Labels) -> Picture:
@@ -177,9 +177,9 @@ def evidence(
     rows = {p["key"]: _piece(p, labels, p["key"] == one, said) for p in shown}
     cited, kept = (sum(map(test, pieces)) for test in (lambda p: p["fate"] == "cited", itemgetter("in_prompt")))
     judged = dropped or any(piece["fate"] in ("cited", "used") for piece in pieces)
-    told = labels("evidence_kept" if judged else "evidence_found", n=len(pieces), kept=kept, cited=cited)
+    words = labels("evidence_kept" if judged else "evidence_found", n=len(pieces), kept=kept, cited=cited)
     more = len(pieces) if len(pieces) > len(shown) or every else 0
-    return Picture(draw("run.evidence", labels, told=told, more=more, every=every), rows)
+    return Picture(draw("run.evidence", labels, told=words, more=more, every=every), rows)
 
 
 def _nearest(text: str, said: str) -> Markup:

@@ -43,8 +43,8 @@ def timeline(
     body = _body(found, document["records"], labels, running or {}, unfolded)
     took = took_told(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
-    told = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
-    return Picture(draw("plan.timeline", labels, **told), picture.rows)
+    words = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
+    return Picture(draw("plan.timeline", labels, **words), picture.rows)
 
 
 def when(

@@ -123,8 +123,8 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
-        told: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
-        self.head.show(head(self._document, self.labels, view=self.view, **told))
+        words: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
+        self.head.show(head(self._document, self.labels, view=self.view, **words))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
 

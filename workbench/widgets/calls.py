@@ -47,11 +47,11 @@ class Calls(Panel):
         self.fields = self._fields.fields
         self.slots = ipywidgets.HTML()
         self.button = press_button("", self.submit, "wb-primary")
-        told = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
+        words = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
         asked = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
         inside = [self._head, boxes["reply"], asked, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, told])
+        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, words])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         display_if(self.form, False)
@@ -112,17 +112,17 @@ class Calls(Panel):
     @property
     def edits(self) -> dict[str, Any]:
         """Return what of the call is not as it was, as a fork takes it."""
-        call, prompt, found = self._call, self._prompt, dict[str, Any]()
+        call, prompt, results = self._call, self._prompt, dict[str, Any]()
         if call is None:
-            return found
+            return results
         typed = self._fields.value
         if typed["reply"] != self._reply:
-            found["replies"] = {call["key"]: typed["reply"]}
+            results["replies"] = {call["key"]: typed["reply"]}
         if prompt and (texts := {part: typed[part] for part in _PARTS if typed[part] != getattr(prompt, part)}):
-            found["prompts"] = {prompt.name: texts}
+            results["prompts"] = {prompt.name: texts}
         if (model := typed["model"].strip()) != call["model"]:
-            found["models"] = {call["role"]: model}
-        return found
+            results["models"] = {call["role"]: model}
+        return results
 
     @property
     def _reply(self) -> str:

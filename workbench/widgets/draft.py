@@ -138,8 +138,8 @@ class RunPlan:
         given = Plan.load(document["plan"]) if document["plan"] else Plan()
         review, records, status = document["review"] or {}, tuple(document["records"]), document["status"]
         reflects, known = review.get("point") == "reflect", given.by_id()
-        told = proposals.proposal(review).get("next_steps") or () if reflects else ()
-        steps = [PlanStep.model_validate(step) for step in told if step["step_id"] not in known]
+        words = proposals.proposal(review).get("next_steps") or () if reflects else ()
+        steps = [PlanStep.model_validate(step) for step in words if step["step_id"] not in known]
         plan, proposed = given.adding(*steps), {step.step_id for step in steps}
         ran = {record["step_id"] for record in records}
         locks = {}

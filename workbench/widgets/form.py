@@ -400,7 +400,7 @@ class Fields(Control):
         optional = nullable or (not required and "default" not in spec)
         none: list[tuple[str, Any]] = [("—", None)] if optional else []
         if isinstance(options := spec.get("enum"), list) and options:
-            return choice([*none, *((str(one), one) for one in options)])
+            return choice([*none, *((str(option), option) for option in options)])
         if kind == "boolean" and optional:
             return choice([*none, (labels("form_yes"), True), (labels("form_no"), False)])
         if kind == "boolean":
@@ -413,8 +413,7 @@ class Fields(Control):
         if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
             return _conditions()
         if kind == "object" and spec.get("properties") and self._depth < _DEEPEST:
-            blank = None if nullable else {}
-            return Fields(spec, labels, title=self.title, blank=blank, depth=self._depth + 1)
+            return Fields(spec, labels, title=self.title, blank=None if nullable else {}, depth=self._depth + 1)
         if kind == "string" and nullable:
             widget = ipywidgets.Textarea(rows=1, placeholder=labels("form_none"))
             return Control(widget, None, lambda typed: typed or None, lambda value: value or "")

@@ -211,7 +211,7 @@ class Checkpoints(Panel):
         if document["run_id"] != self._document.get("run_id"):
             self._at, self._every = "", False
         self._document = document
-        self._found = {one.id: one for one in checkpoints}
+        self._found = {checkpoint.id: checkpoint for checkpoint in checkpoints}
         rows = rows_of(document, [one.to_dict() for one in checkpoints], self.labels)
         self._rows = {row.key: row for row in rows}
         if self._at not in self._rows:

@@ -99,10 +99,10 @@ class Inbox(CellRoot):
         now = datetime.now(UTC)
         columns = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s", "alike"]
         rows = [
-            (one.run_id, one.message, group.point, one.review_id, short(one.request, self.labels), one.since,
-             (now - datetime.fromisoformat(one.since)).total_seconds(), len(group.runs))
+            (run.run_id, run.message, group.point, run.review_id, short(run.request, self.labels), run.since,
+             (now - datetime.fromisoformat(run.since)).total_seconds(), len(group.runs))
             for group in questions(self._waiting.values())
-            for one in group.runs
+            for run in group.runs
         ]  # fmt: skip
         return pandas.DataFrame(rows, columns=columns)
 

@@ -400,22 +400,22 @@ class PlanEditor(Panel):
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(self._bar(changes.count))
         whole = [problem_text(p, self.labels) for p in self.problems if not p["step_id"]]
-        told = [plan_faults(whole, self.labels), plan_changes(changes, self.labels)]
+        words = [plan_faults(whole, self.labels), plan_changes(changes, self.labels)]
         if self.foreseen:
-            told.append(plan_forecast(self.foreseen, not self.problems, self.labels))
-        self.below.show(joined(told))
+            words.append(plan_forecast(self.foreseen, not self.problems, self.labels))
+        self.below.show(joined(words))
         self._say()
 
     def _bar(self, edits: int) -> Markup:
         labels, plan, shown = self.labels, self._draft.plan, self._draft.base.version
-        told = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
+        words = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
         if edits:
-            told.append(labels("plan_edits", n=edits))
+            words.append(labels("plan_edits", n=edits))
         earlier = [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]
         return draw(
             "plan.bar",
             labels,
-            facts=" · ".join(told) if plan.steps else labels("plan_empty"),
+            facts=" · ".join(words) if plan.steps else labels("plan_empty"),
             editable=self._editable,
             undoable=self._draft.undoable,
             redoable=self._draft.redoable,

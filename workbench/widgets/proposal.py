@@ -91,8 +91,8 @@ class Form:
 
     def changed(self, path: str = "") -> None:
         """Say what is wrong, and that a person changed something."""
-        wrong = {at: told for at, field in fields_of(self._fields) if (told := fault(field, self._labels))}
-        self._fields.say({at: [Said(told)] for at, told in wrong.items()})
+        wrong = {at: words for at, field in fields_of(self._fields) if (words := fault(field, self._labels))}
+        self._fields.say({at: [Said(words)] for at, words in wrong.items()})
         self._wrong = {*wrong, *self._fields.faults}
         self._heard()
 
@@ -123,7 +123,7 @@ class ClarifyForm(Form):
         return schema
 
     def _own(self) -> dict[str, Control]:
-        questions = {one["question_id"]: one for one in self._proposed["questions"]}
+        questions = {question["question_id"]: question for question in self._proposed["questions"]}
         own = {}
         for name, one in questions.items():
             hint = self._labels("assumed_unless", what=one["assumed"])
@@ -151,10 +151,10 @@ class PlanForm(Form):
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
-        self._obeyed = {one["memory_id"]: ticked(one["told"], heard) for one in request.get("obeyed") or ()}
+        self._obeyed = {memory["memory_id"]: ticked(memory["told"], heard) for memory in request.get("obeyed") or ()}
         if self._obeyed:
-            told = heading(labels("mem_obeyed"))
-            self.box.children += (ipywidgets.VBox([told, *self._obeyed.values()]).add_class("wb-obeyed"),)
+            words = heading(labels("mem_obeyed"))
+            self.box.children += (ipywidgets.VBox([words, *self._obeyed.values()]).add_class("wb-obeyed"),)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """Return the plan, the query and the thresholds, each when it differs."""
@@ -233,8 +233,8 @@ class ReflectForm(Form):
         # what was said can be changed, and not unsaid
         own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in before.items()}
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
-        told = {need: need for need in before}
-        self.needs = _texts(told, labels, own, lambda need: cut(need, 60) or labels("need_another"), required=True)
+        texts = {need: need for need in before}
+        self.needs = _texts(texts, labels, own, lambda need: cut(need, 60) or labels("need_another"), required=True)
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
@@ -246,8 +246,8 @@ class ReflectForm(Form):
             kept = {step["step_id"]: step for step in plan["steps"]}
             self._refused = [name for name, step in self._recorded.items() if kept.get(name) != step]
             steps = [step for step in plan["steps"] if step["step_id"] not in self._recorded]
-        told = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
-        alert = el("p.wb-alert", glyph("invalid", self._labels), " ", told, role="alert")
+        words = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
+        alert = el("p.wb-alert", glyph("invalid", self._labels), " ", words, role="alert")
         self._note.show(el("div", alert if self._refused else None))
         following = {step["step_id"]: step for step in steps}
         for name, step in following.items():

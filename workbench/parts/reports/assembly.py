@@ -195,8 +195,12 @@ class _Assembly:
         plan: Mapping[str, Any] = state.get("plan") or {}
         assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
         against = [
-            (one["first"], one["second"], " ".join(f"[{self.numbers[i]}]" for i in one["sources"] if i in self.numbers))
-            for one in check.get("contradictions", ())
+            (
+                pair["first"],
+                pair["second"],
+                " ".join(f"[{self.numbers[i]}]" for i in pair["sources"] if i in self.numbers),
+            )
+            for pair in check.get("contradictions", ())
         ]
         steps = [
             (i, r["tool"], str(r["raw_input"].get("query", "")), str(r["output_summary"]["evidence_count"]))
@@ -220,7 +224,9 @@ class _Assembly:
     def _writers(self) -> str:
         labels = self.labels
         writers = dict.fromkeys(one["by"] for one in self.sections if one["by"] != RULES)
-        ruled = [escaped(one["title"]) for one in self.sections if one["by"] == RULES and one["sources"]]
+        ruled = [
+            escaped(section["title"]) for section in self.sections if section["by"] == RULES and section["sources"]
+        ]
         if not writers:
             return labels("written_by_rules")
         by = labels("written_by", who=labels("comma").join(writers))

@@ -31,7 +31,7 @@ _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 
 def standing(state: Mapping[str, Any]) -> list[SectionContent]:
     """Return the sections of the outline that are written, in its order."""
-    by_id = {one["section_id"]: one for one in state.get("sections", [])}
+    by_id = {section["section_id"]: section for section in state.get("sections", [])}
     return [by_id[one["section_id"]] for one in state["outline"]["sections"] if one["section_id"] in by_id]
 
 
@@ -158,7 +158,7 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> di
         return {"report": {**state["report"], "consistency": {}}}
     check = await asyncio.to_thread(_standing_of, sections, found(state))
     bases = context.bases(state["kb_prefixes"])
-    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["question"]
+    text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
     check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
     return {"report": {**state["report"], "consistency": check}}
 

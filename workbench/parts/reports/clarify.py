@@ -91,7 +91,7 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
         state,
         runtime,
         {"questions": unanswered(asked)},
-        " ".join(one["question"] for one in unanswered(asked)),
+        " ".join(clarification["question"] for clarification in unanswered(asked)),
         ClarifyEdits,
         known,
         told={"in_force": {"query": state["query"], "answers": {}}},
@@ -139,11 +139,11 @@ def _goes_on(
 
     Where nobody says whom a name means, the likeliest is searched for: what one report says is of one of them.
     """
-    assumed = [one for one in unanswered(asked) if one["kind"] == "name"]
+    assumed = [clarification for clarification in unanswered(asked) if clarification["kind"] == "name"]
     likeliest = {one["question_id"]: one["assumed"] for one in assumed}
     searched = refined(query, answered(asked, likeliest))
-    told = [*state["report"].get("assumptions", []), *stated(asked, language_of(query))]
-    change: dict[str, Any] = {"clarifications": asked, "assumptions": told}
+    words = [*state["report"].get("assumptions", []), *stated(asked, language_of(query))]
+    change: dict[str, Any] = {"clarifications": asked, "assumptions": words}
     if searched == state["query"]:
         return change
     change |= reread(state, runtime, searched)
@@ -222,7 +222,7 @@ def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> s
 
 def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
     """Return those that nobody has answered."""
-    return [one for one in clarifications if not one["answer"]]
+    return [clarification for clarification in clarifications if not clarification["answer"]]
 
 
 def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
@@ -233,11 +233,18 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
     >>> [one["answer"] for text in ("2", "oolong") for one in answered([asked], {"scope": text})]
     ['tea', 'oolong']
     """
-    made = []
-    for one in clarifications:
-        given = " ".join(str(answers.get(one["question_id"]) or "").split())
-        made.append(Clarification(**{**one, "answer": chosen(given, one["options"]) or given or one["answer"]}))
-    return made
+    result = []
+    for clarification in clarifications:
+        given = " ".join(str(answers.get(clarification["question_id"]) or "").split())
+        result.append(
+            Clarification(
+                **{
+                    **clarification,
+                    "answer": chosen(given, clarification["options"]) or given or clarification["answer"],
+                }
+            )
+        )
+    return result
 
 
 def chosen(answer: str, options: Sequence[str]) -> str:
@@ -268,16 +275,16 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
     >>> refined("《沙丘》反响如何？", [{**one, "question_id": "name:沙丘"}])
     '《沙丘》（2021）反响如何？'
     """
-    for one in clarifications:
-        answer, after = one["answer"], len(query)
-        if not answer or (one["kind"] == "scope" and fold(answer) == fold(one["assumed"])):
+    for clarification in clarifications:
+        answer, after = clarification["answer"], len(query)
+        if not answer or (clarification["kind"] == "scope" and fold(answer) == fold(clarification["assumed"])):
             continue
-        if one["kind"] == "name":
-            answer, surface = _telling_apart(one), re.escape(one["question_id"].partition(":")[2])
+        if clarification["kind"] == "name":
+            answer, surface = _telling_apart(clarification), re.escape(clarification["question_id"].partition(":")[2])
             stands = re.search(rf"{surface}[》〉」』”\"'`]*", query)
             after = stands.end() if stands else 0
-        elif one["kind"] == "model":
-            answer = f"{one['question']} {answer}"
+        elif clarification["kind"] == "model":
+            answer = f"{clarification['question']} {answer}"
         if after and answer not in query:
             aside = f"（{answer}）" if language_of(query) == "zh" else f" ({answer})"
             query = query[:after] + aside + query[after:]
@@ -293,14 +300,14 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
     """
     zh, lines = language == "zh", []
-    for one in clarifications:
-        if what := one["answer"] or one["assumed"]:
-            name = one["question_id"].partition(":")[2]
+    for clarification in clarifications:
+        if what := clarification["answer"] or clarification["assumed"]:
+            name = clarification["question_id"].partition(":")[2]
             line = {
                 "name": f"“{name}”指{what}" if zh else f"“{name}” means {what}",
                 "scope": f"内容范围是{what}" if zh else f"The subject is {what}",
-            }.get(one["kind"], f"{one['question']}{'' if zh else ' '}{what}")
-            assumed = "" if one["answer"] else "假定：" if zh else "It is assumed: "
+            }.get(clarification["kind"], f"{clarification['question']}{'' if zh else ' '}{what}")
+            assumed = "" if clarification["answer"] else "假定：" if zh else "It is assumed: "
             lines.append(f"{assumed}{line.rstrip('.。')}{'。' if zh else '.'}")
     return lines
 

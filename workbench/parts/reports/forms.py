@@ -98,7 +98,7 @@ class OutlineForm(Form):
         return _required(title=_TITLE)
 
     def _show(self, sections: Sequence[Json]) -> None:
-        self.rows = [_Row(one, one["section_id"].count("."), self, self._labels) for one in sections]
+        self.rows = [_Row(section, section["section_id"].count("."), self, self._labels) for section in sections]
         self._arrange()
 
     def _add(self) -> None:
@@ -182,10 +182,10 @@ class _Row:
         """The boxes are made when somebody wants to see them: a long outline has thousands."""
         if self.open.value and not self.pieces:
             pieces = sorted(self._form.evidence, key=lambda one: one["result_id"] not in self._had)[:_MOST_EVIDENCE]
-            for one in pieces:
-                told = f"{one['title']} · {one['begins'][:90]}…"
-                on = one["result_id"] in self._had
-                self.pieces[one["result_id"]] = ticked(told, self._ticked, one["begins"], on)
+            for piece in pieces:
+                words = f"{piece['title']} · {piece['begins'][:90]}…"
+                on = piece["result_id"] in self._had
+                self.pieces[piece["result_id"]] = ticked(words, self._ticked, piece["begins"], on)
             self._ticks.children = tuple(self.pieces.values())
         display_if(self._ticks, self.open.value)
 

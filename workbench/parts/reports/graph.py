@@ -78,9 +78,9 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     given = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
-    told = checking.of_evidence(results)
+    words = checking.of_evidence(results)
     whole = checking.fingerprint(
-        told,
+        words,
         state["message"],
         state["query"],
         asked.get("assumptions"),
@@ -331,7 +331,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     results = [*found(state), *(r for r in pieces if r["result_id"] not in known)]
     quoted = [(piece["result_id"], said.text) for piece in pieces for said in sentences_in(1, piece)]
     shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
-    fit = [told for told, share in zip(quoted, shares, strict=True) if share >= least(wish, told[1])]
+    fit = [words for words, share in zip(quoted, shares, strict=True) if share >= least(wish, words[1])]
     sections = [dict(section) for section in state["outline"]["sections"]]
     one: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
     one["evidence_ids"] = list(dict.fromkeys([*one["evidence_ids"], *(piece for piece, _ in fit)]))

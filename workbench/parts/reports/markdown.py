@@ -133,8 +133,8 @@ def _rendered(tokens: list[Token], back: str) -> str:
                 child.attrs["title"] = back
             elif child.type == "link_open" and not child.attrs.get("class"):
                 child.attrs["rel"] = "noreferrer"
-    found: str = parser.renderer.render(tokens, parser.options, {})
-    return found
+    results: str = parser.renderer.render(tokens, parser.options, {})
+    return results
 
 
 def cited(tokens: list[Token]) -> list[Token]:
@@ -156,14 +156,14 @@ def cited(tokens: list[Token]) -> list[Token]:
 
 
 def _references(tokens: list[Token]) -> dict[int, Token]:
-    below, found = False, dict[int, Token]()
+    below, results = False, dict[int, Token]()
     for before, token in pairwise(tokens):
         if before.type == "heading_open" and before.tag in ("h1", "h2"):
             below = token.content.strip() in _HEADINGS
         elif below and before.type == "paragraph_open" and (match := MARK.match(token.content)):
             before.attrs = {"class": "reference"}
-            found.setdefault(int(match[1]), token)
-    return found
+            results.setdefault(int(match[1]), token)
+    return results
 
 
 def _with_links(children: list[Token], known: Container[int | None], used: set[int]) -> Iterator[Token]:

@@ -128,8 +128,8 @@ class Outliner:
             return [every[doc_id] for doc_id in self.judged.holding]
         if names:
             about = {name["doc_id"] for name in names} & every.keys()
-            told = [d for d in every.values() if d.doc_id in about or self._names(d)]
-            return sorted(told, key=lambda d: d.doc_id not in about)
+            words = [d for d in every.values() if d.doc_id in about or self._names(d)]
+            return sorted(words, key=lambda d: d.doc_id not in about)
         texts = [" ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()]
         if not any(any(self.says.enough(word, texts)) for word in self.says.foremost(self.subject)):
             self.unknown = True  # what the corpus has only shares lesser words with it
@@ -151,44 +151,46 @@ class Outliner:
         titles = [(depth, t) for a in aspects for depth, t in (("", a.title), *((".", part) for part in a.parts))]
         read = self.reading
         bound = bool(self.documents) and bool(read["conditions"] or read["sort"] or read["names"])
-        told = self._told(titles, self.documents) if bound else {}
-        if len(told) * 2 < len(titles) and not self.unknown:
-            bound, told = False, self._told(titles, list(self.judged.documents.values()))
-        made = [
-            self._section(title, f"{self.subject} {title}", told.get(n, []), self.kind.of_one, depth)
+        words = self._told(titles, self.documents) if bound else {}
+        if len(words) * 2 < len(titles) and not self.unknown:
+            bound, words = False, self._told(titles, list(self.judged.documents.values()))
+        result = [
+            self._section(title, f"{self.subject} {title}", words.get(n, []), self.kind.of_one, depth)
             for n, (depth, title) in enumerate(titles)
         ]
-        used = {one for section in made for one in section["evidence_ids"]}
+        used = {one for section in result for one in section["evidence_ids"]}
         rest = [d for d in self.documents if not used & self._ids(d)]
-        if told and (rest := rest if bound else rest[:MANY]):
-            made.append(self._others(rest))
-        return made
+        if words and (rest := rest if bound else rest[:MANY]):
+            result.append(self._others(rest))
+        return result
 
     def _told(self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]) -> dict[int, list[Piece]]:
         """Place of a title -> the sentences of these documents that say most of it and nothing more of another."""
         pool = self._pool(documents)
         texts = [f"{s.title}. {s.text}" for s in pool]
         shares = [self.says.enough(title, texts) for _, title in titles]
-        told: dict[int, list[Piece]] = {}
+        words: dict[int, list[Piece]] = {}
         for place, sentence in enumerate(pool):
             best = max(range(len(titles)), key=lambda n: shares[n][place])
             if shares[best][place]:
-                told.setdefault(best, []).append(Piece(sentence, shares[best][place]))
-        return told
+                words.setdefault(best, []).append(Piece(sentence, shares[best][place]))
+        return words
 
     def _by_name(self) -> list[SectionOutline]:
         """Return a section for each thing that is named, and one for what other documents say of them."""
         every = self.judged.documents
         about = {n["doc_id"]: every[n["doc_id"]] for n in self.reading["names"] if n["doc_id"] in every}
-        made = [self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()]
+        result = [
+            self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()
+        ]
         names = [name["surface"] for name in self.reading["names"]] + [d.title for d in about.values()]
         bare = [fold(name).strip("《》“”\"' ") for name in names]
         rest = [s for d in self.documents if d.doc_id not in about for s in d.sentences]
-        told = [Piece(s) for s in rest if any(name in fold(s.text) for name in bare)]
-        if made and told:
+        words = [Piece(s) for s in rest if any(name in fold(s.text) for name in bare)]
+        if result and words:
             title = self._say("In other documents", "其他文档中的记述")
-            made.append(self._section(title, self.subject, told, self.kind.of_one))
-        return made
+            result.append(self._section(title, self.subject, words, self.kind.of_one))
+        return result
 
     def _by_group(self) -> list[SectionOutline]:
         """Many documents in groups, by a field that divides them or by time; none where there are few."""
@@ -200,13 +202,13 @@ class Outliner:
     def _by_document(self) -> list[SectionOutline]:
         """What says most of the topic, a section for each document; what says little stands together at the end."""
         pool = self._pool(self.documents)
-        told: dict[str, list[Piece]] = {}
+        words: dict[str, list[Piece]] = {}
         for said, share in zip(pool, self.says(self.subject, [s.text for s in pool]), strict=True):
-            told.setdefault(said.doc_id, []).append(Piece(said, share))
-        order = sorted(told, key=lambda i: -max(piece.share for piece in told[i]))
+            words.setdefault(said.doc_id, []).append(Piece(said, share))
+        order = sorted(words, key=lambda i: -max(piece.share for piece in words[i]))
         every, most = self.judged.documents, self.kind.sections - 1
         made = [
-            self._section(every[i].title, f"{self.subject} {every[i].title}", told[i], self.kind.of_one * 2)
+            self._section(every[i].title, f"{self.subject} {every[i].title}", words[i], self.kind.of_one * 2)
             for i in order[:most]
         ]
         return [*made, *([self._others([every[i] for i in order[most:]])] if order[most:] else [])]
@@ -252,8 +254,8 @@ class Outliner:
 
     def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
         """Return the first sentences of each document, which say what it is about."""
-        told = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
-        return [piece for pieces in told for piece in pieces[: min(most, self.kind.of_one)]]
+        words = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
+        return [piece for pieces in words for piece in pieces[: min(most, self.kind.of_one)]]
 
     def _section(
         self, title: str, query: str, pieces: Iterable[Piece], of_one: int | None, depth: str = ""
@@ -316,14 +318,14 @@ def placed(sections: Sequence[SectionOutline]) -> list[SectionOutline]:
     >>> [one["section_id"] for one in placed([{"section_id": i} for i in ("2", "1.1", "1.1.1", "")])]
     ['1', '1.1', '1.1.1', '2']
     """
-    found: list[SectionOutline] = []
+    results: list[SectionOutline] = []
     counts = [0]
     for section in sections:
-        depth = min(section["section_id"].count("."), len(counts)) if found else 0
+        depth = min(section["section_id"].count("."), len(counts)) if results else 0
         counts = [*counts[: depth + 1], *([0] if depth + 1 > len(counts) else [])]
         counts[depth] += 1
-        found.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
-    return found
+        results.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
+    return results
 
 
 def capitalised(title: str) -> str:

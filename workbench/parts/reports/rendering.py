@@ -109,12 +109,12 @@ def to_pdf(report: Report) -> bytes:
         "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
         "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
     }
-    told, missing = json.dumps(data, ensure_ascii=False), set[int]()
+    texts, missing = json.dumps(data, ensure_ascii=False), set[int]()
     with tempfile.TemporaryDirectory() as nothing:
         empty, fonts = Path(nothing), _fonts()
         while True:
             try:
-                made: bytes = setter.compile(
+                result: bytes = setter.compile(
                     source,
                     root=empty,
                     font_paths=fonts,
@@ -123,13 +123,13 @@ def to_pdf(report: Report) -> bytes:
                     format="pdf",
                     pdf_standards="a-2b",
                     timestamp=int(report.get("at") or time.time()),
-                    sys_inputs={"report": told},
+                    sys_inputs={"report": texts},
                 )
-                return made
+                return result
             except setter.TypstError as error:
                 match = re.search(r'the text `"(.+?)"` could not be displayed', str(error), re.DOTALL)
-                if match and (bare := _JOINERS.sub("", told)) != told:
-                    told = bare  # one without a glyph is reported as its neighbour
+                if match and (bare := _JOINERS.sub("", texts)) != texts:
+                    texts = bare  # one without a glyph is reported as its neighbour
                     continue
                 without = _RUST.sub(lambda code: chr(int(code[1], 16)), match[1]) if match else ""
                 if CJK.search(without):
@@ -141,7 +141,7 @@ def to_pdf(report: Report) -> bytes:
                 if not pages:
                     raise ReportError(f"typst could not set the report: {error}") from None
                 missing |= pages
-                told = "".join(f"⟨U+{ord(c):04X}⟩" if ord(c) >> 8 in missing else c for c in told)
+                texts = "".join(f"⟨U+{ord(c):04X}⟩" if ord(c) >> 8 in missing else c for c in texts)
 
 
 @cache

@@ -48,7 +48,7 @@ def preview(text: str, labels: Labels) -> Markup:
 
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
     """A report that is being written: its sections, and which of them are there; ``heard`` are titles of more."""
-    sections, there = report.outline.get("sections") or [], {*heard, *(one["title"] for one in report.sections)}
+    sections, there = report.outline.get("sections") or [], {*heard, *(section["title"] for section in report.sections)}
     return draw("report.written", labels, sections=sections, there=there)
 
 
@@ -65,7 +65,7 @@ def _standing(report: Report, labels: Labels) -> str:
 def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labels) -> dict[str, Any]:
     """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     number = match[1] if (match := _SECTION.match(heading)) else ""
-    own = [one for one in sections if number and one["section_id"].partition(".")[0] == number]
+    own = [section for section in sections if number and section["section_id"].partition(".")[0] == number]
     claims = [claim for one in own for claim in one["claims"]]
     unsure = any(claim["verdict"] in ("unsupported", "uncited") for claim in claims)
     count = supported_told(claims, labels) if claims else ""

@@ -134,9 +134,9 @@ class ReflectionOutput(Found):
 def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> ReflectionOutput:
     """Hold the evidence against the question."""
     with log("validate", pieces=len(tool_input.found)) as detail:
-        told = [f"{one.get('metadata', {}).get('title') or ''}. {_text_of(one)}" for one in tool_input.found]
+        words = [f"{one.get('metadata', {}).get('title') or ''}. {_text_of(one)}" for one in tool_input.found]
         reading = read(tool_input.query, [knowledge])
-        said = validate(reading, "\n".join(told), meant_by(tool_input.query, knowledge))
+        said = validate(reading, "\n".join(words), meant_by(tool_input.query, knowledge))
         detail |= {"coverage": said["coverage"], "passed": said["passed"], "missing": said["missing"]}
         if not said["passed"]:
             detail["error"] = f"not covered: {', '.join(said['missing']) or 'nothing was found'}"

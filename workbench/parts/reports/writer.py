@@ -224,7 +224,7 @@ class _Writing:
         for claim in form.claims if form else ():
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
             named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
-            names = f" ({told})" if (told := ", ".join(named)) else ""
+            names = f" ({words})" if (words := ", ".join(named)) else ""
             lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
         return "\n".join(lines)
 
@@ -271,8 +271,8 @@ class _Writing:
         text, unknown = renumbered(_plain(text, self._about["title"]), known)
         if unknown:
             self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
-        told = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
-        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in told]
+        words = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
+        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in words]
         for place in sorted(foreign, key=len, reverse=True):
             text = text.replace(place, "")
         if foreign:
@@ -388,9 +388,9 @@ def _row(block: Block) -> str:
     """Return a block as it stands; a table's row as an item, each cell behind its head."""
     if block.kind != "row":
         return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
-    heads, told = cells(block.head.partition("\n")[0]), cells(block.text)
-    named = heads if len(heads) == len(told) else [""] * len(told)
-    first, *rest = [(head, cell) for head, cell in zip(named, told, strict=True) if cell.strip()] or [("", "")]
+    heads, words = cells(block.head.partition("\n")[0]), cells(block.text)
+    named = heads if len(heads) == len(words) else [""] * len(words)
+    first, *rest = [(head, cell) for head, cell in zip(named, words, strict=True) if cell.strip()] or [("", "")]
     return "- " + ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
 
 

@@ -99,14 +99,14 @@ def _hover(piece: Piece, labels: Labels) -> str:
 def _under(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: Labels) -> str:
     """Return how many came how far."""
     counts = Counter(piece["fate"] for piece in pieces)
-    told = [labels("told_found", n=len(pieces))]
+    words = [labels("told_found", n=len(pieces))]
     if not counts["found"]:
-        told.append(labels("told_dropped", n=counts["dropped"]))
-        told.append(labels("told_used", n=sum(p["in_prompt"] for p in pieces)))
-        told.append(labels("told_cited", n=counts["cited"]))
-    told += [labels("told_cut", n=cut)] if cut else []
-    told += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []
-    return " · ".join(told)
+        words.append(labels("told_dropped", n=counts["dropped"]))
+        words.append(labels("told_used", n=sum(p["in_prompt"] for p in pieces)))
+        words.append(labels("told_cited", n=counts["cited"]))
+    words += [labels("told_cut", n=cut)] if cut else []
+    words += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []
+    return " · ".join(words)
 
 
 _INKS = [ink for ink, _, _ in COLOURS.values()]

@@ -103,16 +103,16 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
 
 def run_edits_told(node: Mapping[str, Any], labels: Labels) -> list[str]:
     """Return what was edited in a run of a tree, where else its steps come from, and which of those runs are gone."""
-    told, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
-    told += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
-    return told + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
+    words, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
+    words += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
+    return words + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
 
 
 def as_of_told(document: Mapping[str, Any], labels: Labels) -> str:
     """Return as of which dates a run asked: of what was true, of what was known."""
     true, known = document["as_of"]
-    told = [labels("as_of_told", at=true)] if true else []
-    return labels("comma").join([*told, *([labels("known_told", at=known)] if known else [])])
+    words = [labels("as_of_told", at=true)] if true else []
+    return labels("comma").join([*words, *([labels("known_told", at=known)] if known else [])])
 
 
 def read_told(run: Mapping[str, Any], labels: Labels) -> str:
