@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
-from workbench.views.outline import Block, Column, Lines, clipped, columns, one_line
+from workbench.views.outline import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.page import Data, cut, draw
 from workbench.views.plan_graph import fields_told
 
@@ -48,7 +48,7 @@ def lettered(document: Data) -> list[tuple[str, Data]]:
 def _head(document: Data, labels: Labels) -> Block:
     """Return which runs these are, and where they first differ."""
     runs, parts = lettered(document), document["parts"]
-    letters, lines = {run["run_id"]: letter for letter, run in runs}, []
+    letters, lines = {run["run_id"]: letter for letter, run in runs}, list[Paragraph]()
     for letter, run in runs:
         facts = [run["run_id"], labels.status(run["status"])]
         if origin := run["origin"]:

@@ -6,10 +6,9 @@ Nodes and edges are LangGraph's own (``get_graph(xray=True)``): what is drawn is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 from workbench.records.timeline import Bar, bars, busy_ms
 from workbench.views.drawing import Drawing, sheet
@@ -20,51 +19,29 @@ from workbench.views.page import Data, family
 START, END = "__start__", "__end__"
 
 
-class Node(TypedDict):
-    """A node: ``times`` it ran, in ``duration_ms`` altogether (side by side counts once).
+class Walked(NamedTuple):
+    """The graph, and where a run went in it.
 
-    ``graph`` is the one inside the conversation that it belongs to. ``status`` is ``done``, ``pending``, or how the run
-    stands, where it stands there.
+    A node ran so many ``times``, in ``duration_ms`` altogether (side by side counts once). ``graph`` is the one inside
+    the conversation that it belongs to. ``status`` is ``done``, ``pending``, or how the run stands, where it stands
+    there. An edge is ``conditional`` where it is one of several that may be taken; ``times`` taken.
     """
 
-    id: str
-    name: str
-    graph: str
-    status: str
-    times: int
-    duration_ms: float
-
-
-class Edge(TypedDict):
-    """``conditional``: one of several that may be taken; ``times`` taken."""
-
-    source: str
-    target: str
-    conditional: bool
-    times: int
-
-
-@dataclass(frozen=True)
-class Walked:
-    """The graph, and where a run went in it."""
-
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: Sequence[Data]
+    edges: Sequence[Data]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row a node, then one row an edge."""
+        """Return one row per node, then one row per edge."""
         names = {node["id"]: node["name"] for node in self.nodes}
         rows: list[dict[str, Any]] = []
         for node in self.nodes:
-            of_node = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
-            rows.append(
-                {"kind": "node", "graph": node["graph"] or "conversation", **of_node, "source": "", "target": ""}
-            )
+            own = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
+            rows.append({"kind": "node", "graph": node["graph"] or "conversation", **own, "source": "", "target": ""})
         for edge in self.edges:
-            source, target = names[edge["source"]], names[edge["target"]]
-            row: dict[str, Any] = {"kind": "edge", "name": f"{source} → {target}", "graph": ""}
-            row |= {"status": "done" if edge["times"] else "pending", "times": edge["times"], "duration_ms": None}
-            rows.append({**row, "source": source, "target": target})
+            ends = {end: names[edge[end]] for end in ("source", "target")}
+            status, times = "done" if edge["times"] else "pending", edge["times"]
+            own = {"name": " → ".join(ends.values()), "status": status, "times": times, "duration_ms": None}
+            rows.append({"kind": "edge", "graph": "", **own, **ends})
         return rows
 
 
@@ -87,25 +64,18 @@ def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", curren
         if bar.name in ids:
             runs[ids[bar.name]].append(bar)
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
+    taken = Counter[tuple[str, str]]()
     if route:
         route = [START, *route, *([END] if status == "done" else [])]
-    taken = Counter(pairwise(route))
-    if route:
-        taken.update((route[-1], node) for node in here)
-    return Walked(
-        tuple(
-            Node(
-                id=node,
-                name=_name(node),
-                graph=node.rpartition(":")[0],
-                status=status if node in here else "done" if node in route else "pending",
-                times=len(runs[node]),
-                duration_ms=round(busy_ms(runs[node]), 3),
-            )
-            for node in nodes
-        ),
-        tuple(Edge(source=a, target=b, conditional=either, times=taken[a, b]) for (a, b), either in edges.items()),
-    )
+        taken.update([*pairwise(route), *((route[-1], node) for node in here)])
+
+    def node_of(node: str) -> Data:
+        stands = status if node in here else "done" if node in route else "pending"
+        place = {"id": node, "name": _name(node), "graph": node.rpartition(":")[0], "status": stands}
+        return {**place, "times": len(runs[node]), "duration_ms": round(busy_ms(runs[node]), 3)}
+
+    ways = [{"source": a, "target": b, "conditional": c, "times": taken[a, b]} for (a, b), c in edges.items()]
+    return Walked([*map(node_of, nodes)], ways)
 
 
 def _name(node: str) -> str:
@@ -151,7 +121,7 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
     return sheet(walked.rows(), network(boxes, lines, down=True), title, _under(walked, labels), legend)
 
 
-def _box(node: Node, labels: Labels) -> Box:
+def _box(node: Data, labels: Labels) -> Box:
     status, ink = node["status"], family(node["status"])
     name = {START: labels("start"), END: labels("end")}.get(node["name"], node["name"])
     ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""

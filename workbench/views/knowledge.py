@@ -366,7 +366,7 @@ def _range(of: Data) -> str:
     if of["values"]:
         return ", ".join(of["values"][:4]) + (" …" if len(of["values"]) > 4 else "")
     low, high = ((f"{end:,g}" if isinstance(end, float) else end or "") for end in (of["low"], of["high"]))
-    unit = f" {field['unit']}" if of["unit"] else ""
+    unit = f" {of['unit']}" if of["unit"] else ""
     return f"{low} – {high}{unit}" if low else ""
 
 

@@ -224,7 +224,7 @@ class ReflectForm(Form):
         entries = (self._proposed.get("signals") or {}).get("needs") or []
         self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
         self._before["should_continue"] = bool(self._proposed["should_continue"])
-        own = {proposals.NEEDS: {}, "should_continue": {}}
+        own: Json = {proposals.NEEDS: {}, "should_continue": {}}
         return {**schema, "properties": {**schema.get("properties", {}), **own}}
 
     def _own(self) -> dict[str, Control]:
