@@ -123,7 +123,7 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
 
 def _box(node: Data, labels: Labels) -> Box:
     status, ink = node["status"], family(node["status"])
-    name = {START: labels("start"), END: labels("end")}.get(node["name"], node["name"])
+    name = {START: labels("start"), END: labels("end")}.get(node["name"]) or str(node["name"])
     ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""
     fact = " ".join(filter(None, ("✓", ran))) if status == "done" else labels.status(status)
     title = "\n".join(filter(None, (name, node["graph"], labels.status(status), ran)))
