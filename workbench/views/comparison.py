@@ -158,10 +158,6 @@ def _decided(side: Data, labels: Labels) -> str:
     return cut(" · ".join([action, *edits, *words]), 400)
 
 
-def _claim(row: Data, *_: Any) -> str:
-    return str(row["text"])
-
-
 def _cited(side: Data, labels: Labels) -> str:
     cited = [f"[{c['n']}] {one_line(c['title'] or c['result_id'])}" for c in side["citations"]]
     return " · ".join(cited) or labels("nothing_cited")
@@ -176,15 +172,11 @@ def _piece(row: Data, _: Data, labels: Labels) -> str:
     return labels("aside", said=title, more=labels("beside_found_by", steps=cut(steps[0], 60) + more))
 
 
-def _rank(side: Data, _: Labels) -> str:
-    return f"#{side['rank']} {side['score']:.2f}"
-
-
 _PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callable[[Data, Labels], str]]] = {
     "steps": ("beside_plan", "step", _step, _ended),
     "decisions": ("beside_decisions", "point", _point, _decided),
-    "claims": ("beside_answer", "claim", _claim, _cited),
-    "evidence": ("beside_evidence", "piece", _piece, _rank),
+    "claims": ("beside_answer", "claim", lambda row, *_: str(row["text"]), _cited),
+    "evidence": ("beside_evidence", "piece", _piece, lambda side, _: f"#{side['rank']} {side['score']:.2f}"),
 }
 """Each table: its title, what its rows are, the text of a row, and how that is in one run."""
 

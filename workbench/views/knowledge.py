@@ -127,16 +127,15 @@ def with_outside(found: Around, enrichment: Data | None, source: str = "TMDB") -
         return found
     room = MOST_NODES - len(found.entities)
     new = [e for e in enrichment["entities"] if e["entity_id"] not in found.entities][:room]
-    entities = found.entities | {e["entity_id"]: Entity(**_plain(e) | {"type": source}) for e in new}  # type: ignore[typeddict-item]
+    entities = dict(found.entities)
+    for entity in new:
+        own: Any = {name: entity[name] for name in Entity.__annotations__}
+        entities[entity["entity_id"]] = Entity(**{**own, "type": source})
     known = {relation["relation_id"]: relation for relation in found.relations}
     for relation in enrichment["relations"]:
         if relation["source"] in entities and relation["target"] in entities:
             known.setdefault(relation["relation_id"], relation)
     return replace(found, entities=entities, relations=tuple(known[key] for key in sorted(known)))
-
-
-def _plain(entity: Data) -> dict[str, Any]:
-    return {name: entity[name] for name in Entity.__annotations__}
 
 
 def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:

@@ -143,14 +143,16 @@ def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
     """Return which memory probably stood behind which sentence."""
     heads = columns(labels, "mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
     words = [
-        (row["sentence"] or labels("mem_whole"), row["text"], source(row, labels), _how(row, labels), row["id"])
+        (
+            row["sentence"] or labels("mem_whole"),
+            row["text"],
+            source(row, labels),
+            labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}"),
+            row["id"],
+        )
         for row in rows
     ]
     return [clipped(labels("mem_blame"), heads, words, notes=[labels("mem_probably" if words else "mem_no_blame")])]
-
-
-def _how(row: Row, labels: Labels) -> str:
-    return labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}")
 
 
 def source(row: Row, labels: Labels) -> str:

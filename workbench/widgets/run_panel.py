@@ -49,7 +49,8 @@ class Working:
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
         self.fork_bar = Pick(heard=self._on_fork_bar)
-        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
+        history = lambda: self._run.plan_history if self._run else ()  # noqa: E731 - the run changes
+        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, history)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
         self._connect()
@@ -114,7 +115,9 @@ class Working:
 
     def _show_ask(self) -> None:
         follows = self._bench.follows_up()
-        self.ask.show(self._bases(), [] if follows else self._examples(), follows=follows)
+        knowledge = self._wb.knowledge
+        bases = {name: knowledge.get(name).counts()["documents"] for name in knowledge.names()}
+        self.ask.show(bases, [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
         """Nothing happened, but the steps at work have taken longer."""
@@ -195,12 +198,6 @@ class Working:
     def _forecast(self, plan: Plan) -> Any:
         asked = proposals.proposal(self._document.get("review") or {})
         return self._run.forecast(plan, asked.get("activate") or ()) if self._run and plan.steps else None
-
-    def _plans(self) -> Any:
-        return self._run.plan_history if self._run else ()
-
-    def _bases(self) -> dict[str, int]:
-        return {name: self._wb.knowledge.get(name).counts()["documents"] for name in self._wb.knowledge.names()}
 
     def _examples(self) -> list[str]:
         """Return two questions about what the chosen knowledge base holds, or the first one where none is chosen."""

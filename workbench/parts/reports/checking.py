@@ -56,11 +56,8 @@ def fingerprint(*told: Any) -> str:
 
 def of_evidence(results: Sequence[RetrievalResult]) -> list[tuple[str, str]]:
     """Return what of the evidence a text depends on: which pieces there are, and what they say."""
-    return [(r["result_id"], hashlib.sha256(_read(r).encode()).hexdigest()[:16]) for r in results]
-
-
-def _read(result: RetrievalResult) -> str:
-    return repr((result["metadata"].get("title"), result["evidence"], result["metadata"].get("fields")))
+    texts = {r["result_id"]: (r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in results}
+    return [(result_id, hashlib.sha256(repr(text).encode()).hexdigest()[:16]) for result_id, text in texts.items()]
 
 
 def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[dict[str, Any]]:

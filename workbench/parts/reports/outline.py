@@ -138,8 +138,11 @@ class Outliner:
         return [document for document, share in zip(every.values(), shares, strict=True) if share]
 
     def _names(self, document: Document) -> bool:
-        own = [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
+        own = self._of(document)
         return any(speaks_of(name, own) for name in self.reading["names"])
+
+    def _of(self, document: Document) -> list[RetrievalResult]:
+        return [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
 
     # what its sections are
 
@@ -159,7 +162,7 @@ class Outliner:
             for n, (depth, title) in enumerate(titles)
         ]
         used = {one for section in result for one in section["evidence_ids"]}
-        rest = [d for d in self.documents if not used & self._ids(d)]
+        rest = [d for d in self.documents if not used & {r["result_id"] for r in self._of(d)}]
         if words and (rest := rest if bound else rest[:MANY]):
             result.append(self._others(rest))
         return result
@@ -279,9 +282,6 @@ class Outliner:
             estimated_words=sum(len(terms(piece.sentence.text)) or _WORDS for piece in kept),
             quotes=[piece.sentence.text for piece in kept],
         )
-
-    def _ids(self, document: Document) -> set[str]:
-        return {r["result_id"] for r in self.results if r["metadata"].get("doc_id") == document.doc_id}
 
 
 def least(phrase: str, text: str) -> float:

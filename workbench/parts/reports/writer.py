@@ -448,12 +448,8 @@ def _fitting(texts: Sequence[str], max_tokens: int) -> list[list[str]]:
     return groups
 
 
-def _first_two(texts: Sequence[str], _: int) -> list[list[str]]:
-    return [[*texts[:2]], *([text] for text in texts[2:])]
-
-
-def _pairs(texts: Sequence[str], _: int) -> list[list[str]]:
-    return [[*texts[n : n + 2]] for n in range(0, len(texts), 2)]
-
-
-STRATEGIES = {"collapse": _fitting, "refine": _first_two, "tree": _pairs}
+STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
+    "collapse": _fitting,
+    "refine": lambda texts, _: [[*texts[:2]], *([text] for text in texts[2:])],
+    "tree": lambda texts, _: [[*texts[n : n + 2]] for n in range(0, len(texts), 2)],
+}
