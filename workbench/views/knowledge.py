@@ -129,8 +129,8 @@ def with_outside(found: Around, enrichment: Data | None, source: str = "TMDB") -
     new = [e for e in enrichment["entities"] if e["entity_id"] not in found.entities][:room]
     entities = dict(found.entities)
     for entity in new:
-        own: Any = {name: entity[name] for name in Entity.__annotations__}
-        entities[entity["entity_id"]] = Entity(**{**own, "type": source})
+        own: Any = {name: entity[name] for name in Entity.__annotations__} | {"type": source}
+        entities[entity["entity_id"]] = own
     known = {relation["relation_id"]: relation for relation in found.relations}
     for relation in enrichment["relations"]:
         if relation["source"] in entities and relation["target"] in entities:
