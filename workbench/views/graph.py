@@ -11,9 +11,8 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from workbench.records.timeline import Bar, bars, busy_ms
-from workbench.views.drawing import Drawing, sheet
+from workbench.views.drawing import Box, Drawing, Line, network, sheet
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.network import Box, Line, network
 from workbench.views.page import Data, family
 
 START, END = "__start__", "__end__"

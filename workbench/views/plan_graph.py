@@ -11,10 +11,9 @@ from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import ExecutionRecord
-from workbench.views.drawing import Body, Drawing, sheet
+from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
-from workbench.views.network import Box, Line, network
 from workbench.views.outline import clipped, columns
 from workbench.views.page import Data, Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_told
