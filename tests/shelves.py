@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -47,13 +46,6 @@ def environment() -> dict[str, str]:
     """For a process of its own: the same models, this project's package."""
     settings = {f"WORKBENCH_{name.upper()}": value for name, value in CORE.items()}
     return {**os.environ, **settings, "PYTHONPATH": str(PROJECT), "COLUMNS": "400"}
-
-
-def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command line in this process, where it is no matter in which."""
-    with contextlib.chdir(folder.parent):
-        done = CliRunner(env=environment()).invoke(main, [*words, "--workspace", str(folder)])
-    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
 def workbench(folder: Path, *words: str, **how: object) -> subprocess.CompletedProcess[str]:

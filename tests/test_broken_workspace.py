@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shelves import ANSWER, QUESTION, command, corpus, opened, workbench
+from tests.shelves import ANSWER, QUESTION, corpus, opened, workbench
 from workbench.errors import KnowledgeError, NotPaused, WorkspaceError, WorkspaceFull
 from workbench.maintenance.files import examine
 from workbench.records.tape import canonical
@@ -64,8 +64,8 @@ def test_a_file_and_a_path_under_a_file(tmp_path):
     for place, word in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "under", "Not a directory")):
         with pytest.raises(WorkspaceError, match=word):
             opened(place)
-    told(command(tmp_path / "file", "ask", "x"), "is a file")
-    told(command(tmp_path / "file", "runs"), "is a file")
+    told(workbench(tmp_path / "file", "ask", "x"), "is a file")
+    told(workbench(tmp_path / "file", "runs"), "is a file")
 
 
 @contextmanager
@@ -237,11 +237,11 @@ def test_a_damaged_database_is_named_and_left_and_a_copy_takes_its_place(folder,
     if where != "empty" or name == "workbench.db":
         assert [fault["what"] for fault in faults if fault["what"].endswith(".db")] == [name]
         assert str(folder / name) in faults[0]["detail"] or "there are checkpoints" in faults[0]["detail"]
-    listed = command(folder, "runs")
+    listed = workbench(folder, "runs")
     assert "Traceback" not in listed.stderr and "fault of workbench" not in listed.stderr
     if listed.returncode:
         told(listed, name, "workbench backup" if broken else "move checkpoints.db away")
-    examined = command(folder, "doctor")
+    examined = workbench(folder, "doctor")
     assert "Traceback" not in examined.stderr and (examined.returncode == 0) == (not faults)
     assert not faults or (folder / name).read_bytes() == broken, "nobody wrote over it"
     shutil.rmtree(folder)
@@ -255,10 +255,10 @@ def test_a_copy_is_not_written_over_what_is_there_and_one_that_was_killed_is_mad
     killed = folder.parent / ".copy.k1ll3d__"
     killed.mkdir()
     (killed / "workbench.db").write_text("half")
-    done = command(folder, "backup", "copy")
+    done = workbench(folder, "backup", "copy")
     assert done.returncode == 0 and (folder.parent / "copy" / "workbench.db").exists(), done.stderr
     assert [*folder.parent.glob(".copy.*")] == [killed], "it may be another backup, at work: no one deletes it"
-    told(command(folder, "backup", "copy"), "is there already")
+    told(workbench(folder, "backup", "copy"), "is there already")
 
 
 def test_the_checkpoints_do_not_keep_one_from_what_is_done(folder):
@@ -296,7 +296,7 @@ def test_a_checkpoint_that_only_its_reader_knows_to_be_damaged(folder, damage_to
         connection.execute(f"UPDATE {damage_to}")
     with opened(folder) as wb:
         waiting = wb.runs.list(status="paused")[0].run_id
-    told(command(folder, "resume", waiting, "--approve"), "move the file away")
+    told(workbench(folder, "resume", waiting, "--approve"), "move the file away")
     for file in folder.glob("checkpoints.db*"):
         file.unlink()
     with opened(folder) as wb:
@@ -318,7 +318,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
             listed = workbench(folder, "kb", "list")
             assert listed.returncode == 1 and "other" in listed.stdout and "workbench kb rebuild film" in listed.stderr
     assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
-    assert command(folder, "kb", "rebuild", "film").returncode == 0
+    assert workbench(folder, "kb", "rebuild", "film").returncode == 0
     with opened(folder) as wb:
         assert wb.knowledge.get("film").fingerprint() == before
         assert wb.knowledge.inspect("film")["chroma"]
@@ -380,7 +380,7 @@ def test_what_killed_processes_left_is_named_and_freed_and_what_a_live_one_write
         (place / "new.db").write_bytes(bytes(20_000))
     named = [f"{place.relative_to(folder)} (0.02 MB)" for place in left]
     with opened(folder) as wb, wb.knowledge.writing("other"):
-        told_of = command(folder, "doctor").stdout
+        told_of = workbench(folder, "doctor").stdout
         [found] = [found for found in wb.gc() if found["kind"] == half]
         assert sorted(found["detail"].split(", ")) == sorted(named) and found["bytes"] == 60_000
         assert all(name in told_of for name in named) and ".other.rebuild-1" not in told_of
@@ -407,7 +407,7 @@ def test_a_body_that_is_lost_is_named(folder):
 def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
     damage(folder / "knowledge" / "film" / "chroma" / "chroma.sqlite3", where)
     assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
-    assert command(folder, "kb", "rebuild", "film").returncode == 0
+    assert workbench(folder, "kb", "rebuild", "film").returncode == 0
     assert not list(examine(folder, Settings.load()))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shelves import ANSWER, PROJECT, QUESTION, command, corpus, environment, opened, workbench
+from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import UnknownRun
 from workbench.records.store import TABLES
 from workbench.records.tape import canonical
@@ -219,9 +219,9 @@ def test_killed_in_the_middle_it_leaves_a_workspace_that_opens(folder, statement
 
 
 def test_the_command_says_it_and_does_it(folder):
-    dry = command(folder, "gc")
+    dry = workbench(folder, "gc")
     assert dry.returncode == 0 and "can be freed" in dry.stderr and "--yes" in dry.stderr
-    done = json.loads(command(folder, "gc", "--yes", "--keep", "0", "--json").stdout)
+    done = json.loads(workbench(folder, "gc", "--yes", "--keep", "0", "--json").stdout)
     assert done["done"] is True and done["bytes"] > 0
     assert by_kind(done["freed"])["runs"]["count"] == 4
-    assert "Nothing to free" in command(folder, "gc").stderr
+    assert "Nothing to free" in workbench(folder, "gc").stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shelves import CORE, PROJECT, command, environment, opened
+from tests.shelves import CORE, PROJECT, environment, opened, workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.reports.checking import opposed
 from workbench.session import Workbench
@@ -211,11 +211,11 @@ def test_the_terminal_shows_what_changed_and_writes_the_update(harbour, tmp_path
     town.put(**{name: text})
     town.wb.close()
     where = tmp_path / "workspace"
-    done = command(where, "report", "--update", old, "-o", str(tmp_path / "new.md"))
+    done = workbench(where, "report", "--update", old, "-o", str(tmp_path / "new.md"))
     assert done.returncode == 0, done.stderr
     assert "Sections written: 1" in done.stderr
     assert "Children cross on the ferry" in (tmp_path / "new.md").read_text(encoding="utf-8")
-    assert command(where, "report", "Topic", "--update", old).returncode == 2
+    assert workbench(where, "report", "Topic", "--update", old).returncode == 2
 
 
 KILLED = """

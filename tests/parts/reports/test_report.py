@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests import shelves
-from tests.shelves import PROJECT, environment
+from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.parts.reports import kinds
@@ -308,14 +307,13 @@ def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypa
         assert [s["title"] for s in run.report.sections] == ["War", "Food", "Other films"]
 
 
-def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path, monkeypatch):
+def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
     wanted = (ZH, "--kb", "film", "--type", "short")
-    monkeypatch.setitem(shelves.CORE, "embedding_model", "auto")
-    done = shelves.command(workspace, "report", *wanted, "-o", str(tmp_path / "r.md"))
+    done = workbench(workspace, "report", *wanted, "-o", str(tmp_path / "r.md"), env=FULL)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# 李安的电影") and "## 参考文献" in text
-    wrong = shelves.command(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"))
+    wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"), env=FULL)
     assert wrong.returncode != 0 and "no form of a report" in wrong.stderr
 
 
