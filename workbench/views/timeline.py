@@ -6,7 +6,7 @@ Places and widths are percentages, so the picture fits any width without being d
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -75,10 +75,18 @@ def _body(
     running: Mapping[str, float],
     unfolded: Collection[str],
 ) -> Body:
-    lanes, taped = _Lanes(), _taped(records)
+    rows, top, taped = dict[str, Markup](), 0, _taped(records)
+
+    def add(key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
+        """Put a lane below the others."""
+        nonlocal top
+        place = {"height": height, "top": top, "dim": height == _LOW}
+        rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
+        top += height
+
     scale = _Scale(max(span_ms(found), 1000 * max(running.values(), default=0.0), 1.0))
     if found:
-        lanes.add("graph", labels("graph"), _graph_lane(found, scale, labels))
+        add("graph", labels("graph"), _graph_lane(found, scale, labels))
     for bar, inside in attempts(found):
         key = f"{bar.step_id}/{bar.attempt}"
         shown = key in unfolded or "*" in unfolded
@@ -86,28 +94,15 @@ def _body(
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
         name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
-        lanes.add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
+        add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if shown else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
-            lanes.add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
+            add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
     for step_id, seconds in running.items():
         now = Bar("step", "", max(scale.whole - 1000 * seconds, 0.0), scale.whole, 1000 * seconds)
         words = f"{labels('running')} · {seconds:.1f} s"
-        lanes.add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
-    axis = [_axis(found, scale, lanes.height)] if found else []
-    return Body(axis, lanes.rows, "100%", lanes.height + 20)
-
-
-@dataclass
-class _Lanes:
-    rows: dict[str, Markup] = field(default_factory=dict)
-    height: int = 0
-
-    def add(self, key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
-        """Put a lane below the others."""
-        place = {"height": height, "top": self.height, "dim": height == _LOW}
-        self.rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
-        self.height += height
+        add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
+    return Body([_axis(found, scale, top)] if found else [], rows, "100%", top + 20)
 
 
 @dataclass(frozen=True)
