@@ -66,17 +66,20 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[dict[str, An
     rows = []
     for step in view.plan.steps:
         record: Data = view.last.get(step.step_id) or {}
-        row: dict[str, Any] = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
-        row["depends_on"] = step.dependencies()
-        row["status"] = "running" if step.step_id in view.live else record.get("status", "pending")
-        row["replayed"] = bool(record.get("replayed"))
-        row["attempts"] = record.get("attempt", 0)
-        row["duration_ms"] = record.get("duration_ms")
-        row["evidence_count"] = record.get("output_summary", {}).get("evidence_count")
-        row["error"] = record.get("error")
-        row["critical"] = step.step_id in critical
-        row["added_in"] = added.get(step.step_id)
-        row["changed_in"] = changed.get(step.step_id)
+        own = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
+        row = {
+            **own,
+            "depends_on": step.dependencies(),
+            "status": "running" if step.step_id in view.live else record.get("status", "pending"),
+            "replayed": bool(record.get("replayed")),
+            "attempts": record.get("attempt", 0),
+            "duration_ms": record.get("duration_ms"),
+            "evidence_count": record.get("output_summary", {}).get("evidence_count"),
+            "error": record.get("error"),
+            "critical": step.step_id in critical,
+            "added_in": added.get(step.step_id),
+            "changed_in": changed.get(step.step_id),
+        }
         rows.append(row)
     return rows
 
