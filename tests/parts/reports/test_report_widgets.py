@@ -302,7 +302,7 @@ def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
         and "<a" not in found[2][1]
     )
     assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
-    assert "&lt;b&gt;" in preview(told, Labels("en")).html
+    assert "&lt;b&gt;" in preview(told, Labels("en"))
 
 
 # the drawing and the log
