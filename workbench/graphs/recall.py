@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
 from workbench.graphs.roles import numbered, say, told_history
 from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
-from workbench.parts.memory.remembered import Memory, core_of
+from workbench.parts.memory.remembered import Memory, as_statement, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
@@ -269,11 +269,6 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
         )
     ]
     return gone if gone or _OWN.search(what) else None
-
-
-def as_statement(memory: Memory) -> Statement:
-    """Return a kept memory as the statement that it was."""
-    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
 
 
 async def _by_model(

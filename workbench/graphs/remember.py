@@ -7,9 +7,6 @@ down when it has been answered, by a run of its own alone: forks and replays wri
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +22,7 @@ from workbench.parts.memory.remembered import outdated
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import Condition, Obeyed
-from workbench.text import fold, language_of
+from workbench.text import fold
 
 RULES = "rules"
 
@@ -191,32 +188,11 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     return author
 
 
-_summed: OrderedDict[str, str] = OrderedDict()
-"""What models made of requests, by their digests: an equal one is not sent again."""
-_KEPT = 1_000
-
-
-def let_go() -> None:
-    """Keep no summary at hand; those that are stored stay."""
-    _summed.clear()
-
-
 async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
     told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(told)}
-    question, settings = messages[-1]["content"], context.settings
-    prompt = context.prompts.of("summarizer", language_of(question)).messages(slots)
-    asked = json.dumps([prompt, settings.model_of("summarizer"), settings.chat_base_url])
-    key = hashlib.sha256(asked.encode()).hexdigest()
-    if key not in _summed:
-        said = await say(context, "summarizer", SummedUp, slots, question=question, quiet=True)
-        if said.form is None:
-            return ""
-        _summed[key] = said.form.summary.strip()
-    _summed.move_to_end(key)
-    while len(_summed) > _KEPT:
-        _summed.popitem(last=False)
-    return _summed[key]
+    said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
+    return said.form.summary.strip() if said.form else ""
 
 
 def _of_the_corpus(messages: Sequence[Mapping[str, Any]], notes: Sequence[Any]) -> list[Mapping[str, Any]]:

@@ -8,8 +8,8 @@ the whole answer. It says *probably*: a fork without the memory shows what it re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from workbench.language.citing import marked_sentences
 from workbench.records.tape import estimated_tokens
@@ -20,164 +20,107 @@ from workbench.views.memory import Rows, blame_blocks, prompt_blocks
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
 
+Row = dict[str, Any]
 _QUOTED = re.compile(r"[“\"「]([^”\"」]{4,})[”\"」]")
 _MARKS = re.compile(r"\s?\[\d+\]")
 _SHARED, _LEAST, _MOST = 2, 0.25, 2
 """Own words of a sentence that a memory has at least; their share of the sentence's; memories that are told of it."""
 
 
-class Part(TypedDict):
-    """A part of a prompt, or what was left out of it.
-
-    Attributes:
-        part: ``system``, ``core``, ``summary``, ``episode``, ``evidence``, ``history`` or ``question``.
-        id: of the memory, the episode or the message; of the others their name.
-        tokens: about how many.
-        kept: whether it stands in the prompt; else ``why`` not: ``budget``, ``enough``, ``left_out`` or ``struck``.
-        at: when it was said or noted.
-        author: who noted it: ``rules``, ``person``, or a model.
-        session: the conversation in which it was said; ``turn`` which of its questions, from 1.
-    """
-
-    part: str
-    id: str
-    text: str
-    tokens: int
-    kept: bool
-    why: str
-    at: str
-    author: str
-    session: str
-    turn: int | None
-
-
-class Blamed(TypedDict):
-    """That a memory probably stood behind a sentence: ``quoted`` there, its ``words`` there, or ``obeyed``.
-
-    ``sentence`` is empty where it stood behind the whole answer, ``share`` is that of the sentence's words.
-    """
-
-    sentence: str
-    how: str
-    share: float
-    part: str
-    id: str
-    text: str
-    at: str
-    session: str
-    turn: int | None
-
-
 def prompt_parts(run: Recording) -> Rows:
-    """Of which parts the writer's prompt is made, in their order, and what of memory was left out of it, with why.
+    """Return the parts of the writer's prompt in their order, and what of memory was left out of it, with why.
 
-    Where no model writes it is what one would be sent. Tokens are estimated (``records.tape.estimated_tokens``).
+    Where no model writes it is what one would be sent. A row has ``part`` (``system``, ``core``, ``summary``,
+    ``episode``, ``evidence``, ``history`` or ``question``), ``id``, ``text``, ``tokens`` (``estimated_tokens``),
+    ``kept``, ``why`` not (``budget``, ``enough``, ``left_out`` or ``struck``), ``at``, ``author``, and the ``session``
+    and ``turn`` in which it was said.
     """
     from workbench.graphs.cards import told_evidence
 
-    language = language_of(run.message)
-    prompt = run.prompts.of("writer", "zh" if language == "zh" else "en")
-    most = (run.begun.get("settings") or {}).get("merge_max_characters") or Settings.model_fields[
-        "merge_max_characters"
-    ].default
+    prompt = run.prompts.of("writer", "zh" if language_of(run.message) == "zh" else "en")
+    default = Settings.model_fields["merge_max_characters"].default
+    most = (run.begun.get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
-    shown = told_evidence(run.evidence, int(most)) if run.evidence else ""
     struck = run._values().get("struck") or []
-    remembered = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in run.remembered]
-    known, sources = _known(run), _Sources(run)
-    of_memory = [_part(one, known, sources) for one in remembered]
-    parts = [_own("system", f"{prompt.system}\n{frame}"), *(p for p in of_memory if p["part"] != "history")]
-    parts += [_own("evidence", shown)] if shown else []
-    parts += [*(p for p in of_memory if p["part"] == "history"), _own("question", run.message)]
+    recalled = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in _recalled(run)]
+    parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
+    if run.evidence:
+        parts.append(_part("evidence", told_evidence(run.evidence, int(most))))
+    parts += [*(p for p in recalled if p["part"] == "history"), _part("question", run.message)]
     return Rows(parts, run.message, prompt_blocks)
 
 
 def blame(run: Recording) -> Rows:
-    """Which memory, from which turn, probably stood behind which sentence of the answer."""
+    """Return which memory probably stood behind which sentence of the answer.
+
+    A row has the ``sentence`` ("" for the whole answer), ``how`` (``quoted`` there, its ``words`` there, or
+    ``obeyed``), the ``share`` of the sentence's words, and ``part``, ``id``, ``text``, ``at``, ``session`` and ``turn``
+    of the memory.
+    """
     from workbench.graphs.cards import told_evidence
 
-    known, sources = _known(run), _Sources(run)
-    parts = [_part(one, known, sources) for one in run.remembered if one["why"] != "left_out"]
-    of = {part["id"]: part for part in parts}
-    rows = list[Blamed]()
+    recalled = [part for part in _recalled(run) if part["why"] != "left_out"]
+    by_id = {part["id"]: part for part in recalled}
+    rows = list[Row]()
     for one in run.obeyed:
-        memory_id = one["memory_id"]
-        now: Any = {**_own("core", one["told"]), "id": memory_id, **sources.of_run()}  # said in this very message
-        part = of.get(memory_id) or now
-        rows.append(_blamed("", "obeyed", 1.0, part))
-    texts = {n: told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
-    asked = _words(run.message)
+        memory = by_id.get(one["memory_id"])
+        if memory is None:  # said in this very message
+            own = run._work.driver(run.run_id).conversations.message_id(run.conversation_id, f"{run.run_id}:user")
+            memory = {**_part("core", one["told"]), "id": one["memory_id"], **_source(run, own)}
+        rows.append(_blamed("", "obeyed", 1.0, memory))
+    evidence = {str(n): told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
     stated = [one["sentence"] for one in run.support]  # without what is said there of their sources
     for sentence in stated or marked_sentences(run.answer):
-        rows += _behind(sentence, parts, texts, asked)
+        cited = [evidence[n] for n in re.findall(r"\[(\d+)\]", sentence) if n in evidence]
+        other = _words("\n".join([run.message, *(cited or evidence.values())]))
+        rows += _behind(sentence, recalled, other)
     return Rows(rows, run.message, blame_blocks)
 
 
-def _behind(sentence: str, parts: Sequence[Part], texts: Mapping[int, str], asked: frozenset[str]) -> list[Blamed]:
-    """The memories that a sentence quotes, or with which it shares words that nothing else has."""
+def _behind(sentence: str, recalled: Sequence[Row], other: frozenset[str]) -> list[Row]:
+    """Return the memories that a sentence quotes, else those with which it shares words that nothing else has."""
     bare = _MARKS.sub("", sentence).strip()
-    cited = [texts[int(n)] for n in re.findall(r"\[(\d+)\]", sentence) if int(n) in texts]
-    quotes = [fold(q).strip("… ") for q in _QUOTED.findall(bare)]
+    quotes = [fold(quote).strip("… ") for quote in _QUOTED.findall(bare)]
+    quoted = [part for part in recalled if any(quote in fold(part["text"]) for quote in quotes)]
+    if quoted:
+        return [_blamed(sentence, "quoted", 1.0, part) for part in quoted[:_MOST]]
     words = _words(bare)
-    own = words - asked - _words("\n".join(cited or texts.values()))
-    found = list[tuple[float, int, str, Part]]()
-    for number, part in enumerate(parts):
-        said, shared = fold(part["text"]), own & _words(part["text"])
-        share = len(shared) / len(words) if words else 0.0
-        if any(quote in said for quote in quotes):
-            found.append((-1.0, number, "quoted", part))
-        elif len(shared) >= _SHARED and share >= _LEAST:
-            found.append((-share, number, "words", part))
-    found.sort(key=lambda one: one[:2])
-    told = [one for one in found if one[2] == found[0][2]][:_MOST]  # beside what is quoted, shared words say nothing
-    return [_blamed(sentence, how, -share, part) for share, _, how, part in told]
+    shared = [(len((words - other) & _words(part["text"])), part) for part in recalled]
+    shared = [(n, part) for n, part in shared if n >= _SHARED and n / len(words) >= _LEAST]
+    shared.sort(key=lambda pair: -pair[0])
+    return [_blamed(sentence, "words", n / len(words), part) for n, part in shared[:_MOST]]
 
 
-def _blamed(sentence: str, how: str, share: float, part: Part) -> Blamed:
-    told: Any = {name: part[name] for name in ("part", "id", "text", "at", "session", "turn")}
-    return cast(Blamed, {"sentence": sentence, "how": how, "share": round(share, 3), **told})
+def _blamed(sentence: str, how: str, share: float, part: Row) -> Row:
+    of_part = {name: part[name] for name in ("part", "id", "text", "at", "session", "turn")}
+    return {"sentence": sentence, "how": how, "share": round(share, 3), **of_part}
 
 
 def _words(text: str) -> frozenset[str]:
     return content_stems(simplified(text))
 
 
-def _own(name: str, text: str) -> Part:
-    """A part that is none of memory."""
-    told: Any = {"part": name, "id": name, "text": text, "tokens": estimated_tokens(text), "kept": True, "why": ""}
-    return cast(Part, {**told, "at": "", "author": "", "session": "", "turn": None})
+def _part(name: str, text: str) -> Row:
+    """Return a part that is not of memory."""
+    row = {"part": name, "id": name, "text": text, "tokens": estimated_tokens(text), "kept": True, "why": ""}
+    return {**row, "at": "", "author": "", "session": "", "turn": None}
 
 
-def _part(one: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]], sources: _Sources) -> Part:
-    row = known.get(one["id"], {})
-    message_id = one["id"] if one["part"] == "history" else row.get("message_id") or row.get("user_message_id") or ""
-    told: Any = {name: one[name] for name in ("part", "id", "text", "tokens", "kept", "why", "at")}
-    return cast(Part, {**told, "author": str(row.get("author", "")), **sources.of(str(message_id))})
+def _recalled(run: Recording) -> Iterator[Row]:
+    """Yield what was recalled, with who noted it and where it was said."""
+    tape = next((e.value for e in run.tape() if (e.kind, e.name) == ("memory", "recall")), None) or {}
+    rows = {str(row["id"]): row for row in (*tape.get("memories", ()), *tape.get("episodes", ()))}
+    if summary := tape.get("summary"):
+        rows["summary"] = summary
+    for one in run.remembered:
+        row: Mapping[str, Any] = rows.get(one["id"], {})
+        own = one["id"] if one["part"] == "history" else ""
+        message_id = own or row.get("message_id") or row.get("user_message_id") or ""
+        part = {name: value for name, value in one.items() if name != "score"}
+        yield {**part, "author": str(row.get("author", "")), **_source(run, str(message_id))}
 
 
-def _known(run: Recording) -> dict[str, Mapping[str, Any]]:
-    """Memories, episodes and the summary as the run recalled them, by id."""
-    recalled = next((e.value for e in run.tape() if (e.kind, e.name) == ("memory", "recall")), None) or {}
-    summary = recalled.get("summary")
-    rows = [
-        *recalled.get("memories", ()),
-        *recalled.get("episodes", ()),
-        *([{**summary, "id": "summary"}] if summary else []),
-    ]
-    return {str(row["id"]): row for row in rows}
-
-
-class _Sources:
-    """Where messages stand: in which conversation, as which turn."""
-
-    def __init__(self, run: Recording):
-        self._run, self._store = run, run._work.driver(run.run_id).conversations
-
-    def of(self, message_id: str) -> Any:
-        """``session`` and ``turn`` of a message; nothing where there is none, or none any more."""
-        row = self._store.source(message_id) if message_id else None
-        return {"session": row["session_id"] if row else "", "turn": int(row["turn"]) if row else None}
-
-    def of_run(self) -> Any:
-        """Those of the run's own question."""
-        return self.of(self._store.message_id(self._run.conversation_id, f"{self._run.run_id}:user"))
+def _source(run: Recording, message_id: str) -> Row:
+    """Return ``session`` and ``turn`` of a message; nothing where there is none, or none any more."""
+    row = run._work.driver(run.run_id).conversations.source(message_id) if message_id else None
+    return {"session": row["session_id"] if row else "", "turn": int(row["turn"]) if row else None}

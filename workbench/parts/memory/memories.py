@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,20 +19,19 @@ from workbench.language.preferences import read_note, read_preferences, same_thi
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.remembered import Memory, core_of
+from workbench.parts.memory.remembered import Memory, as_statement, core_of
 from workbench.parts.memory.store import SqlConversations
 from workbench.records.tape import estimated_tokens
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
-from workbench.views.memory import Rows, changes_blocks, found_blocks, known_blocks
+from workbench.views.memory import Rows, found_blocks, known_blocks
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.futures.compare import Comparison
     from workbench.views.figures.picture import Picture
     from workbench.views.outline import Block
 
@@ -40,7 +39,7 @@ HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 At = int | str | date | datetime | Run | None
-"""A moment: a turn (from 1, with its session), the id of a run or of a message, a run, a day, a time; None is now."""
+"""A moment: a turn (from 1, with its session), a run or its id, a day, a time; None is now."""
 
 
 class Known(Shown):
@@ -103,7 +102,7 @@ class Memories:
         Args:
             user: of whom.
             session: only what one conversation brought; and its summary.
-            at: as of a turn of that session (until the next one began), of a run, a message, a day or a time.
+            at: as of a turn of that session (until the next one began), of a run, a day or a time.
             ended: with what does not hold any more, and why.
 
         Raises:
@@ -120,10 +119,6 @@ class Memories:
             talks = [talk for talk in talks if talk["created_at"] <= moment]
         summaries = [summed for talk in talks if (summed := self._summary(talk, moment))]
         return Known(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
-
-    def people(self) -> list[str]:
-        """Everybody of whom something is remembered, or who said something."""
-        return self._store.people()
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
         """What fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
@@ -160,33 +155,6 @@ class Memories:
         ]
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
-
-    def diff(self, before: At, after: At = None, *, user: str = "default", session: str | None = None) -> Rows:
-        """What changed in what is known between two moments: rows of ``change``, ``before``, ``after``, ``why``.
-
-        Args:
-            before: the earlier one, as ``at`` of ``view``.
-            after: the later one; None is now.
-            user: of whom.
-            session: of the turns, where they are given by number.
-        """
-        who = clean(str(user))
-        every = {m["id"]: m for m in self._store.memories(who, ended=True)}
-        moments = [self._moment(at, user, session) for at in (before, after)]
-        old, new = ({m["id"]: m for m in self._store.memories(who, at=at)} for at in moments)
-        follows = {memory_id: _last(every, memory_id, new) for memory_id in old if memory_id not in new}
-        rows = list[dict[str, Any]]()
-        for memory_id, then in follows.items():
-            now = new.get(then)
-            row = every[memory_id]
-            change = "changed" if now else "ended"
-            rows.append(
-                _change(change, row["content"], now["content"] if now else "", row["ended_why"], row["ended_at"])
-            )
-        added = [m for m in new.values() if m["id"] not in old and m["id"] not in follows.values()]
-        rows += [_change("new", "", m["content"], "", m["created_at"]) for m in added]
-        rows.sort(key=lambda row: str(row["at"]))
-        return Rows(rows, " ".join(r["before"] + r["after"] for r in rows), changes_blocks)
 
     def tokens(self, session: str, *, user: str = "default") -> Picture:
         """What a conversation costs turn by turn: tokens of each part of memory in a prompt, beside sending all of it.
@@ -315,27 +283,6 @@ class Memories:
 
         return [core_memory_update, archival_memory_insert, archival_memory_search]
 
-    # branches
-
-    def branch(self, run: Run | str, *, without: Iterable[str] = (), at: At = None) -> Run:
-        """Ask the question of a run again with another state of memory, in a fork that notes nothing.
-
-        Args:
-            run: the run, or its id.
-            without: ids of memories, of exchanges, or ``summary``, that are not recalled.
-            at: without everything that was noted or said after that moment.
-        """
-        run = run if isinstance(run, Run) else self._wb.run(run)
-        moment = self._moment(at, run.user_id, run.session_id)
-        later = [p["id"] for p in run.prompt_parts() if moment and p["at"] > moment]
-        return run.fork(without=[*dict.fromkeys([*without, *later])])
-
-    def compare(self, run: Run | str, *, without: Iterable[str] = (), at: At = None) -> Comparison:
-        """A run beside the same question asked with another state of memory; see ``branch``."""
-        run = run if isinstance(run, Run) else self._wb.run(run)
-        found: Comparison = self._wb.compare(run, self.branch(run, without=without, at=at))
-        return found
-
     def export(self, path: str | Path, *, user: str = "default", replace: bool = False) -> Path:
         """Write everything that is remembered of a person into a JSON file: memories with their history, summaries,
         messages.
@@ -378,8 +325,6 @@ class Memories:
             if not 1 <= at <= len(asked):
                 raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(asked)}.")
             return self._after(of, asked[at - 1])
-        if isinstance(at, str) and (message := self._store.message(at)):
-            return self._after(message["conversation_id"], at)
         return _written(at)
 
     def _after(self, conversation_id: str, message_id: str) -> str | None:
@@ -428,8 +373,6 @@ class Memories:
 
     def _update(self, user: str, section: str, content: str, author: str) -> None:
         """A new text in core memory, in the place of those that are about the same."""
-        from workbench.graphs.recall import as_statement  # it brings LangGraph
-
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
@@ -452,8 +395,7 @@ def _written(at: str | date | datetime | None) -> str | None:
             at = date.fromisoformat(at) if _DAY.match(at) else datetime.fromisoformat(at)
     except ValueError:
         raise WorkbenchError(
-            f"{shown(at)} is no moment. Give a turn with its session, the id of a run or of a message, or a day as "
-            "2026-01-31."
+            f"{shown(at)} is no moment. Give a turn with its session, the id of a run, or a day as 2026-01-31."
         ) from None
     if not isinstance(at, datetime):
         at = datetime.combine(at, time.max, UTC)
@@ -468,16 +410,3 @@ def _versions(memories: Sequence[Memory]) -> dict[str, int]:
         if after := memory["replaced_by"]:
             found[after] = max(found.get(after, 1), found[memory["id"]] + 1)
     return found
-
-
-def _last(every: Mapping[str, Memory], memory_id: str, held: Mapping[str, Memory]) -> str:
-    """What stands in the place of a memory: the end of its chain of versions, as far as it holds."""
-    seen = set[str]()
-    while memory_id in every and memory_id not in held and memory_id not in seen:
-        seen.add(memory_id)
-        memory_id = every[memory_id]["replaced_by"]
-    return memory_id
-
-
-def _change(change: str, before: str, after: str, why: str, at: str | None) -> dict[str, Any]:
-    return {"change": change, "before": before, "after": after, "why": why, "at": at}

@@ -18,6 +18,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from workbench.errors import WorkbenchError, shown
+from workbench.language.preferences import Statement
 from workbench.text import clean
 
 Execute = Callable[..., list[dict[str, Any]]]
@@ -368,12 +369,6 @@ class SqlRemembered(ABC):
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
-    def people(self) -> list[str]:
-        """Everybody of whom something is remembered, or who said something."""
-        with self._transaction() as execute:
-            sql = "SELECT user_id FROM memories UNION SELECT user_id FROM conversations ORDER BY user_id"
-            return [row["user_id"] for row in execute(sql)]
-
     def talks(self, user_id: str) -> list[dict[str, Any]]:
         """The conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, and ``messages``."""
         with self._transaction() as execute:
@@ -425,6 +420,11 @@ class SqlRemembered(ABC):
             ):
                 for one in ids:
                     execute(sql, (one,))
+
+
+def as_statement(memory: Mapping[str, Any]) -> Statement:
+    """Return a memory as the statement that it was."""
+    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
 
 
 def outdated(summary: Mapping[str, Any], memories: Iterable[Memory]) -> bool:
