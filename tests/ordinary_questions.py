@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from workbench.graphs.recall import by_rules
+from workbench.parts.memory.recall import by_rules
 
 from .blind import BLIND, SETS, questions, rows
 

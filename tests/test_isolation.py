@@ -25,7 +25,9 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.forgetting import forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.store import SqlConversations, SqliteConversations
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.store import MemoryStore
+from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -68,17 +70,17 @@ class Said:
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """Makes an empty store, as often as it is asked to."""
-    opened: list[SqlConversations] = []
+    opened: list[MemoryStore] = []
 
-    def make() -> SqlConversations:
+    def make() -> MemoryStore:
         while opened:
             opened.pop().close()
         if request.param == "postgres":
-            opened.append(empty_postgres(request.getfixturevalue("postgres"))())
-        elif request.param == "sqlite":
-            opened.append(SqliteConversations(Path(tempfile.mkdtemp(dir=tmp_path)) / "workbench.db", ticking()))
+            store = empty_postgres(request.getfixturevalue("postgres"))()
         else:
-            opened.append(SqliteConversations(":memory:", ticking()))
+            file = Path(tempfile.mkdtemp(dir=tmp_path)) / "workbench.db" if request.param == "sqlite" else ":memory:"
+            store = SqliteConversations(file, ticking())
+        opened.append(MemoryStore(store))
         return opened[-1]
 
     yield make
@@ -198,7 +200,7 @@ def of_run(wb: Workbench, run: Any) -> set[tuple[str, str, str, str]]:
 
 def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> None:
     """Forget something of a person, if there is something."""
-    store = wb._work.durable.conversations
+    store = store_of(wb)
     if what == "memory":
         for memory in store.memories(who)[-1:]:
             forget(wb, memory=memory["id"], user=who)
@@ -243,7 +245,7 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
                 found = of_run(wb, run)
                 said.check(found, who, what)
                 assert {bool(one[2]) for one in found} <= {hidden}, f"{what}: {found}"
-        assert not any(one[2] for user in USERS for one in marks(wb._work.durable.conversations.memories(user)))
+        assert not any(one[2] for user in USERS for one in marks(store_of(wb).memories(user)))
     gone = [f"zq{''.join(one)}q" for one in said.all if one[2] or one in said.gone]
     assert holders(folder, *gone) == set()
 

@@ -15,15 +15,23 @@ from mcp import Client
 from tests.servers import Reply, ScriptedServer
 from tests.test_hostile import ALL, NAME
 from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
-from tests.test_store import postgres, store  # noqa: F401  every database
+from tests.test_store import postgres  # noqa: F401  every database
+from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
 from workbench.errors import InvalidAnswer, WorkbenchError
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.store import MemoryStore
 from workbench.parts.serve.commands import TOOLS
 from workbench.parts.serve.mcp import server_of
+from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.review import Review
+
+
+@pytest.fixture
+def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
+    return MemoryStore(conversations)
+
 
 Make = Callable[..., Workbench]
 
@@ -367,7 +375,7 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
     assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
 
 
-def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:  # noqa: F811
+def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:
     talk(store, "ann", "s", ("one", "yes"), ("two", "no"))
     other = talk(store, "ann", "t", ("three", "so"))
     assert [(t["session_id"], t["messages"]) for t in store.talks("ann")] == [("s", 4), ("t", 2)]

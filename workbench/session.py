@@ -7,14 +7,11 @@ with Workbench.open("dir") as wb:
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.extensions import Extended, Service, load, paths
 from workbench.graphs.reviewers import ReplayReviewer
 from workbench.knowledge.library import Library
 from workbench.models.wire import secrets
-from workbench.parts.memory import open_conversations
-from workbench.parts.memory.recalling import RETRIES_S, Recalling
-from workbench.parts.serve.observing import Observers, required
 from workbench.ports import Context, Handler, Planner
+from workbench.records.conversations import open_conversations
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
@@ -56,21 +52,19 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor
-    from workbench.parts.fusion.canvases import CanvasFile
-    from workbench.parts.memory.memories import Memories
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
 
 
 T = TypeVar("T")
-_KEEPING_S = 10
-"""How long closing waits for summaries and vectors that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
-class Workbench:
+class Workbench(Extended):
     """An open workspace. Use ``Workbench.open``; close it, or use it as a context manager.
+
+    Parts add to it: ``memory``, ``report``, ``fusion`` and ``canvas``.
 
     Attributes:
         path: the folder.
@@ -80,6 +74,8 @@ class Workbench:
         prompts: what each role asks its model; read, edit, compare and reset them here.
     """
 
+    _kind = "workbench"
+
     def __init__(self, path: Path, settings: Settings):
         self.path, self.settings = path, settings
         speak(settings.lang)
@@ -88,11 +84,7 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
-        self._recalling: dict[Any, Recalling] = {}
-        self._keeping: list[Future[None]] = []
-        self._retrying: Future[bool] | None = None
-        self._summing = asyncio.Lock()
-        required(settings)
+        self._services: dict[str, Service] = {}
         keep_secret(*secrets(settings))
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
@@ -112,7 +104,12 @@ class Workbench:
         except BaseException:
             lease.release()
             raise
-        self._observers = Observers(settings, self.tools)
+        try:
+            for name, made_by in paths("services").items():
+                self._services[name] = load(made_by)(self)
+        except BaseException:
+            self._work.close()
+            raise
         self._work.ended = self._ended
         self._open = True
         _opened.add(self)
@@ -150,10 +147,8 @@ class Workbench:
         if not self._open:
             return
         self._open = False
-        wait(self._keeping, timeout=_KEEPING_S)  # what is not done by then is done with the next exchange
-        if self._retrying:
-            self._retrying.cancel()
-        self._observers.close()
+        for service in self._services.values():
+            service.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
 
@@ -200,17 +195,6 @@ class Workbench:
 
         return Inspected(self.knowledge.get(name).inspect())
 
-    def canvas(self, path: str | Path) -> CanvasFile:
-        """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers beside them.
-
-        Raises:
-            CanvasError: it is no canvas, or cannot be read.
-        """
-        from workbench.parts.fusion.canvases import CanvasFile
-
-        self._must_be_open()
-        return CanvasFile(Path(path).expanduser(), self)
-
     def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
         """Return the ports that nodes see, for graphs of one's own and for evaluations.
 
@@ -224,13 +208,6 @@ class Workbench:
         settings = self.settings.model_copy(update={"judge_model": named("judge_model", judge)})
         own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
-
-    @property
-    def memory(self) -> Memories:
-        """What is remembered of people and conversations: look at it, search, correct and undo it here."""
-        from workbench.parts.memory.memories import Memories
-
-        return Memories(self, self._work.durable.conversations, self._clock.now)
 
     @property
     def agents(self) -> AgentPool:
@@ -344,81 +321,6 @@ class Workbench:
         self._work.begin(run_id, text, stored, Live(run_id, reviewer))
         return Run(self._work, run_id)
 
-    def fusion(
-        self,
-        question: str = "",
-        *,
-        strategy: str | None = None,
-        rerank: str | None = None,
-        quality_threshold: float | None = None,
-        max_retries: int | None = None,
-        canvas: str | Path = "",
-        operation: str = "explanation",
-        nodes: Iterable[str] = (),
-        wait: bool = True,
-        **options: Any,
-    ) -> Run:
-        """Ask the fusion graph: a run whose plan is that graph, so it is shown, streamed, resumed, replayed and forked.
-
-        ``run.fusion`` says how good each pass was, and what the operation found for the nodes of the canvas;
-        ``run.fork(plan=run.plan.replace("fusion", tool_input={...}))`` asks it otherwise.
-
-        Args:
-            question: what is asked; empty with a canvas, whose nodes and operation then ask.
-            strategy: ``rrf``, ``weighted``, ``cascade``, ``zscore`` or ``percentile``; None for the setting, as below.
-            rerank: the reranker, by name.
-            quality_threshold: below it is asked again, 0 to 1.
-            max_retries: how often at most.
-            canvas: a canvas in a knowledge base, which is asked if ``kb`` names none.
-            operation: what is done with its nodes.
-            nodes: their ids.
-            wait: False returns at once.
-            **options: those of ``start``.
-
-        Raises:
-            WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
-        """
-        from workbench.parts.fusion.run import fusion_plan
-
-        self._must_be_open()
-        own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}
-        targets = [nodes] if isinstance(nodes, str) else list(nodes)
-        on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
-        plan, kb = fusion_plan(self, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
-        given: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
-        return (self.ask if wait else self.start)(plan.problem_statement, **given)
-
-    def report(
-        self,
-        question: str,
-        *,
-        assumptions: Sequence[str] | None = None,
-        report_type: str | None = None,
-        style: str | None = None,
-        cached: bool = True,
-        wait: bool = True,
-        **options: Any,
-    ) -> Run:
-        """Write a report: a run that plans and searches as any other, and whose answer has sections and references.
-
-        ``run.report`` is the report: its text, outline, claims and checks, and the files it can be written to.
-
-        Args:
-            question: the topic; behind a colon its aspects, each a section: "Tides: causes, records, power".
-            assumptions: what is taken as given, a sentence each.
-            report_type: ``short``, ``long``, or one's own; None for the setting.
-            style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
-            cached: take over what an earlier report of the same wrote from the same evidence.
-            wait: False returns at once.
-            **options: those of ``start``; ``review`` may also name ``clarify``, ``outline``, ``section``, ``report``.
-
-        Raises:
-            WorkbenchError: no such type or style; it says which there are.
-        """
-        asked = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
-        given: Any = {**options, "report": asked}
-        return (self.ask if wait else self.start)(question, **given)
-
     def map(
         self,
         messages: Iterable[str],
@@ -513,8 +415,7 @@ class Workbench:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
         whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
         count = self._work.durable.conversations.clear(whose, which)
-        for recalling in self._recalling.values():
-            recalling.forget()
+        self._cleared()
         return count
 
     def messages(
@@ -707,44 +608,23 @@ class Workbench:
         ports = self._ports(driver)
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
-    def _memory_of(self, driver: Driver) -> Recalling:
-        """What recalls from a driver's store; what is remembered incognito is another's."""
-        store = driver.conversations
-        if store not in self._recalling:
-            self._recalling[store] = Recalling(store, self.settings, self._clock.now)
-        return self._recalling[store]
-
     def _ended(self, run_id: str) -> None:
-        """Tell whoever observes runs of one that has ended, and bring up what is remembered of its conversation."""
         run = Recording(self._work, run_id)
-        if self._observers:
-            self._observers.tell(run)
-        if run.status == "done" and "tape" not in run.options:
-            self._keeping = [work for work in self._keeping if not work.done()]
-            self._keeping.append(self._work.loop.submit(self._keep_up(run_id)))
+        for service in self._services.values():
+            service.ended(run)
 
-    async def _keep_up(self, run_id: str) -> None:
-        """Vectors for new exchanges, and a summary where it is due: beside whatever goes on, and no answer waits."""
-        from workbench.graphs.remember import RULES, bring_up  # it brings LangGraph
+    def _counted(self, name: str, seconds: float | None) -> None:
+        for service in self._services.values():
+            service.counted(name, seconds)
 
-        driver = self._work.driver(run_id)
-        row = driver.runs.get(run_id)
-        conversation_id, memory = row["conversation_id"], self._memory_of(driver)
-        answered = await memory.keep_up(conversation_id, row["user_id"])
-        if not answered and (self._retrying is None or self._retrying.done()):
-            retries = memory.keep_up(conversation_id, row["user_id"], RETRIES_S)
-            self._retrying = self._work.loop.submit(retries)
-        ports = self._ports(driver)
-        async with self._summing:
-            begun = time.perf_counter()
-            author = await bring_up(ports, driver.conversations, conversation_id, row["user_id"])
-            if author:  # it was due
-                self._observers.took("summary_generation", time.perf_counter() - begun)
-            if author == RULES and "summarizer" in ports.models:
-                self._observers.failed("summary_generation")
+    def _cleared(self) -> None:
+        for service in self._services.values():
+            service.cleared()
 
     def _ports(self, driver: Driver) -> Context:
-        own_memory = self._parts.get("memory") if driver is self._work.durable else None
+        memory = self._parts.get("memory") if driver is self._work.durable else None
+        for service in self._services.values():
+            memory = service.memory(driver, memory)
         return Context(
             settings=self.settings,
             knowledge=self.knowledge,
@@ -759,7 +639,7 @@ class Workbench:
             handlers=dict(self._handlers),
             unsearched=frozenset(self._unsearched),
             parts={name: part for name, part in self._parts.items() if name in ports.IN_GRAPH},
-            memory=own_memory or self._observers.watching(self._memory_of(driver)),
+            memory=memory or ports.NoMemory(),
         )
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:

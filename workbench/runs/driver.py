@@ -24,9 +24,9 @@ from workbench.errors import (
     WorkspaceFull,
 )
 from workbench.graphs.reviewers import Reviewer, written
-from workbench.parts.memory.store import SqlConversations
 from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import MEND
+from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, packed

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
-from workbench.parts.memory.store import SqlConversations
+from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import Recording
 from workbench.text import clean
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.extensions import Extended
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan, last_records
 from workbench.records.document import run_document
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from workbench.runs.workers import Work
 
 
-class Recording:
+class Recording(Extended):
     """A run as it is kept; it starts nothing and changes nothing.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     What ``recording`` gives reads everything once, when it is first asked for.
     """
+
+    _kind = "run"
 
     def __init__(self, work: Work, run_id: str):
         self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
@@ -238,14 +241,6 @@ class Recording:
     def stop_reason(self) -> str | None:
         """Why retrieval ended."""
         return self._values().get("stop_reason")
-
-    @property
-    def fusion(self) -> dict[str, Any]:
-        """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
-        ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
-        from workbench.parts.fusion.run import told
-
-        return told(self)
 
     @property
     def log(self) -> list[dict[str, Any]]:

@@ -6,10 +6,9 @@ import asyncio
 import queue
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import RunError, UnknownKnowledge
+from workbench.errors import UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
@@ -20,18 +19,17 @@ from workbench.runs.recording import Recording
 
 if TYPE_CHECKING:
     from workbench.futures.tree import Tree
-    from workbench.parts.fusion.canvas_export import Part
-    from workbench.parts.fusion.canvases import CanvasFile
-    from workbench.parts.reports.report import Report
     from workbench.runs.fork import Forecast
     from workbench.runs.what_if import WhatIf
     from workbench.views.drawing import Drawing
     from workbench.views.figures.picture import Picture
-    from workbench.views.memory import Rows
 
 
 class Run(Recording):
-    """One question carried through the conversation graph."""
+    """One question carried through the conversation graph.
+
+    Parts add to it: ``report``; ``prompt_parts`` and ``blame``; ``fusion``, ``to_canvas`` and ``plan_from_canvas``.
+    """
 
     _seen: dict[str, Any] | None = None
 
@@ -49,19 +47,6 @@ class Run(Recording):
         document = super().to_dict()
         self._seen = document["review"]
         return document
-
-    @property
-    def report(self) -> Report:
-        """The report that it writes.
-
-        Raises:
-            RunError: it writes none.
-        """
-        from workbench.parts.reports.report import Report
-
-        if "report" not in self.options:
-            raise RunError(f"Run {self.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")
-        return Report(self)
 
     # what it is doing
 
@@ -183,21 +168,6 @@ class Run(Recording):
         thought.give(self, good, note, who, labels)
         return self
 
-    # what it remembered
-
-    def prompt_parts(self) -> Rows:
-        """The token map of its prompt: system, core memory, summary, exchanges, evidence, window, question; and what
-        of memory was left out, with the reason. ``to_frame()`` makes a table of it."""
-        from workbench.runs.remembering import prompt_parts
-
-        return prompt_parts(self.recording())
-
-    def blame(self) -> Rows:
-        """Which memory, from which turn, probably stood behind which sentence of the answer."""
-        from workbench.runs.remembering import blame
-
-        return blame(self.recording())
-
     # what is made of it
 
     def forecast(self, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
@@ -312,31 +282,6 @@ class Run(Recording):
         from workbench.runs.pictures import around_answer, knowledge
 
         return knowledge(self, around_answer(self, path, expand))
-
-    # as a JSON Canvas, which Obsidian opens
-
-    def to_canvas(self, path: str | Path, what: Part = "run") -> CanvasFile:
-        """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
-
-        Raises:
-            CanvasError: there is no such part, or the file is there already, with something else in it.
-        """
-        from workbench.parts.fusion.canvas_export import made_of
-        from workbench.parts.fusion.canvases import CanvasFile, write
-
-        return CanvasFile(write(Path(path).expanduser(), made_of(self, what)), self.workspace)
-
-    def plan_from_canvas(self, path: str | Path) -> Plan:
-        """The plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
-
-        Raises:
-            CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
-            PlanError: the plan is not valid.
-        """
-        from workbench.parts.fusion.canvas_export import plan_of
-        from workbench.parts.fusion.canvases import CanvasFile
-
-        return plan_of(CanvasFile(Path(path).expanduser(), self.workspace), self.plan or Plan())
 
     # how it shows itself
 

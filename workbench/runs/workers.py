@@ -30,10 +30,10 @@ from workbench.errors import (
 )
 from workbench.events import brief
 from workbench.graphs.reviewers import again, written
-from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.plans import Plan
 from workbench.ports import Context
 from workbench.records import proposals
+from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read

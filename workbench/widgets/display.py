@@ -6,9 +6,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
+from workbench.extensions import parts
+
 _WIDGETS = {
     ("workbench.runs.run", "Run"): ("workbench.widgets.bench", "bench_of"),
-    ("workbench.parts.fusion.canvases", "CanvasFile"): ("workbench.parts.fusion.board", "Board"),
     ("workbench.runs.past", "Past"): ("workbench.widgets.past", "past_of"),
     ("workbench.futures.tree", "Tree"): ("workbench.widgets.futures", "forks_of"),
     ("workbench.futures.compare", "Comparison"): ("workbench.widgets.futures", "beside_of"),
@@ -26,7 +27,14 @@ def register() -> None:
     from IPython.core.getipython import get_ipython
 
     formatter = cast(Any, get_ipython()).display_formatter.ipython_display_formatter
-    for (module, name), (room, make) in _WIDGETS.items():
+    of_parts = {
+        (f"{part.package}.{module}", name): tuple(f"{part.package}.{widget}".split(":"))
+        for part in parts().values()
+        for key, widget in part.widgets.items()
+        for module, _, name in [key.partition(":")]
+        if name
+    }
+    for (module, name), (room, make) in {**_WIDGETS, **of_parts}.items():
         formatter.for_type_by_name(module, name, partial(_show, room, make))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from workbench.errors import UnknownKnowledge, shown
@@ -14,10 +14,15 @@ from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
+from workbench.plans import Plan
 from workbench.records.writing import write_file
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
+
+if TYPE_CHECKING:
+    from workbench.parts.fusion.canvas_export import Part
+    from workbench.runs.run import Run
 
 
 class CanvasFile(Canvas, Shown):
@@ -178,3 +183,36 @@ def write(place: Path, text: str, *, over: bool = False) -> Path:
     if place.suffix.lower() != SUFFIX:
         raise CanvasError(f"{shown(str(place))} is no name of a canvas: end it in {SUFFIX}.")
     return write_file(place, text.encode(), replace=over, kind=CanvasError)
+
+
+def canvas(wb: Any, path: str | Path) -> CanvasFile:
+    """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers next to them.
+
+    Raises:
+        CanvasError: it is no canvas, or cannot be read.
+    """
+    wb._must_be_open()
+    return CanvasFile(Path(path).expanduser(), wb)
+
+
+def to_canvas(run: Run, path: str | Path, what: Part = "run") -> CanvasFile:
+    """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
+
+    Raises:
+        CanvasError: there is no such part, or the file is there already, with something else in it.
+    """
+    from workbench.parts.fusion.canvas_export import made_of
+
+    return CanvasFile(write(Path(path).expanduser(), made_of(run, what)), run.workspace)
+
+
+def plan_from_canvas(run: Run, path: str | Path) -> Plan:
+    """Read the plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
+
+    Raises:
+        CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
+        PlanError: the plan is not valid.
+    """
+    from workbench.parts.fusion.canvas_export import plan_of
+
+    return plan_of(CanvasFile(Path(path).expanduser(), run.workspace), run.plan or Plan())

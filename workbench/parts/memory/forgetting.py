@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
-from workbench.parts.memory.store import SqliteConversations
+from workbench.parts.memory.service import store_of
 from workbench.parts.memory.tracing import Candidate, Found, Trace, candidates, own_files, strings
+from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
 from workbench.text import clean, language_of
@@ -133,7 +134,7 @@ class _Forgetting:
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
         self._wb, self._work = wb, wb._work
-        self._store, self._runs = wb._work.durable.conversations, wb._work.durable.runs
+        self._store = store_of(wb)
         self._kind, self._what, self._who = kind, what, who
         named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
         self._note = wb.path / f".forgetting-{named_so}.json"
@@ -285,8 +286,7 @@ class _Forgetting:
             feedback=found.feedback,
         )
         self._work.remove(*(candidate.run_id for candidate in self._going))
-        for recalling in self._wb._recalling.values():
-            recalling.forget()
+        self._wb._cleared()
 
     def _read_by(self) -> None:
         """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
@@ -304,7 +304,7 @@ class _Forgetting:
     def _left(self) -> list[tuple[str, str]]:
         """What may hold it, and is not the workspace's to delete."""
         left = [("forgot_elsewhere", "")]
-        if not isinstance(self._store, SqliteConversations):
+        if not isinstance(self._store.conversations_store, SqliteConversations):
             left.append(("forgot_server", ""))
         spelled = [spelling for word in self._words for spelling in _spellings(word)]
         for file in own_files(self._wb.path):

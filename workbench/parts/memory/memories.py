@@ -19,14 +19,14 @@ from workbench.language.preferences import read_note, read_preferences, same_thi
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.remembered import Memory, as_statement, core_of
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_of
+from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
-from workbench.views.memory import Rows, found_blocks, known_blocks
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Memories:
     ``archival_memory_search``; ``tools(user)`` gives them for one person, for a model that calls tools.
     """
 
-    def __init__(self, wb: Any, store: SqlConversations, now: Callable[[], datetime]):
+    def __init__(self, wb: Any, store: MemoryStore, now: Callable[[], datetime]):
         self._wb, self._store, self._now = wb, store, now
 
     # looking
@@ -161,7 +161,7 @@ class Memories:
 
         ``to_frame()`` is the table behind it; tokens are estimated.
         """
-        from workbench.views.figures.memory import tokens
+        from workbench.parts.memory.figures import tokens
 
         newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]
@@ -410,3 +410,9 @@ def _versions(memories: Sequence[Memory]) -> dict[str, int]:
         if after := memory["replaced_by"]:
             found[after] = max(found.get(after, 1), found[memory["id"]] + 1)
     return found
+
+
+@property
+def memory(wb: Any) -> Memories:
+    """What is remembered of people and conversations: look at it, search, correct and undo it here."""
+    return Memories(wb, store_of(wb), wb._clock.now)

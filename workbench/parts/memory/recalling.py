@@ -20,8 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.ranking import Conversation, Ranked, Turn
-from workbench.parts.memory.remembered import Episode, Memory, outdated
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.store import Episode, Memory, MemoryStore, outdated
 from workbench.settings import Settings
 from workbench.text import content_stems, stems
 
@@ -48,7 +47,7 @@ class Recalling:
 
     def __init__(
         self,
-        store: SqlConversations,
+        store: MemoryStore,
         settings: Settings,
         now: Callable[[], datetime],
         model: TextModel | None = None,
@@ -79,7 +78,7 @@ class Recalling:
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory; see ``SqlRemembered.remember``."""
+        """Keep a memory; see ``MemoryStore.remember``."""
         return self.store.remember(user_id, section, content, **about)
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from workbench.errors import CapsuleError, UnknownRun
 from workbench.futures.capsule import read
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.parts.memory.remembered import Memory
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.store import Memory, MemoryStore
+from workbench.records.conversations import SqlConversations
 from workbench.records.tape import Effect, unpacked
 from workbench.runs.workers import Work
 from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
@@ -261,7 +261,7 @@ class Trace:
             Otherwise what was noted of the messages does.
     """
 
-    def __init__(self, store: SqlConversations, user: str, runs: Sequence[Candidate], versions: bool):
+    def __init__(self, store: MemoryStore, user: str, runs: Sequence[Candidate], versions: bool):
         self.memories = store.memories(user, ended=True)
         self.said = {one: store.list_messages(one) for one in store.conversations(user)}
         self.exchanges = store.exchanges(user)

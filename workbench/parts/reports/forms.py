@@ -229,7 +229,3 @@ class ReportForm(SectionForm):
     def _shown(self, schema: Json) -> tuple[Json, Json]:
         style = {"type": "string", "enum": list(STYLES)}
         return {"properties": {"title": _TITLE, "style": style}, "required": ["title", "style"]}, self._before
-
-
-FORMS = {"outline": OutlineForm, "section": SectionForm, "report": ReportForm}
-"""By review point."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from workbench.state import Question
 from workbench.text import clean
@@ -72,3 +72,12 @@ def _aspect(item: str) -> Aspect:
 def spans(reading: Question) -> list[tuple[int, int]]:
     """Where names stand in a question."""
     return [(name["start"], name["end"]) for name in reading["names"]]
+
+
+def subject_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
+    reading = state["route_decision"].get("question")
+    topic = split(state["message"], spans(reading) if reading else ())
+    aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
+    preferences = state.get("memory_context", "")
+    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects, "preferences": preferences}}

@@ -22,40 +22,9 @@ from workbench.models.wire import LimitReached, Meter, Patience, address, patien
 from workbench.ports import Enriched, Entity, Passage, Relation, Wanted
 from workbench.settings import Settings
 from workbench.text import CJK, clean, fold
+from workbench.tools.enrichment import note
 
 # --- Notes: why there is less than was asked for, and what to do about it ---
-
-_NOTES = {
-    "no key": ("TMDB was not asked: {setting} is not set.", "没有查询 TMDB：未设置 {setting}。"),
-    "failed": (
-        "TMDB gave no usable answer ({said}) Look at the network, {key} and {url}, or ask again a little later.",
-        "TMDB 没有给出可用的回答（{said}）请检查网络、{key} 和 {url}，或稍后再试。",
-    ),
-    "slow": (
-        "TMDB did not answer within {seconds} s. Raise {setting}, or ask again.",
-        "TMDB 在 {seconds} 秒内没有答复。请调大 {setting}，或稍后再试。",
-    ),
-    "unknown": ("TMDB knows nothing of the name “{name}”.", "TMDB 没有名为“{name}”的条目。"),
-    "ambiguous": (
-        "“{name}” names several films on TMDB ({years}), and nothing tells which one is meant.",
-        "TMDB 上有多部名为“{name}”的影片（{years}），无法判断所指是哪一部。",
-    ),
-    "no source": (
-        "There is no source outside for {kb}: its vocabulary asks for none.",
-        "{kb} 没有可查询的外部来源：它的词汇表没有指定。",
-    ),
-    "no name": ("The question names nothing to ask {source} for.", "问题里没有可以向 {source} 查询的名称。"),
-}
-
-
-def note(what: str, language: str, **told: str) -> str:
-    """A note in a language.
-
-    >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
-    ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
-    """
-    return _NOTES[what][language == "zh"].format(**told)
-
 
 # --- Records: answers of TMDB as films and people; what is not as expected is empty ---
 
@@ -240,8 +209,6 @@ _SAYS = {
     "born": ("{} was born on {}.", "{}生于{}。"),
     "birth_place": ("{} was born in {}.", "{}出生于{}。"),
 }
-FIELDS = frozenset(_SAYS)
-"""What a film or a person has there, as the typed fields of a corpus may be called."""
 _GLUE, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.language.citing import marked_sentences
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.views import Rows, blame_blocks, prompt_blocks
+from workbench.records.conversations import SqlConversations
 from workbench.records.tape import estimated_tokens
 from workbench.settings import Settings
 from workbench.text import content_stems, fold, language_of, simplified
-from workbench.views.memory import Rows, blame_blocks, prompt_blocks
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
@@ -37,6 +39,7 @@ def prompt_parts(run: Recording) -> Rows:
     """
     from workbench.graphs.cards import told_evidence
 
+    run = run.recording()
     prompt = run.prompts.of("writer", "zh" if language_of(run.message) == "zh" else "en")
     default = Settings.model_fields["merge_max_characters"].default
     most = (run.begun.get("settings") or {}).get("merge_max_characters") or default
@@ -59,13 +62,14 @@ def blame(run: Recording) -> Rows:
     """
     from workbench.graphs.cards import told_evidence
 
+    run = run.recording()
     recalled = [part for part in _recalled(run) if part["why"] != "left_out"]
     by_id = {part["id"]: part for part in recalled}
     rows = list[Row]()
     for one in run.obeyed:
         memory = by_id.get(one["memory_id"])
         if memory is None:  # said in this very message
-            own = run._work.driver(run.run_id).conversations.message_id(run.conversation_id, f"{run.run_id}:user")
+            own = SqlConversations.message_id(run.conversation_id, f"{run.run_id}:user")
             memory = {**_part("core", one["told"]), "id": one["memory_id"], **_source(run, own)}
         rows.append(_blamed("", "obeyed", 1.0, memory))
     evidence = {str(n): told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
@@ -122,5 +126,5 @@ def _recalled(run: Recording) -> Iterator[Row]:
 
 def _source(run: Recording, message_id: str) -> Row:
     """Return ``session`` and ``turn`` of a message; nothing where there is none, or none any more."""
-    row = run._work.driver(run.run_id).conversations.source(message_id) if message_id else None
+    row = store_of(run.workspace, run.run_id).source(message_id) if message_id else None
     return {"session": row["session_id"] if row else "", "turn": int(row["turn"]) if row else None}

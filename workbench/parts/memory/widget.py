@@ -6,9 +6,9 @@ from typing import Any
 
 import ipywidgets
 
+from workbench.parts.memory.views import panel
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
-from workbench.views.memory import panel
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 

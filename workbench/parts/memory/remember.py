@@ -12,13 +12,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.summarizing import summarize
 from workbench.language.wording import in_words
-from workbench.parts.memory.remembered import outdated
+from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
+from workbench.parts.memory.store import outdated
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import Condition, Obeyed
