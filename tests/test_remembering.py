@@ -59,11 +59,10 @@ def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):
     [old, new] = store.memories("ann", ended=True)
     assert old["replaced_by"] == second and new["ended_at"] is None
     assert store.undo("ann") == first and [m["content"] for m in store.memories("ann")] == ["likes horror"]
-    store.end("ann", first, "a slip")
+    store.end("ann", [first], "a slip")
     assert store.memories("ann") == [] and store.memories("ann", ended=True)[0]["ended_why"] == "a slip"
     store.undo("ann")
     for wrong in (
-        lambda: store.end("bob", first, ""),
         lambda: store.undo("bob"),
         lambda: store.pin("bob", first, True),
     ):
@@ -131,7 +130,7 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         strict = Settings.load(**CORE, memory_least=0.9)
         found, _ = Recalling(kept, strict, kept._now, HashingEmbeddings()).episodes("violins", "ann", conversation)
         assert found == [], "what does not fit is not recalled"
-        count = kept.count_unembedded("hashing")
+        count = len(kept.unembedded("hashing", 99))
         assert Recalling(kept, settings, kept._now, HashingEmbeddings()).embed() == count or count == 0
 
 
@@ -405,7 +404,7 @@ def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vecto
     assert not asyncio.run(memory.keep_up(conversation, "ann"))
     assert asyncio.run(memory.keep_up(conversation, "ann", recalling.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
     memory.episodes("Which kiln?", "ann", conversation)
-    assert not store.count_unembedded(model.name, conversation) and not held.blank
+    assert not store.unembedded(model.name, 99, conversation) and not held.blank
 
 
 class Sleeps:
@@ -423,7 +422,7 @@ def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):
     model = Outage(poison="number 5")
     memory = Recalling(store, Settings.load(**CORE), store._now, model)
     conversation = talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(20)])
-    assert memory.embed(conversation) == 19 and store.count_unembedded(model.name, conversation) == 1
+    assert memory.embed(conversation) == 19 and len(store.unembedded(model.name, 99, conversation)) == 1
     calls = model.calls
     assert memory.embed(conversation) == 0 and model.calls == calls, "it is not asked again in this process"
 

@@ -153,6 +153,6 @@ class Extended:
                     raise AttributeError(missing(name, part))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __dir__(self) -> Iterator[str]:  # type: ignore[override]
+    def __dir__(self) -> Iterator[str]:
         yield from super().__dir__()
         yield from paths(self._kind)

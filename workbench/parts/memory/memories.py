@@ -1,7 +1,7 @@
 """``wb.memory``: what is remembered of people and of their conversations, seen, searched, corrected and taken back.
 
 Nothing is overwritten: an edit ends a memory and puts another in its place, so that what was known at any turn or on
-any day can be seen again. The store is ``memory/remembered.py``; this is its face for a person, a script and an agent.
+any day can be seen again. The store is ``memory/store.py``; this is its face for a person, a script and an agent.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ At = int | str | date | datetime | Run | None
 """A moment: a turn (from 1, with its session), a run or its id, a day, a time; None is now."""
 
 
+@dataclass(frozen=True)
 class Known(Shown):
     """What is known of a person, or was: shows itself, and is data by ``to_dict`` and ``to_frame``.
 
@@ -54,11 +56,16 @@ class Known(Shown):
         summaries: of one conversation, or of all of them, in words.
     """
 
-    def __init__(self, **known: Any):
-        self.user, self.at = known["user"], known["at"]
-        self.memories, self.conversations = known["memories"], known["conversations"]
-        self.summaries = known["summaries"]
-        self.message = " ".join(row["content"] for row in self.memories)
+    user: str
+    at: str | None
+    memories: list[dict[str, Any]]
+    conversations: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
+
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """What is known, by which the language of the labels is chosen."""
+        return " ".join(row["content"] for row in self.memories)
 
     @property
     def core(self) -> dict[str, Any]:
@@ -140,19 +147,10 @@ class Memories:
         found = (
             [] if session is not None and not self._store.count_episodes(of) else recalling.episodes(query, who, of)[0]
         )
-        rows = [self._found(m, similarity) for m, similarity in self._fitting(query, who)]
-        rows += [
-            {
-                "part": "episode",
-                "id": e["id"],
-                "text": f"{e['user_message']} → {e['assistant_message']}",
-                "similarity": e["similarity"],
-                **self._source(e["user_message_id"]),
-                "author": "",
-                "at": e["created_at"],
-            }
-            for e in found
-        ]
+        rows = [self._found(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
+        for e in found:
+            text = f"{e['user_message']} → {e['assistant_message']}"
+            rows.append(self._found("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
@@ -211,7 +209,7 @@ class Memories:
         """
         if not why.strip():
             raise WorkbenchError("Say why the memory does not hold any more: why='moved to another town'.")
-        self._store.end(user, memory_id, why)
+        self._store.end(user, [self._held(memory_id, user)["id"]], why)
 
     def undo(self, *, user: str = "default") -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about."""
@@ -339,9 +337,10 @@ class Memories:
     def _row(self, memory: Memory, versions: Mapping[str, int]) -> dict[str, Any]:
         return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
 
-    def _found(self, memory: Memory, similarity: float) -> dict[str, Any]:
-        told = {"part": memory["section"], "id": memory["id"], "text": memory["content"], "similarity": similarity}
-        return {**told, **self._source(memory["message_id"]), "author": memory["author"], "at": memory["created_at"]}
+    def _found(self, part: str, text: str, row: Mapping[str, Any], similarity: float) -> dict[str, Any]:
+        found = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
+        found |= self._source(row["message_id"])
+        return {**found, "author": row.get("author", ""), "at": row["created_at"]}
 
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""

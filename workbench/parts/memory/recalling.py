@@ -53,6 +53,7 @@ class Recalling:
         model: TextModel | None = None,
     ):
         self.store, self._settings, self._now, self._given = store, settings, now, model
+        self.remember, self.end = store.remember, store.end
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._lock, self._embedding = threading.Lock(), threading.Lock()
         self._refused, self._begun = set[str](), set[str]()
@@ -76,14 +77,6 @@ class Recalling:
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
-
-    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory; see ``MemoryStore.remember``."""
-        return self.store.remember(user_id, section, content, **about)
-
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """See ``ports.Remembering``."""
-        self.store.end_all(user_id, memory_ids, why)
 
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None
@@ -119,7 +112,8 @@ class Recalling:
             return self._follow(conversation_id, user_id, ""), None, f"recalled by words alone: {error}"
         note = ""
         try:
-            if self.store.count_unembedded(self._model.name, conversation_id, user_id) <= _INLINE:
+            waiting = self.store.unembedded(self._model.name, _INLINE + 1, conversation_id, user_id)
+            if len(waiting) <= _INLINE:
                 self.embed(conversation_id, user_id)
         except WorkbenchError as error:
             note = f"recalled by words where there is no vector yet: {error}"

@@ -26,6 +26,7 @@ class MemoryService(Service):
         self._keeping: list[Future[None]] = []
         self._retrying: Future[bool] | None = None
         self._summing = asyncio.Lock()
+        self.recalling(wb._work.durable)  # from now on each answer is an episode
 
     def recalling(self, driver: Driver) -> Recalling:
         """Return what recalls from the store of a driver."""

@@ -225,14 +225,6 @@ class MemoryStore:
             rows = execute(sql, (model, *given, *without))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
-    def count_unembedded(self, model: str, conversation_id: str = "", user_id: str = "") -> int:
-        """How many episodes have no vector by this model."""
-        whose, given = _whose(conversation_id, user_id)
-        with self._transaction() as execute:
-            return int(
-                execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE e.model != ?{whose}", (model, *given))[0]["n"]
-            )
-
     def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
         """How many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
         whose, given = _whose(conversation_id, user_id)
@@ -303,20 +295,10 @@ class MemoryStore:
             execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 15)})", (*row, None, "", ""))
         return memory_id
 
-    def end(self, user_id: str, memory_id: str, why: str) -> None:
-        """Say that a memory does not hold any more; it stays in the history.
-
-        Raises:
-            WorkbenchError: there is no such memory, or it had ended.
-        """
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
+        """End those of these memories that hold, at once; they stay in the history. Return how many they are."""
         with self._transaction() as execute:
-            if not self._end(execute, clean(user_id), [memory_id], self._time(), why, ""):
-                raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)} that holds.")
-
-    def end_all(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """End those of them that hold, at once."""
-        with self._transaction() as execute:
-            self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
+            return self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
 
     @staticmethod
     def _end(execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str) -> int:
