@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.shelves import CORE, PROJECT, corpus, environment
+from tests.shelves import CORE, PROJECT, corpus, environment, shelved
 from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
 from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
 from workbench.parts.memory import remember, tracing
@@ -122,9 +122,8 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     opened: list[Workbench] = []
 
     def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(tmp_path / "w", Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
-        if "film" not in opened[-1].knowledge.names():
-            opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
+        folder = shelved(tmp_path / "w", tmp_path / "films.jsonl")
+        opened.append(Workbench.open(folder, Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
         return opened[-1]
 
     yield make
@@ -497,8 +496,7 @@ with Workbench.open(folder, **REMEMBERING) as wb:
 def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """A workspace with what is planted, what is to be forgotten, and what an undisturbed forgetting leaves."""
     folder = tmp_path_factory.mktemp("template")
-    with Workbench.open(folder / "w", **REMEMBERING) as wb:
-        wb.add_knowledge("film", [corpus(folder / "films.jsonl", 12)])
+    with Workbench.open(shelved(folder / "w", corpus(folder / "films.jsonl", 12)), **REMEMBERING) as wb:
         memory = planted(wb, "en")["memory"]["id"]
     shutil.copytree(folder / "w", folder / "whole")
     with Workbench.open(folder / "whole", **REMEMBERING) as wb:

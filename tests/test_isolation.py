@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.shelves import CORE, corpus
+from tests.shelves import CORE, corpus, shelved
 from tests.test_forgetting import holders
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
 from workbench.errors import RunError, WorkbenchError
@@ -99,7 +99,7 @@ DONE = st.tuples(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=20, deadline=None, suppress_health_check=_SLOW)
 @given(steps=st.lists(DONE, min_size=10, max_size=40), scope=st.sampled_from(["conversation", "user"]))
 def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope):
     store, said = fresh(), Said()
@@ -218,17 +218,16 @@ def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> N
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=3, deadline=None, suppress_health_check=_SLOW)
 @given(acts=st.lists(ACTS, min_size=4, max_size=12), scope=st.sampled_from(["conversation", "user"]))
 def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn, acts, scope):
     said = Said()
     if dsn:
         empty_postgres(dsn)
-    folder = Path(tempfile.mkdtemp())
+    folder = shelved(Path(tempfile.mkdtemp()) / "w", shelf)
     wanted = {"memory_core": True, "memory_scope": scope, "memory_least": 0.0, "history_window": 2, "postgres_dsn": dsn}
     wanted |= {"summary_from": 2, "summary_every": 1}
     with Workbench.open(folder, Settings.load(**CORE, **wanted)) as wb:
-        wb.add_knowledge("film", [shelf])
         for what, (who, session), text in acts:
             hidden = what == "incognito"
             run: Any = None
@@ -251,8 +250,7 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
 
 
 def test_incognito_leaves_no_byte_and_is_refused_what_would_leave_one(shelf, tmp_path):
-    with Workbench.open(tmp_path / "w", Settings.load(**CORE, memory_core=True)) as wb:
-        wb.add_knowledge("film", [shelf])
+    with Workbench.open(shelved(tmp_path / "w", shelf), Settings.load(**CORE, memory_core=True)) as wb:
         run = wb.ask("I like zqhidden films.", kb="film", incognito=True, review={"plan"})
         again = wb.ask("What did I say about zqhidden films?", kb="film", incognito=True, session=run.session_id)
         assert "zqhidden" in again.answer, "it remembers as long as it is open"

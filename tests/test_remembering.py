@@ -13,6 +13,7 @@ import pytest
 
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import role_of
+from tests.shelves import shelved
 from tests.test_forgetting import holders
 from tests.test_store import postgres  # noqa: F401  every database
 from tests.test_store import store as conversations  # noqa: F401
@@ -146,9 +147,7 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
     opened: list[Workbench] = []
 
     def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(tmp_path / "w", **{**CORE, **settings}))
-        if "film" not in opened[-1].knowledge.names():
-            opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
+        opened.append(Workbench.open(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings}))
         return opened[-1]
 
     yield make
