@@ -165,7 +165,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
     asked = provided("nodes", "topic")(state) if state.get("report") else {}
-    query, route = await _standing_alone({**state, **asked}, context)  # type: ignore[typeddict-item]
+    query, route = await _standing_alone({**state, **asked}, context)
     route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})

@@ -41,8 +41,7 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
     return Plan(problem_statement=question, steps=[step], metadata=about), kb
 
 
-@property
-def outcome(run: Recording) -> dict[str, Any]:
+def _outcome(run: Recording) -> dict[str, Any]:
     """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
     ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
     last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)
@@ -51,6 +50,10 @@ def outcome(run: Recording) -> dict[str, Any]:
     output = run._store.body(run.run_id, last["raw_output_ref"])["output"]
     kept = {name: value for name, value in output.items() if name not in ("entities", "candidates")}
     return {**kept, "operation_results": run.plan.metadata.get("operation_results", [])}
+
+
+outcome = property(_outcome)
+"""``run.fusion``."""
 
 
 def fusion(

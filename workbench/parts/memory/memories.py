@@ -411,7 +411,10 @@ def _versions(memories: Sequence[Memory]) -> dict[str, int]:
     return found
 
 
-@property
-def memory(wb: Any) -> Memories:
-    """What is remembered of people and conversations: look at it, search, correct and undo it here."""
+def _memory(wb: Any) -> Memories:
+    """Return what is remembered of people and conversations: look at it, search, correct and undo it here."""
     return Memories(wb, store_of(wb), wb._clock.now)
+
+
+memory = property(_memory)
+"""``wb.memory``."""

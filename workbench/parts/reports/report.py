@@ -452,8 +452,7 @@ def write_report(
     return run
 
 
-@property
-def report(run: Run) -> Report:
+def _report(run: Run) -> Report:
     """Return the report that a run writes.
 
     Raises:
@@ -462,3 +461,7 @@ def report(run: Run) -> Report:
     if "report" not in run.options:
         raise RunError(f"Run {run.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")
     return Report(run)
+
+
+report = property(_report)
+"""``run.report``."""
