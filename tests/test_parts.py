@@ -87,7 +87,7 @@ import json
 from importlib import import_module
 from workbench import extensions
 from workbench.cli import main
-kinds = ("nodes", "tools", "workbench", "run", "commands", "services")
+kinds = ("nodes", "tools", "workbench", "run", "commands", "services", "sources", "stores")
 for kind in kinds:
     for path in extensions.paths(kind).values():
         extensions.load(path)

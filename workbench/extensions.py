@@ -40,7 +40,8 @@ class Part:
         workbench: attributes of ``Workbench``: functions and properties, whose first argument is the workspace.
         run: attributes of ``Run``, likewise.
         forms: widgets of review points.
-        widgets: other widgets; a key ``"module:Class"`` is a class whose objects a cell shows as that widget.
+        widgets: other widgets.
+        cells: what a cell shows as a widget, by ``"module:Class"`` of its objects.
         views: pictures and texts.
         stores: where vectors or conversations may be kept instead.
         sources: what is asked outside the corpus.
@@ -56,6 +57,7 @@ class Part:
     run: Mapping[str, str] = field(default_factory=dict)
     forms: Mapping[str, str] = field(default_factory=dict)
     widgets: Mapping[str, str] = field(default_factory=dict)
+    cells: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)

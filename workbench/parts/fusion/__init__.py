@@ -9,5 +9,5 @@ PART = Part(
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
     workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},
     run={"fusion": "run:outcome", "to_canvas": "canvases:to_canvas", "plan_from_canvas": "canvases:plan_from_canvas"},
-    widgets={"canvases:CanvasFile": "board:Board"},
+    cells={f"{__name__}.canvases:CanvasFile": "board:Board"},
 )
