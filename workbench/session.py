@@ -143,7 +143,7 @@ class Workbench(Extended):
         return cls(folder, settings)
 
     def close(self) -> None:
-        """Stop what runs (it stays resumable), close the stores and let go of the lease. Safe to call twice."""
+        """Stop what runs (it stays resumable), close the stores and release the lease. Safe to call twice."""
         if not self._open:
             return
         self._open = False
@@ -180,7 +180,7 @@ class Workbench(Extended):
             progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
                 interrupt leaves the base as it was.
             vocabulary: a TOML file that says what the words of their fields mean, in English and Chinese; None for
-                the one beside them (``NAME.vocabulary.toml``, or ``vocabulary.toml`` in a folder), if there is one.
+                the one next to them (``NAME.vocabulary.toml``, or ``vocabulary.toml`` in a folder), if there is one.
             replace: put documents in the place of those of other files that have the same ids; else both are kept.
 
         Returns:
@@ -190,13 +190,13 @@ class Workbench(Extended):
             return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
 
     def inspect_knowledge(self, name: str) -> Inspected:
-        """What is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
+        """Return what is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
         from workbench.views.knowledge import Inspected
 
         return Inspected(self.knowledge.get(name).inspect())
 
     def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
-        """Return the ports that nodes see, for graphs of one's own and for evaluations.
+        """Return the ports that nodes see, for custom graphs and for evaluations.
 
         Args:
             judge: the model that judges, by name.
@@ -247,7 +247,7 @@ class Workbench(Extended):
         return given[0] if given else None
 
     def _models_for(self, settings: Settings) -> dict[str, Any]:
-        """The chat model of each role that has one, opened once; a fork may name others than the workspace."""
+        """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
         asked = {role: name for role in ROLES if (name := settings.model_of(role))}
         for role, name in asked.items():
             if name not in self._chats:
@@ -264,7 +264,7 @@ class Workbench(Extended):
         return grader(self.ports, self._work.loop.submit)(query, texts)
 
     def _extractor(self) -> Extractor | None:
-        """Who reads what is indexed; None where no model may, or nothing may be spent on it."""
+        """Return who reads what is indexed; None where no model may, or nothing may be spent on it."""
         if not self.settings.index_token_budget or not self.settings.model_of("extractor"):
             return None
         from workbench.graphs.extract import ModelExtractor
@@ -353,7 +353,7 @@ class Workbench(Extended):
     # its runs
 
     def run(self, run_id: str) -> Run:
-        """A run of this workspace, whoever started it.
+        """Return a run of this workspace, whoever started it.
 
         Raises:
             UnknownRun: lists the newest ones.
@@ -371,7 +371,7 @@ class Workbench(Extended):
     ) -> list[dict[str, Any]]:
         """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
 
-        Checkpoints of runs that are done (their result stays), rows and leases that nobody owns, what indexes have left
+        Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
         over, free pages. Runs that run, wait or were interrupted are never touched.
 
         Args:
@@ -387,7 +387,7 @@ class Workbench(Extended):
         return [dict(freed) for freed in found]
 
     def backup(self, path: str | Path) -> Path:
-        """Copy the whole workspace into a new folder, while it is open; return the folder, which opens as it is.
+        """Copy the whole workspace into a new folder, while it is open; return the folder, which opens unchanged.
 
         Raises:
             WorkspaceError: the folder is there already, or cannot be written.
@@ -399,7 +399,7 @@ class Workbench(Extended):
         return target
 
     def clear(self, session: str | None = None, user: str | None = None) -> int:
-        """Delete one conversation, or all of a user's; nobody else's is touched.
+        """Delete one conversation, or all of a user's; no one else's is touched.
 
         Args:
             session: the conversation; None means all of the user's, who must then be named.
@@ -481,7 +481,7 @@ class Workbench(Extended):
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
         """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
 
-        The same run here already is left as it is; ``as_new`` gives it a new id, when another run has its own.
+        The same run here already is left unchanged; ``as_new`` gives it a new id, when another run has its own.
 
         Raises:
             CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
@@ -492,9 +492,9 @@ class Workbench(Extended):
         return self.run(imported(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
 
     def compare(self, *runs: Run | str) -> Comparison:
-        """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
+        """Two to four runs next to one another: where they part, and what each planned, found, decided, took and said.
 
-        The first is what the others are compared with. What differs beside the edit (the knowledge base, settings, a
+        The first is what the others are compared with. What differs besides the edit (the knowledge base, settings, a
         model) is said; which run is better is not.
 
         Raises:
@@ -546,7 +546,7 @@ class Workbench(Extended):
         return self.run(ground).fork(**edits, **options)
 
     def _read(self, run: Run | str) -> Recording:
-        """A run, given by itself or by its id, read once."""
+        """Return a run, given as it is or by its id, read once."""
         return (run if isinstance(run, Run) else self.run(run)).recording()
 
     # in a notebook
@@ -562,10 +562,10 @@ class Workbench(Extended):
         lang: str | None = None,
         **options: Any,
     ) -> Bench:
-        """The bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
+        """Return the bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
 
         Without a run it opens on the newest one of this conversation that waits, works or was interrupted, so that the
-        same cell, run again after a restart, goes on where it stood; else on an empty question.
+        same cell, run again after a restart, continues where it stood; else on an empty question.
 
         Args:
             run: the run to open, or its id.
@@ -604,7 +604,7 @@ class Workbench(Extended):
     # inside
 
     def _context(self, driver: Driver, run_id: str) -> Context:
-        """The ports of one run, over its tape."""
+        """Return the ports of one run, over its tape."""
         ports = self._ports(driver)
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
@@ -661,7 +661,7 @@ shows(Workbench.start, Workbench.ask, Workbench.map)
 
 
 def _left() -> None:
-    """The process ends, and nobody has closed them: what runs is stopped, so that it can be resumed."""
+    """The process ends, and no one has closed them: what runs is stopped, so that it can be resumed."""
     for wb in list(_opened):
         wb.close()
 

@@ -125,7 +125,7 @@ class SqlConversations(ABC):
         self.close()
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
-        """The conversation of this user and session; the same id at every call and in every database."""
+        """Return the conversation of this user and session; the same id at every call and in every database."""
         conversation_id, now = self.conversation_id(user_id, session_id), self.time()
         with self.transaction() as execute:
             execute(
@@ -136,19 +136,19 @@ class SqlConversations(ABC):
         return conversation_id
 
     def conversations(self, user_id: str) -> dict[str, str]:
-        """The conversations of a user: id -> session."""
+        """Return the conversations of a user: id -> session."""
         with self.transaction() as execute:
             rows = execute("SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),))
         return {row["id"]: row["session_id"] for row in rows}
 
     @staticmethod
     def conversation_id(user_id: str, session_id: str) -> str:
-        """The id that the conversation of this user and session has, or will have."""
+        """Return the id that the conversation of this user and session has, or will have."""
         return digest(user_id, session_id)
 
     @staticmethod
     def message_id(conversation_id: str, message_key: str) -> str:
-        """The id that the message of that key has, or will have."""
+        """Return the id that the message of that key has, or will have."""
         return digest(conversation_id, message_key)
 
     def append_message(
@@ -216,7 +216,7 @@ class SqlConversations(ABC):
     def list_messages(
         self, conversation_id: str, limit: int | None = None, before: str | None = None
     ) -> list[dict[str, Any]]:
-        """The newest ``limit`` messages (all when None), oldest first.
+        """Return the newest ``limit`` messages (all when None), oldest first.
 
         Args:
             conversation_id: whose messages; an unknown conversation has none.
@@ -239,13 +239,13 @@ class SqlConversations(ABC):
         return [_message(row) for row in reversed(rows)]
 
     def message(self, message_id: str) -> dict[str, Any] | None:
-        """The message of that id, as ``list_messages`` gives it; None when there is none."""
+        """Return the message of that id, as ``list_messages`` gives it; None when there is none."""
         with self.transaction() as execute:
             rows = execute(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
         return _message(rows[0]) if rows else None
 
     def count_messages(self, conversation_id: str) -> int:
-        """How many messages the conversation has; 0 for one that is not there."""
+        """Return how many messages the conversation has; 0 for one that is not there."""
         with self.transaction() as execute:
             rows = execute("SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,))
         return int(rows[0]["n"])

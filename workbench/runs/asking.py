@@ -32,7 +32,7 @@ LONGEST_NAME = 200
 
 
 def message_of(message: Any, longest: int) -> str:
-    """The message as every store takes it.
+    """Return the message as every store takes it.
 
     Raises:
         RunError: it is no text, says nothing, or is longer than ``longest`` characters.

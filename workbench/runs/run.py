@@ -35,7 +35,7 @@ class Run(Recording):
 
     @property
     def review(self) -> dict[str, Any] | None:
-        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
+        """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
 
         An answer by this object is for what it has shown last; where the run asks another thing by then, it is refused.
         """
@@ -43,7 +43,7 @@ class Run(Recording):
         return self._seen
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         document = super().to_dict()
         self._seen = document["review"]
         return document
@@ -79,7 +79,7 @@ class Run(Recording):
 
     @property
     def agent_inbox(self) -> dict[str, Any] | None:
-        """What the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
+        """Return what the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
 
         ``answer_review`` takes the responses of such an inbox as they are.
         """
@@ -128,7 +128,7 @@ class Run(Recording):
         return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
-        """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
+        """Continue a run whose process died, that failed, or that was interrupted; a finished one stays unchanged."""
         self._work.resume(self.run_id)
         return self.wait() if wait else self
 
@@ -141,14 +141,14 @@ class Run(Recording):
         """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
 
         Raises:
-            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
+            WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
         """
         self._work.cancel(self.run_id)
         return self
 
     @property
     def aio(self) -> RunAio:
-        """The asynchronous door: ``async for event in run.aio.events()``, ``await run.aio.wait()``."""
+        """Return the asynchronous door: ``async for event in run.aio.events()``, ``await run.aio.wait()``."""
         return RunAio(self)
 
     # what is thought of it
@@ -171,13 +171,13 @@ class Run(Recording):
     # what is made of it
 
     def forecast(self, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
-        """What that plan will take: the steps that run, and their seconds (P50, P90).
+        """Return what that plan will take: the steps that run, and their seconds (P50, P90).
 
-        A run that has not ended goes on with it; one that has is forked with it.
+        A run that has not ended continues with it; one that has is forked with it.
 
         Args:
             plan: the plan.
-            activated: ids of conditional steps that will be woken, beside those that were.
+            activated: ids of conditional steps that will be woken, besides those that were.
         """
         from workbench.runs.fork import forecast
 
@@ -214,7 +214,7 @@ class Run(Recording):
         return made.wait() if wait else made
 
     def tree(self) -> Tree:
-        """The tree of forks in which this run stands: from which it was made, and what was made of it."""
+        """Return the tree of forks in which this run stands: from which it was made, and what was made of it."""
         return self.workspace.runs.tree(self)
 
     def checkpoints(self) -> Past:
@@ -241,7 +241,7 @@ class Run(Recording):
     # its pictures; the ``to_frame()`` of each is the table behind it
 
     def dag(self) -> Drawing:
-        """The plan: steps, dependencies, status, critical path, and what later versions added or changed.
+        """Return the plan: steps, dependencies, status, critical path, and what later versions added or changed.
 
         Raises:
             RunError: there is no plan.
@@ -269,7 +269,7 @@ class Run(Recording):
         return findings(self)
 
     def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
-        """The knowledge graph around the answer: what it names and cites, and what relates to that.
+        """Return the knowledge graph around the answer: what it names and cites, and what relates to that.
 
         Args:
             path: two entities, by name or alias in any language: a shortest way between them is shown too.

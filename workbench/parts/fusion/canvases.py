@@ -31,7 +31,7 @@ class CanvasFile(Canvas, Shown):
     Attributes:
         path: the file.
         nodes, edges: by id, as the file has them; edit them with ``edit``, ``add``, ``connect`` and ``remove``.
-        problems: what is wrong in it, with line and mend; it stays in the file as it is.
+        problems: what is wrong in it, with line and mend; it stays in the file unchanged.
     """
 
     def __init__(self, path: Path, workspace: Any):
@@ -46,7 +46,7 @@ class CanvasFile(Canvas, Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """A text of it, which says the language."""
+        """Return a text of it, which says the language."""
         return next((said for node in self.nodes.values() if (said := text_of(node, "text"))), "")
 
     def blocks(self) -> list[Block]:
@@ -137,7 +137,7 @@ class Worked(Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """A text of the canvas, which says the language."""
+        """Return a text of the canvas, which says the language."""
         return self.canvas.message
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,11 +146,11 @@ class Worked(Shown):
         return {**told, "target_nodes": [one["node"] for one in self.entries], "results": list(self.entries)}
 
     def blocks(self) -> list[Block]:
-        """A table for each node."""
+        """Return a table for each node."""
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def copy(self) -> Canvas:
-        """The canvas with it: a new node beside each target, and edges to what it is about."""
+        """Return the canvas with it: a new node next to each target, and edges to what it is about."""
         labels, copy = labels_for(self.message), Canvas(self.canvas.written())
         for entry in self.entries:
             score = "" if entry["score"] is None else f" · {entry['score']:.0%}"

@@ -96,7 +96,7 @@ class FusionInput(TypedDict, total=False):
 
 
 def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The log with more entries, once each; a first pass begins it anew, when a thread carries several questions."""
+    """The log with more entries, once each; a first pass begins it again, when a thread carries several questions."""
     kept = [] if old and new and new[0]["pass"] < old[-1]["pass"] else old
     return list({(one["node"], one["pass"]): one for one in [*kept, *new]}.values())
 
@@ -233,7 +233,7 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
 
 
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
+    """The passages read again next to what was asked, as evidence with calibrated scores, with the best of before."""
     asking = _asked(state, config, runtime)
     facts = [one["result"] for one in state.get("graph_results", []) if "result" in one]
     found: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
@@ -252,7 +252,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """How well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
+    """Return how well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
     base, options, query, _ = asking
     found = cast(list[RetrievalResult], state["reranked_results"])
@@ -285,7 +285,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
 def further(
     query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What the next pass asks.
+    """Return what the next pass asks.
 
     That is what the evidence leaves of the question, of the names it brings in that have a document; else twice as many
     passages as before, with every writing of the names in the question.
@@ -309,13 +309,13 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
 
 
 async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
-    """Where ``should_retry`` leads: to the sources, or to the end."""
+    """Return where ``should_retry`` leads: to the sources, or to the end."""
     known: Any = {"configurable": _options(config, runtime).model_dump()}
     return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
 
 
 def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
-    """The question: ``query``, else the last message of a person, else what a canvas asks.
+    """Return the question: ``query``, else the last message of a person, else what a canvas asks.
 
     Raises:
         WorkbenchError: there is neither.
@@ -328,7 +328,7 @@ def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
 
 
 def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
-    """The options of a call, over those of the settings.
+    """Return the options of a call, over those of the settings.
 
     Raises:
         WorkbenchError: names the option, and what it takes.
@@ -355,7 +355,7 @@ def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
 
 
 def known_operation(name: Any) -> Operation:
-    """The operation of that name.
+    """Return the operation of that name.
 
     Raises:
         WorkbenchError: there is none; lists those that there are.
@@ -366,7 +366,7 @@ def known_operation(name: Any) -> Operation:
 
 
 def fusion_options(settings: Settings) -> dict[str, Any]:
-    """What ``config["configurable"]`` has where nothing else is said; the base itself knows its reranker."""
+    """Return what ``config["configurable"]`` has where nothing else is said; the base itself knows its reranker."""
     return {
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
@@ -379,7 +379,7 @@ def fusion_options(settings: Settings) -> dict[str, Any]:
 def build_fusion(
     schema: type[FusionState] = FusionState, names: Mapping[str, str] = MappingProxyType({})
 ) -> StateGraph[Any, Context, Any, Any]:
-    """The graph, not compiled: ``build_fusion().compile(checkpointer=...)``; ``names`` are other names in it."""
+    """Return the graph, not compiled: ``build_fusion().compile(checkpointer=...)``; ``names`` are other names in it."""
     graph = StateGraph(schema, context_schema=Context, input_schema=FusionInput)
     nodes = (retrieve_graph, retrieve_vectors, fuse_results, rerank_results, check_quality)
     called = {node.__name__: names.get(node.__name__, node.__name__) for node in nodes}
@@ -407,14 +407,14 @@ class CanvasRAGState(FusionState, total=False):
 
 
 def build_canvas_rag_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
-    """The graph under the names that it has elsewhere, compiled, its checkpoints in memory."""
+    """Return the graph under the names that it has elsewhere, compiled, its checkpoints in memory."""
     own = {"retrieve_graph": "retrieve_graphiti", "retrieve_vectors": "retrieve_lancedb"}
     own |= {"graph_results": "graphiti_results", "vector_results": "lancedb_results"}
     return build_fusion(CanvasRAGState, own).compile(checkpointer=InMemorySaver())
 
 
 def schema_text() -> str:
-    """The bytes of ``fusion.schema.json``: what the graph takes."""
+    """Return the bytes of ``fusion.schema.json``: what the graph takes."""
     schema = build_fusion().compile().get_input_jsonschema()
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -455,23 +455,23 @@ def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
-    """The options of a call, over those of the settings."""
+    """Return the options of a call, over those of the settings."""
     settings = getattr(runtime.context, "settings", None)
     return config_of(config, **(fusion_options(settings) if settings else {}))
 
 
 def _so_far(state: FusionState, asking: Asking) -> list[dict[str, Any]]:
-    """What was asked, this pass last; a state that has ended is that of the thread's last question."""
+    """Return what was asked, this pass last; a state that has ended is that of the thread's last question."""
     return [{"pass": 1, "query": asking.query}] if _number(state) == 1 else state["asked"]
 
 
 def _now(state: FusionState, asking: Asking) -> list[tuple[int, dict[str, Any]]]:
-    """What this pass asks, and its places in ``asked``."""
+    """Return what this pass asks, and its places in ``asked``."""
     return [(n, ask) for n, ask in enumerate(_so_far(state, asking)) if ask["pass"] == _number(state)]
 
 
 def _number(state: FusionState) -> int:
-    """Which pass this is, from 1."""
+    """Return which pass this is, from 1."""
     return 1 if state.get("ended", True) else int(state["asked"][-1]["pass"])
 
 

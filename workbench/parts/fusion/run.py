@@ -42,7 +42,7 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
 
 
 def _outcome(run: Recording) -> dict[str, Any]:
-    """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
+    """Return what the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
     ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
     last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)
     if last is None or run.plan is None:

@@ -4,7 +4,7 @@ Afterwards no file of the workspace holds it. A run that had it goes whole, with
 capsules of it in the workspace: one with words cut out of its tape would replay to something that never was. What such
 a run's conversation says stays, unless it speaks of what is forgotten.
 
-A note of ids (no words) in the workspace says what is under way: forgetting the same again goes on after a kill, with
+A note of ids (no words) in the workspace says what is under way: forgetting the same again continues after a kill, with
 these ids alone. What was said since then is reported, and stays: the name of a session may be used again.
 """
 
@@ -69,7 +69,7 @@ class Forgotten(Shown):
     message: str = ""
 
     def blocks(self) -> list[Block]:
-        """What goes, which runs, and what cannot be reached."""
+        """Return what goes, which runs, and what cannot be reached."""
         labels = labels_for(self.message)
         title = labels("forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}"))
         rows = [(labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count]
@@ -111,7 +111,7 @@ def forget(
     Raises:
         WorkbenchError: nothing, or more than one thing, was named; or nothing is known under that id.
         RunError: a run that has it is at work.
-        WorkspaceBusy: another process reads on, or works with it; forgetting the same again goes on from there.
+        WorkspaceBusy: another process reads on, or works with it; forgetting the same again continues from there.
     """
     given: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
     asked = [(kind, clean(str(value))) for kind, value in given.items() if value is not None]
@@ -143,7 +143,7 @@ class _Forgetting:
 
     @property
     def begun(self) -> bool:
-        """Whether it was begun before, and not ended."""
+        """Return whether it was begun before, and not ended."""
         return self._note.exists()
 
     # looking
@@ -211,7 +211,7 @@ class _Forgetting:
         )
 
     def _stands(self, candidate: Candidate) -> str:
-        """How a run stands; "" when another process has removed it since it was looked at."""
+        """Return how a run stands; "" when another process has removed it since it was looked at."""
         try:
             return self._work.status(candidate.run_id)
         except UnknownRun:
@@ -302,7 +302,7 @@ class _Forgetting:
             time.sleep(_WAIT_S)
 
     def _left(self) -> list[tuple[str, str]]:
-        """What may hold it, and is not the workspace's to delete."""
+        """Return what may hold it, and is not the workspace's to delete."""
         left = [("forgot_elsewhere", "")]
         if not isinstance(self._store.conversations_store, SqliteConversations):
             left.append(("forgot_server", ""))
@@ -315,7 +315,7 @@ class _Forgetting:
 
 
 def _spellings(text: str) -> list[bytes]:
-    """A text as files may have it: as it is, and in JSON."""
+    """Return a text as files may have it: unchanged, and in JSON."""
     return [text.encode(), *(json.dumps(text, ensure_ascii=ascii)[1:-1].encode() for ascii in (True, False))]
 
 

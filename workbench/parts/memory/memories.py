@@ -58,13 +58,13 @@ class Known(Shown):
 
     user: str
     at: str | None
-    memories: list[dict[str, Any]]
+    memories: list[Any]
     conversations: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """What is known, by which the language of the labels is chosen."""
+        """Return what is known, by which the language of the labels is chosen."""
         return " ".join(row["content"] for row in self.memories)
 
     @property
@@ -73,7 +73,7 @@ class Known(Shown):
         return core_of(row for row in self.memories if not row["ended_at"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """Return all of it as JSON."""
         names = ("user", "at", "core", "memories", "summaries", "conversations")
         return {name: getattr(self, name) for name in names}
 
@@ -128,7 +128,7 @@ class Memories:
         return Known(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
-        """What fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
+        """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
 
         Args:
             query: its words.
@@ -155,7 +155,7 @@ class Memories:
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     def tokens(self, session: str, *, user: str = "default") -> Picture:
-        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, beside sending all of it.
+        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, next to sending all of it.
 
         ``to_frame()`` is the table behind it; tokens are estimated.
         """
@@ -198,7 +198,7 @@ class Memories:
         return new
 
     def pin(self, memory_id: str, pinned: bool = True, *, user: str = "default") -> None:
-        """Keep a memory whatever else is said, and first in a prompt; or, with ``pinned=False``, let go of that."""
+        """Keep a memory whatever else is said, and first in a prompt; or, with ``pinned=False``, release that."""
         self._store.pin(user, memory_id, pinned)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
@@ -260,7 +260,7 @@ class Memories:
         return self._store.remember(user, "archival", content, author=author)
 
     def archival_memory_search(self, query: str, *, user: str = "default", limit: int = 5) -> list[dict[str, Any]]:
-        """What was archived, noted or said earlier that fits a query, best first; as ``search``."""
+        """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 
     def tools(self, user: str = "default") -> list[Callable[..., Any]]:
@@ -386,7 +386,7 @@ class Memories:
 
 
 def _written(at: str | date | datetime | None) -> str | None:
-    """A day (to its end) or a time, in UTC as the store writes it."""
+    """Return a day (to its end) or a time, in UTC as the store writes it."""
     if at is None:
         return None
     try:
@@ -402,7 +402,7 @@ def _written(at: str | date | datetime | None) -> str | None:
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:
-    """Which version each memory is: one more than the one whose place it took."""
+    """Return which version each memory is: one more than the one whose place it took."""
     found: dict[str, int] = {}
     for memory in memories:  # oldest first
         found.setdefault(memory["id"], 1)

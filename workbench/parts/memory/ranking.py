@@ -124,7 +124,7 @@ class Conversation:
         *,
         today: str = "",
     ) -> Iterator[Ranked]:
-        """All turns, best first; equal ones in their order.
+        """Yield all turns, best first; equal ones in their order.
 
         Args:
             question: its words.
@@ -189,7 +189,7 @@ class Conversation:
         return found
 
     def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
-        """What speaks for a turn besides its words."""
+        """Return what speaks for a turn besides its words."""
         import numpy as np
 
         traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
@@ -237,7 +237,7 @@ class Conversation:
 
 
 class _Near:
-    """Turns beside one another in the same session."""
+    """Turns next to one another in the same session."""
 
     def __init__(self, session: np.ndarray):
         import numpy as np
@@ -246,7 +246,7 @@ class _Near:
         self._same = {n: session[n:] == session[:-n] for n in range(1, AROUND + 1)}
 
     def before(self, values: np.ndarray) -> np.ndarray:
-        """The previous turn's, 0 where there is none."""
+        """Return the previous turn's, 0 where there is none."""
         import numpy as np
 
         moved = np.zeros_like(values)
@@ -271,7 +271,7 @@ class _Near:
         return found
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        """The highest of each session."""
+        """Return the highest of each session."""
         import numpy as np
 
         found = np.zeros(self.session.max() + 1)
@@ -356,7 +356,7 @@ def _pairs(said: Sequence[str]) -> list[str]:
 
 
 def _spaced(name: str) -> str:
-    """A name written as one, in its words.
+    """Return a name written as one, in its words.
 
     >>> _spaced("AnnLee"), _spaced("user_1")
     ('Ann Lee', 'user 1')
@@ -378,7 +378,7 @@ def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """The best is 1."""
+    """Scale values so that the best is 1."""
     import numpy as np
 
     return np.maximum(values, 0) / (values.max() + _TINY)
@@ -482,7 +482,7 @@ def _match(asked: Sequence[Span], told: Sequence[Span]) -> float:
 
 
 def _day(written: str) -> date | None:
-    """The first day in a text that has its year."""
+    """Return the first day in a text that has its year."""
     return next((date(*day) for _, _, day in days(written) if day.year and _exists(day)), None)
 
 
@@ -531,7 +531,7 @@ _LAST_WEEKDAY = re.compile(
 
 
 def spans_in(text: str, today: date | None = None, years: Sequence[int] = ()) -> list[Span]:
-    """The days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
+    """Return the days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
 
     Args:
         text: English or Chinese.

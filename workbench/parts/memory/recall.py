@@ -126,7 +126,7 @@ def _only_archived(memory: Memory, message: str) -> bool:
 
 
 def told_memory(memory: Memory, zh: bool) -> str:
-    """A memory in a line."""
+    """Return a memory in a line."""
     return f"{_HEADINGS[memory['section']][zh]}{'：' if zh else ': '}{memory['content']}"
 
 
@@ -175,13 +175,13 @@ def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) ->
 
 
 def told_episode(episode: Mapping[str, Any], message: str) -> str:
-    """An exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
+    """Return an exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
     asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
     return f"- {_fitting(asked, message)} → {_fitting(said, message)}"
 
 
 def _fitting(text: str, message: str) -> str:
-    """The sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
+    """Return the sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
     wanted, told = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
     left, kept = _EXCERPT, set[int]()
     for number in sorted(range(len(told)), key=lambda n: (-len(wanted & set(terms(told[n]))), n)):

@@ -105,7 +105,7 @@ class Recalling:
         return found, note
 
     def _asked(self, message: str, conversation_id: str, user_id: str) -> tuple[_Held, np.ndarray | None, str]:
-        """What is at hand, and the vector of the question; without it where the model fails."""
+        """Return what is in memory, and the vector of the question; without it where the model fails."""
         try:
             vector = self._model.array([message])[0]
         except WorkbenchError as error:  # words do without
@@ -120,7 +120,7 @@ class Recalling:
         return self._follow(conversation_id, user_id, self._model.name), vector, note
 
     def _follow(self, conversation_id: str, user_id: str, model: str) -> _Held:
-        """What is kept at hand of a conversation, with what has come since."""
+        """Return what is kept in memory of a conversation, with what has come since."""
         key = f"{conversation_id or f'user:{user_id}'} {model}"
         held = self._held.pop(key, None)
         new = self.store.episodes(conversation_id, user_id, after=held.last - 1 if held else 0)
@@ -139,13 +139,13 @@ class Recalling:
 
     @property
     def _words(self) -> Callable[[Sequence[str]], np.ndarray] | None:
-        """The vectors of words, where the reranker has them."""
+        """Return the vectors of words, where the reranker has them."""
         if not rerank.available(self._settings, self._model.name):
             return None
         return lambda words: word_vectors(self._model, list(words))
 
     def forget(self) -> None:
-        """Let go of everything at hand."""
+        """Let go of everything in memory."""
         with self._lock:
             self._held.clear()
 
@@ -192,7 +192,7 @@ class Recalling:
 
 
 class _Held:
-    """The exchanges of one conversation at hand, and their turns to be ranked."""
+    """The exchanges of one conversation in memory, and their turns to be ranked."""
 
     def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None):
         self.turns, self.last = Conversation(words), 0
@@ -237,7 +237,7 @@ class _Held:
             yield episode
 
     def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
-        """How near the nearer message of an exchange is to the question."""
+        """Return how near the nearer message of an exchange is to the question."""
         asked = content_stems(message)
         said = stems(" ".join(self.episodes[episode_id][part] for part in _PARTS))  # type: ignore[literal-required]
         share = len(asked & said) / len(asked) if asked else 0.0

@@ -30,7 +30,7 @@ RULES = "rules"
 def obeyed(
     preferences: Iterable[Mapping[str, Any]], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> list[Obeyed]:
-    """What preferences come to as conditions on what is recommended.
+    """Return what preferences come to as conditions on what is recommended.
 
     What is disliked is left out, of a list too when this very message says so. What is liked is looked for where the
     question asks for nothing in particular: then the newest like leads, with the others of its field. Of two about one
@@ -89,7 +89,7 @@ def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
 
 
 def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
-    """The route with what is obeyed among its conditions: likes of one field together, any of them will do."""
+    """Return the route with what is obeyed among its conditions: likes of one field together, any of them will do."""
     if not conditions:
         return route
     reading = route.decision["question"]
@@ -153,7 +153,7 @@ class SummedUp(BaseModel):
 
 
 def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bool:
-    """Whether a summary is to be brought up: enough messages have left the window since it was.
+    """Return whether a summary is to be brought up: enough messages have left the window since it was.
 
     >>> [n for n in range(9, 25) if due(n, 0 if n < 12 else 6, begins=10, window=6, every=5)]
     [10, 11, 17, 18, 19, 20, 21, 22, 23, 24]

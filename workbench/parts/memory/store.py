@@ -121,7 +121,7 @@ _MEMORY = ", ".join(Memory.__annotations__)
 
 
 def _whose(conversation_id: str, user_id: str) -> tuple[str, list[str]]:
-    """The condition for a conversation, else for all of a user's, else for everybody's."""
+    """Return the condition for a conversation, else for all of a user's, else for everyone's."""
     if conversation_id:
         return " AND e.conversation_id = ?", [conversation_id]
     if user_id:
@@ -185,7 +185,7 @@ class MemoryStore:
     # episodes
 
     def episodes(self, conversation_id: str = "", user_id: str = "", after: int = 0) -> list[Episode]:
-        """The exchanges of a conversation, or where none is named of all of a user's, oldest first.
+        """Return the exchanges of a conversation, or where none is named of all of a user's, oldest first.
 
         Only those behind the position ``after`` are given.
         """
@@ -195,7 +195,7 @@ class MemoryStore:
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def exchanges(self, user_id: str) -> list[dict[str, str]]:
-        """The ids of each of a user's episodes and of its two messages, and of their conversation."""
+        """Return the ids of each of a user's episodes and of its two messages, and of their conversation."""
         sql = (
             "SELECT e.id, e.conversation_id, e.user_message_id, e.assistant_message_id FROM episodes e"
             " JOIN conversations c ON c.id = e.conversation_id WHERE c.user_id = ? ORDER BY e.position"
@@ -204,7 +204,7 @@ class MemoryStore:
             return execute(sql, (clean(user_id),))
 
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
-        """The vectors of these episodes by this model, as far as they are there."""
+        """Return the vectors of these episodes by this model, as far as they are there."""
         found: dict[str, bytes] = {}
         with self._transaction() as execute:
             for start in range(0, len(ids), 500):
@@ -226,7 +226,7 @@ class MemoryStore:
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
-        """How many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
+        """Return how many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
         whose, given = _whose(conversation_id, user_id)
         upto, place = ("1 = 1", []) if until is None else ("e.position <= ?", [until])
         with self._transaction() as execute:
@@ -309,7 +309,7 @@ class MemoryStore:
         return sum(len(execute(sql, (now, clean(why), by, one, user_id))) for one in dict.fromkeys(ids))
 
     def pin(self, user_id: str, memory_id: str, pinned: bool) -> None:
-        """Keep a memory whatever else is said, or let go of that."""
+        """Keep a memory whatever else is said, or release that."""
         with self._transaction() as execute:
             sql = "UPDATE memories SET pinned = ? WHERE id = ? AND user_id = ? RETURNING id"
             if not execute(sql, (pinned, memory_id, clean(user_id))):
@@ -340,7 +340,7 @@ class MemoryStore:
         return back[0] if back else newest
 
     def memories(self, user_id: str, *, at: str | None = None, ended: bool = False) -> list[Memory]:
-        """What is remembered of a person, oldest first.
+        """Return what is remembered of a person, oldest first.
 
         Args:
             user_id: of whom.
@@ -388,7 +388,7 @@ class MemoryStore:
         """Delete these for good, in one transaction, by their ids.
 
         A conversation goes when no message is left in it: its name may be in use again. With a message go its episode,
-        its feedback, and the summary of its conversation, which is made anew of what is left; what was replaced by a
+        its feedback, and the summary of its conversation, which is made again of what is left; what was replaced by a
         memory does not say any more by what.
         """
         empty = "NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = conversations.id)"

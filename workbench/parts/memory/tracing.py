@@ -112,7 +112,7 @@ class Words:
 
 
 def rare_words(text: str, about: str = "") -> set[str]:
-    """Return the words of a text that are not everybody's; of Chinese, three characters each of what it is about.
+    """Return the words of a text that are not everyone's; of Chinese, three characters each of what it is about.
 
     >>> sorted(rare_words("My cat is called Zqbiscuit")), rare_words("我的猫叫紫琥珀", "紫琥珀")
     (['zqbiscuit'], {'紫琥珀'})
@@ -184,7 +184,7 @@ class Candidate:
 
     @property
     def messages(self) -> set[str]:
-        """The ids that its question and its answer have."""
+        """Return the ids that its question and its answer have."""
         return {
             SqlConversations.message_id(self.row["conversation_id"], f"{self.run_id}:{role}")
             for role in ("user", "assistant")
@@ -192,7 +192,7 @@ class Candidate:
 
     @property
     def said(self) -> list[str]:
-        """What was asked and answered."""
+        """Return what was asked and answered."""
         return [str(self.row["message"]), str((self.row["result"] or {}).get("answer", ""))]
 
     @property

@@ -30,7 +30,7 @@ class Rows(list[Any], Shown):
         self.message, self._blocks = message, blocks
 
     def blocks(self) -> list[Block]:
-        """A table of them."""
+        """Return a table of them."""
         return self._blocks(self, labels_for(self.message))
 
     def to_frame(self) -> pandas.DataFrame:
@@ -126,7 +126,7 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
 
 
 def source(row: Row, labels: Labels) -> str:
-    """Where something was said: which turn of which conversation, else by hand or on which day."""
+    """Return where something was said: which turn of which conversation, else by hand or on which day."""
     if row.get("turn"):
         told = labels("mem_turn", n=row["turn"])
         return f"{told} · {cut(row['session'], 40)}" if row.get("session") else told
@@ -136,12 +136,12 @@ def source(row: Row, labels: Labels) -> str:
 
 
 def author(name: str, labels: Labels) -> str:
-    """Who noted something: the rules, a person, or a model by its name."""
+    """Return who noted something: the rules, a person, or a model by its name."""
     return labels(f"mem_by_{name}") if name in ("rules", "person", "agent") else name
 
 
 def day(moment: str) -> str:
-    """A moment in UTC, to the minute."""
+    """Return a moment in UTC, to the minute."""
     return moment[:16].replace("T", " ")
 
 
