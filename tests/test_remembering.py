@@ -120,7 +120,8 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
 
     from workbench.records.conversations import SqliteConversations
 
-    with SqliteConversations(":memory:") as kept:
+    kept = MemoryStore(SqliteConversations(":memory:"))
+    with kept.conversations_store:
         conversation = talk(
             kept, "ann", "s", ("我最喜欢的导演是李安", "记住了。"), *[(f"weather {n}?", "Rain.") for n in range(9)]
         )
@@ -323,19 +324,6 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     wb.ask("Which films are there?", kb="film", session="s")
     after = [r for r in server.requests if role_of(r) == "memory"]
     assert asked and after == asked, "who speaks of nobody says nothing of themselves"
-
-
-def test_an_equal_request_of_the_summarizer_is_sent_once(bench, server):
-    server.respond = lambda request: Reply([json.dumps({"summary": f"Towns, at {server.url}."})])
-    wb = bench(chat_base_url=server.url, summarizer_model="openai:m")
-    for session in ("one", "two"):
-        for n in range(5):
-            wb.ask(f"Town number {n}?", kb="general", session=session)
-            wb._work.loop.settle(10)
-    asked = [r for r in server.requests if role_of(r) == "summarizer"]
-    kept = [store_of(wb).get_summary(run._row["conversation_id"]) for run in wb.runs.list()]
-    assert len(asked) == 1 and {row["summary"] for row in kept} == {f"Towns, at {server.url}."}
-    assert {row["author"] for row in kept} == {"openai:m"}
 
 
 def test_the_log_says_what_was_recalled(bench):

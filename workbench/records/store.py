@@ -249,17 +249,16 @@ class RunStore:
 
     def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
         """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
-        where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
-        rows = self._rows(
-            f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
-        )
-        return [self._row(row) for row in rows]
+        return [self._row(row) for row in self._newest("*", limit, equals)]
 
     def ids(self, limit: int = 100, **equals: str) -> list[str]:
         """Return the ids of runs, newest first; narrowed as in ``newest``."""
+        return [row["run_id"] for row in self._newest("run_id", limit, equals)]
+
+    def _newest(self, columns: str, limit: int, equals: Mapping[str, str]) -> list[dict[str, Any]]:
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
-        sql = f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
-        return [row["run_id"] for row in self._rows(sql, (*equals.values(), limit))]
+        sql = f"SELECT {columns} FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
+        return self._rows(sql, (*equals.values(), limit))
 
     def lines(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""

@@ -353,6 +353,6 @@ class _Once:
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
-        method = cache(getattr(self._of, name))
-        setattr(self, name, method)
-        return method
+        found = getattr(self._of, name)
+        setattr(self, name, cache(found) if callable(found) else found)
+        return getattr(self, name)
