@@ -21,13 +21,15 @@ from typing import Any
 import pytest
 
 from tests.shelves import CORE, PROJECT, corpus, environment, shelved
-from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
+from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
+from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
 from workbench.parts.memory import remember, tracing
 from workbench.parts.memory.forgetting import Forgotten, _Forgetting, forget
 from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import store_of
-from workbench.records.conversations import SqliteConversations
+from workbench.parts.memory.store import MemoryStore
+from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -43,6 +45,11 @@ TALKS = {
     "zh": ("我不喜欢紫琥珀电影。", "我喜欢紫琥珀电影。", "关于紫琥珀电影，我说过什么？", "紫琥珀"),
 }
 CAT = "Remember that my cat is called Zqbiscuit."
+
+
+@pytest.fixture
+def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
+    return MemoryStore(conversations)
 
 
 def spellings(word: str) -> list[bytes]:
@@ -95,13 +102,13 @@ def rows(wb: Workbench) -> str:
 
 def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
     """What is there, of everybody or of one person, each row as text."""
-    runs, conversations = wb._work.durable.runs, store_of(wb)
+    runs, talks = wb._work.durable.runs, store_of(wb)
     found: dict[str, Any] = {}
     for row in runs.newest(-1):
         if user in (None, row["user_id"]):
             found[row["run_id"]] = json.dumps(runs.contents(row["run_id"]), sort_keys=True)
     owners, tables = dict[str, str](), ("conversations", "messages", "feedback", "episodes", "conversation_summaries")
-    with conversations._transaction() as execute:
+    with talks._transaction() as execute:
         for table in (*tables, "memories"):
             for one in execute(f"SELECT * FROM {table}"):
                 of = one.get("user_id") or owners[one.get("conversation_id") or one["message_id"]]
@@ -370,7 +377,7 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     assert not re.search("<(b|i|u)>", page) and "&lt;u&gt;" in page
 
 
-def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):  # noqa: F811
+def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
     store.save_summary(conversation, "of zq one", 1, of=ids[:1])
@@ -385,7 +392,7 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
 def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
     wb = bench(memory_summary=False)
     conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].conversation_id
-    conversations, real = store_of(wb), remember.summarize
+    talks, real = store_of(wb), remember.summarize
     ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
 
     def slow(*given: Any) -> Any:
@@ -394,10 +401,10 @@ def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch)
 
     monkeypatch.setattr(remember, "summarize", slow)
     for forgetting in (False, True):
-        held = conversations.get_summary(conversation)
-        conversations.forget(summaries=[held["id"]] if held else [])
-        assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, conversations, conversation)))
-        assert bool(conversations.get_summary(conversation)) != forgetting
+        held = talks.get_summary(conversation)
+        talks.forget(summaries=[held["id"]] if held else [])
+        assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, talks, conversation)))
+        assert bool(talks.get_summary(conversation)) != forgetting
 
 
 def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
@@ -455,7 +462,7 @@ def test_what_is_cleared_is_overwritten(tmp_path):
     assert b"zqsword" not in content and b"zqtword" in content
 
 
-def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):  # noqa: F811
+def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):
     old = store.remember("ann", "preferences", "likes tea", about="tea")
     new = store.remember("ann", "preferences", "no zqtea", about="tea", replaces=[old], why="no zqtea")
     other = store.remember("bob", "facts", "zqtea too")
