@@ -91,7 +91,7 @@ kinds = ("nodes", "tools", "workbench", "run", "commands", "services", "sources"
 for kind in kinds:
     for path in extensions.paths(kind).values():
         extensions.load(path)
-print(json.dumps([list(extensions.parts()), sorted(main.commands)]))
+print(json.dumps([list(extensions.parts()), main.list_commands(None)]))
 """
 
 

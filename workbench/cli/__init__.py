@@ -14,7 +14,6 @@ from workbench.cli.futures import compare, export, fork, import_, replay
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
 from workbench.cli.runs import backup, cancel, feedback, gc, remove, runs, show
-from workbench.extensions import load, paths
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 SPINE = (
@@ -31,5 +30,5 @@ def main() -> None:
     """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
 
 
-for _command in (*SPINE, *map(load, paths("commands").values())):
+for _command in SPINE:
     main.add_command(_command)

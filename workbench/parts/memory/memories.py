@@ -144,11 +144,8 @@ class Memories:
         wide = {"memory_top_k": limit, "history_window": 0, "memory_scope": "conversation"}
         of = "" if session is None else self._store.conversation_id(who, clean(session))
         recalling = Recalling(self._store, settings.model_copy(update=wide), self._now)
-        found = (
-            [] if session is not None and not self._store.count_episodes(of) else recalling.episodes(query, who, of)[0]
-        )
         rows = [self._found(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
-        for e in found:
+        for e in recalling.episodes(query, who, of)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
             rows.append(self._found("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
