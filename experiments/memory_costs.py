@@ -32,8 +32,8 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from workbench.graphs.recall import recall
 from workbench.models.embeddings import TextModel, text_model
+from workbench.parts.memory.recall import recall
 from workbench.parts.memory.recalling import Recalling
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
@@ -140,7 +140,7 @@ def tokens(length: int = LENGTH, each: int = 4, **settings: Any) -> dict[str, An
 
 def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Counter[str]) -> Iterator[tuple[str, int]]:
     """Tokens by what is sent."""
-    from workbench.graphs.remember import bring_up
+    from workbench.parts.memory.remember import bring_up
 
     context, draw, user = wb.ports(), random.Random(number), f"{language} {number}"
     store: Any = context.conversations

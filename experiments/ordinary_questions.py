@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.blind import BLIND, SETS, questions, rows
-from workbench.graphs.recall import by_rules
+from workbench.parts.memory.recall import by_rules
 
 KINDS = ("preferences", "facts", "name", "not kept", "recall", "search changed")
 

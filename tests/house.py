@@ -75,7 +75,7 @@ def arrows() -> Counter[tuple[str, str]]:
     for importer in graph.modules:
         seen = {
             imported.split(".")[1] for imported in graph.find_modules_directly_imported_by(importer) if "." in imported
-        } - {"parts"}  # a part is called from any floor
+        }
         if "." in importer:
             counted.update((importer.split(".")[1], room) for room in seen if room != importer.split(".")[1])
     return counted

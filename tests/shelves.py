@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -40,6 +44,23 @@ def corpus(path: Path, count: int = 30) -> Path:
 
 def opened(folder: Path) -> Workbench:
     return Workbench.open(folder, Settings.load(**CORE))
+
+
+@cache
+def _indexed(films: str) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="shelf-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "films.jsonl").write_text(films, encoding="utf-8")
+    with opened(folder / "w") as wb:
+        wb.add_knowledge("film", [folder / "films.jsonl"])
+    return folder / "w" / "knowledge"
+
+
+def shelved(folder: Path, films: Path) -> Path:
+    """Put the knowledge base "film" of this file, which is indexed once, into a workspace that is not there yet."""
+    if not folder.exists():
+        shutil.copytree(_indexed(films.read_text(encoding="utf-8")), folder / "knowledge")
+    return folder
 
 
 def environment() -> dict[str, str]:

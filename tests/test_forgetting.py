@@ -20,14 +20,16 @@ from typing import Any
 
 import pytest
 
-from tests.shelves import CORE, PROJECT, corpus, environment
-from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
+from tests.shelves import CORE, PROJECT, corpus, environment, shelved
+from tests.test_store import empty_postgres, postgres  # noqa: F401  every database
+from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
-from workbench.graphs import remember
-from workbench.parts.memory import tracing
+from workbench.parts.memory import remember, tracing
 from workbench.parts.memory.forgetting import Forgotten, _Forgetting, forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.store import SqliteConversations
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.store import MemoryStore
+from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -43,6 +45,11 @@ TALKS = {
     "zh": ("我不喜欢紫琥珀电影。", "我喜欢紫琥珀电影。", "关于紫琥珀电影，我说过什么？", "紫琥珀"),
 }
 CAT = "Remember that my cat is called Zqbiscuit."
+
+
+@pytest.fixture
+def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
+    return MemoryStore(conversations)
 
 
 def spellings(word: str) -> list[bytes]:
@@ -88,20 +95,20 @@ def holders(folder: Path, *words: str) -> set[str]:
 
 def rows(wb: Workbench) -> str:
     """Everything in the conversation store, as text."""
-    with wb._work.durable.conversations._transaction() as execute:
+    with store_of(wb)._transaction() as execute:
         tables = ("conversations", "messages", "feedback", "conversation_summaries", "episodes", "memories")
         return json.dumps([execute(f"SELECT * FROM {table} ORDER BY 1") for table in tables], default=repr)
 
 
 def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
     """What is there, of everybody or of one person, each row as text."""
-    runs, conversations = wb._work.durable.runs, wb._work.durable.conversations
+    runs, talks = wb._work.durable.runs, store_of(wb)
     found: dict[str, Any] = {}
     for row in runs.newest(-1):
         if user in (None, row["user_id"]):
             found[row["run_id"]] = json.dumps(runs.contents(row["run_id"]), sort_keys=True)
     owners, tables = dict[str, str](), ("conversations", "messages", "feedback", "episodes", "conversation_summaries")
-    with conversations._transaction() as execute:
+    with talks._transaction() as execute:
         for table in (*tables, "memories"):
             for one in execute(f"SELECT * FROM {table}"):
                 of = one.get("user_id") or owners[one.get("conversation_id") or one["message_id"]]
@@ -122,9 +129,8 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     opened: list[Workbench] = []
 
     def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(tmp_path / "w", Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
-        if "film" not in opened[-1].knowledge.names():
-            opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
+        folder = shelved(tmp_path / "w", tmp_path / "films.jsonl")
+        opened.append(Workbench.open(folder, Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
         return opened[-1]
 
     yield make
@@ -144,7 +150,7 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     """A preference that changed, with all that comes of it: a summary, forks, a replay, a capsule, what waits."""
     first, changed, asked, _ = TALKS[language]
     said = told(wb, "s", first, "Who directed Film 1?", changed, CAT, "Who directed Film 2?", asked)
-    assert wb._work.durable.conversations.get_summary(said[0].conversation_id)
+    assert store_of(wb).get_summary(said[0].conversation_id)
     fork = said[-1].fork(query="Who directed Film 3?").wait()
     of_first = said[0].fork(settings={"max_iterations": 1}).wait()
     again = wb.replay(said[-1].run_id)
@@ -159,7 +165,7 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     wb.export(other[0].run_id, wb.path / "carried" / "bob.zip")
     [memory] = [
         m
-        for m in wb._work.durable.conversations.memories("default")
+        for m in store_of(wb).memories("default")
         if "film" in m["content"] + "films电影" and m["section"] == "preferences"
     ]
     return {
@@ -201,7 +207,7 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     assert not any("bob" in before[name] or "western" in before[name] for name in lost)
     messages = {m["content"] for m in wb.messages("s")}
     assert {CAT, "Who directed Film 2?", "Who directed Film 4?"} <= messages, "what does not speak of it stays"
-    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == ["my cat is called Zqbiscuit"]
+    assert [m["content"] for m in store_of(wb).memories("default")] == ["my cat is called Zqbiscuit"]
     run = told(wb, "s", "What is my cat called?")[0]
     assert run.status == "done" and word not in json.dumps(run.to_dict(), ensure_ascii=False).lower()
     answer = there["other"][1].answer
@@ -234,7 +240,7 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     report = forget(wb, session="s", dry_run=True)
     assert set(report.dependents) == {r.run_id for r in (*there["elsewhere"], *quoting, *mine)}, "they had it recalled"
     assert report.counts["conversations"] == 1 + sum(
-        "(" in name for name in wb._work.durable.conversations.conversations("default").values()
+        "(" in name for name in store_of(wb).conversations("default").values()
     ), "with those of forks and replays"
     forget(wb, session="s")
     after = kept(wb)
@@ -242,7 +248,7 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
         assert told_before in after.values(), "bob's conversation has the same name, and is another"
     assert [m["content"] for m in wb.messages("t")][:1] == ["Who directed Film 5?"]
     assert "Who directed Film 8?" in [m["content"] for m in wb.messages("t")]
-    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == ["my boat is called Zqdory"]
+    assert [m["content"] for m in store_of(wb).memories("default")] == ["my boat is called Zqdory"]
     assert not wb.messages("s") and wb.messages("s", "bob")
     wb.close()
     assert holders(wb.path, "zqhorror", "Zqbiscuit", "Zqrover") == set()
@@ -302,7 +308,7 @@ def test_an_answer_that_quotes_it_goes_though_its_run_was_removed(bench):
 def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
     wb = bench()
     told(wb, "s", CAT)
-    [memory] = wb._work.durable.conversations.memories("default")
+    [memory] = store_of(wb).memories("default")
     for wrong, why in (
         ({}, "Name one thing"),
         ({"memory": "a", "session": "s"}, "Name one thing"),
@@ -312,13 +318,13 @@ def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
         with pytest.raises(WorkbenchError, match=why):
             forget(wb, **wrong)
     assert not any(forget(wb, session="never", user="bob").counts.values())
-    assert len(wb.messages("s")) == 2 and wb._work.durable.conversations.memories("default") == [memory]
+    assert len(wb.messages("s")) == 2 and store_of(wb).memories("default") == [memory]
 
 
 def test_a_run_at_work_with_it_is_waited_for_by_the_person(bench):
     wb = bench()
     told(wb, "s", CAT)
-    [memory] = wb._work.durable.conversations.memories("default")
+    [memory] = store_of(wb).memories("default")
     reached, go_on = threading.Event(), threading.Event()
 
     async def planner(query, decision, knowledge, tools):
@@ -347,11 +353,11 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
     outside = wb.export(said.run_id, tmp_path / "outside.zip")
     wb.import_capsule(outside, as_new=True)
     wb.gc(tapes=True, yes=True)
-    [memory] = wb._work.durable.conversations.memories("default")
+    [memory] = store_of(wb).memories("default")
     (wb.path / "notes.txt").write_text("Zqbiscuit, by hand", encoding="utf-8")
     (wb.path / "mine.txt").write_text(f"I wrote: {CAT}", encoding="utf-8")
     report = forget(wb, memory=memory["id"])
-    server = not isinstance(wb._work.durable.conversations, SqliteConversations)
+    server = not isinstance(store_of(wb).conversations_store, SqliteConversations)
     assert (("forgot_server", "") in report.left) == server
     assert report.counts["runs"] == 3 and had.run_id in report.dependents
     assert ("forgot_holds", str(wb.path / "mine.txt")) in report.left, "a person's own file is named, and left"
@@ -362,7 +368,7 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
 def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     wb = bench()
     told(wb, "s", "记住我的猫叫紫琥珀。", "Who directed Film 3?")
-    [memory] = wb._work.durable.conversations.memories("default")
+    [memory] = store_of(wb).memories("default")
     report = forget(wb, memory=memory["id"], dry_run=True)
     assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
     hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_holds", "<u>"),))
@@ -371,7 +377,7 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     assert not re.search("<(b|i|u)>", page) and "&lt;u&gt;" in page
 
 
-def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):  # noqa: F811
+def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
     store.save_summary(conversation, "of zq one", 1, of=ids[:1])
@@ -386,7 +392,7 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
 def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
     wb = bench(memory_summary=False)
     conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].conversation_id
-    conversations, real = wb._work.durable.conversations, remember.summarize
+    talks, real = store_of(wb), remember.summarize
     ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
 
     def slow(*given: Any) -> Any:
@@ -395,16 +401,16 @@ def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch)
 
     monkeypatch.setattr(remember, "summarize", slow)
     for forgetting in (False, True):
-        held = conversations.get_summary(conversation)
-        conversations.forget(summaries=[held["id"]] if held else [])
-        assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, conversations, conversation)))
-        assert bool(conversations.get_summary(conversation)) != forgetting
+        held = talks.get_summary(conversation)
+        talks.forget(summaries=[held["id"]] if held else [])
+        assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, talks, conversation)))
+        assert bool(talks.get_summary(conversation)) != forgetting
 
 
 def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
     wb = bench()
     told(wb, "s", CAT)
-    [memory] = wb._work.durable.conversations.memories("default")
+    [memory] = store_of(wb).memories("default")
     read, go_on, real = threading.Event(), threading.Event(), Recalling.recall
 
     def slow(self: Recalling, *given: Any, **how: Any) -> Any:
@@ -456,7 +462,7 @@ def test_what_is_cleared_is_overwritten(tmp_path):
     assert b"zqsword" not in content and b"zqtword" in content
 
 
-def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):  # noqa: F811
+def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):
     old = store.remember("ann", "preferences", "likes tea", about="tea")
     new = store.remember("ann", "preferences", "no zqtea", about="tea", replaces=[old], why="no zqtea")
     other = store.remember("bob", "facts", "zqtea too")
@@ -470,12 +476,12 @@ KILLED = """
 import json, os, sys
 from tests.test_forgetting import REMEMBERING
 from workbench.parts.memory import forgetting
-from workbench.parts.memory.remembered import SqlRemembered
+from workbench.parts.memory.store import MemoryStore
 from workbench.runs.workers import Work
 from workbench.session import Workbench
 
 folder, named, number, moment, given = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], json.loads(sys.argv[5])
-of = {"remove": Work, "forget": SqlRemembered, "_write_note": forgetting._Forgetting}.get(named, forgetting)
+of = {"remove": Work, "forget": MemoryStore, "_write_note": forgetting._Forgetting}.get(named, forgetting)
 real, calls = getattr(of, named), []
 
 def watched(*told, **how):
@@ -497,8 +503,7 @@ with Workbench.open(folder, **REMEMBERING) as wb:
 def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """A workspace with what is planted, what is to be forgotten, and what an undisturbed forgetting leaves."""
     folder = tmp_path_factory.mktemp("template")
-    with Workbench.open(folder / "w", **REMEMBERING) as wb:
-        wb.add_knowledge("film", [corpus(folder / "films.jsonl", 12)])
+    with Workbench.open(shelved(folder / "w", corpus(folder / "films.jsonl", 12)), **REMEMBERING) as wb:
         memory = planted(wb, "en")["memory"]["id"]
     shutil.copytree(folder / "w", folder / "whole")
     with Workbench.open(folder / "whole", **REMEMBERING) as wb:
@@ -603,7 +608,7 @@ def test_a_stopped_forgetting_goes_on_with_its_ids_though_the_name_is_used_again
     wb = bench(memory_scope="user")
     told(wb, "s", CAT)
     told(wb, "t", *(f"Who directed Film {n}?" for n in (1, 2)))
-    [memory] = wb._work.durable.conversations.memories("default")
+    [memory] = store_of(wb).memories("default")
     what = {"session": "s", "memory": memory["id"], "message": wb.messages("s")[0]["id"]}[kind]
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         stopped(patch, moment)

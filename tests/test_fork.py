@@ -162,7 +162,7 @@ def plan_of(drawn) -> Plan:
     return Plan(steps=steps)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=plans, edit=st.tuples(st.integers(0, 5), st.sampled_from(["query", "drop", "add", "top_k"])))
 def test_replay_and_edit_equal_a_fresh_run_of_the_edited_plan(small, drawn, edit):
     place, kind = edit

@@ -18,14 +18,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.shelves import CORE, corpus
+from tests.shelves import CORE, corpus, shelved
 from tests.test_forgetting import holders
 from tests.test_store import empty_postgres, postgres, ticking  # noqa: F401  every database
 from workbench.errors import RunError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.forgetting import forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.store import SqlConversations, SqliteConversations
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.store import MemoryStore
+from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -68,17 +70,17 @@ class Said:
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """Makes an empty store, as often as it is asked to."""
-    opened: list[SqlConversations] = []
+    opened: list[MemoryStore] = []
 
-    def make() -> SqlConversations:
+    def make() -> MemoryStore:
         while opened:
             opened.pop().close()
         if request.param == "postgres":
-            opened.append(empty_postgres(request.getfixturevalue("postgres"))())
-        elif request.param == "sqlite":
-            opened.append(SqliteConversations(Path(tempfile.mkdtemp(dir=tmp_path)) / "workbench.db", ticking()))
+            store = empty_postgres(request.getfixturevalue("postgres"))()
         else:
-            opened.append(SqliteConversations(":memory:", ticking()))
+            file = Path(tempfile.mkdtemp(dir=tmp_path)) / "workbench.db" if request.param == "sqlite" else ":memory:"
+            store = SqliteConversations(file, ticking())
+        opened.append(MemoryStore(store))
         return opened[-1]
 
     yield make
@@ -97,7 +99,7 @@ DONE = st.tuples(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=20, deadline=None, suppress_health_check=_SLOW)
 @given(steps=st.lists(DONE, min_size=10, max_size=40), scope=st.sampled_from(["conversation", "user"]))
 def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope):
     store, said = fresh(), Said()
@@ -198,7 +200,7 @@ def of_run(wb: Workbench, run: Any) -> set[tuple[str, str, str, str]]:
 
 def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> None:
     """Forget something of a person, if there is something."""
-    store = wb._work.durable.conversations
+    store = store_of(wb)
     if what == "memory":
         for memory in store.memories(who)[-1:]:
             forget(wb, memory=memory["id"], user=who)
@@ -222,11 +224,10 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
     said = Said()
     if dsn:
         empty_postgres(dsn)
-    folder = Path(tempfile.mkdtemp())
+    folder = shelved(Path(tempfile.mkdtemp()) / "w", shelf)
     wanted = {"memory_core": True, "memory_scope": scope, "memory_least": 0.0, "history_window": 2, "postgres_dsn": dsn}
     wanted |= {"summary_from": 2, "summary_every": 1}
     with Workbench.open(folder, Settings.load(**CORE, **wanted)) as wb:
-        wb.add_knowledge("film", [shelf])
         for what, (who, session), text in acts:
             hidden = what == "incognito"
             run: Any = None
@@ -243,14 +244,13 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
                 found = of_run(wb, run)
                 said.check(found, who, what)
                 assert {bool(one[2]) for one in found} <= {hidden}, f"{what}: {found}"
-        assert not any(one[2] for user in USERS for one in marks(wb._work.durable.conversations.memories(user)))
+        assert not any(one[2] for user in USERS for one in marks(store_of(wb).memories(user)))
     gone = [f"zq{''.join(one)}q" for one in said.all if one[2] or one in said.gone]
     assert holders(folder, *gone) == set()
 
 
 def test_incognito_leaves_no_byte_and_is_refused_what_would_leave_one(shelf, tmp_path):
-    with Workbench.open(tmp_path / "w", Settings.load(**CORE, memory_core=True)) as wb:
-        wb.add_knowledge("film", [shelf])
+    with Workbench.open(shelved(tmp_path / "w", shelf), Settings.load(**CORE, memory_core=True)) as wb:
         run = wb.ask("I like zqhidden films.", kb="film", incognito=True, review={"plan"})
         again = wb.ask("What did I say about zqhidden films?", kb="film", incognito=True, session=run.session_id)
         assert "zqhidden" in again.answer, "it remembers as long as it is open"

@@ -15,15 +15,23 @@ from mcp import Client
 from tests.servers import Reply, ScriptedServer
 from tests.test_hostile import ALL, NAME
 from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
-from tests.test_store import postgres, store  # noqa: F401  every database
+from tests.test_store import postgres  # noqa: F401  every database
+from tests.test_store import store as conversations  # noqa: F401
 from workbench.cli import main
 from workbench.errors import InvalidAnswer, WorkbenchError
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.store import MemoryStore
 from workbench.parts.serve.commands import TOOLS
 from workbench.parts.serve.mcp import server_of
+from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.review import Review
+
+
+@pytest.fixture
+def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
+    return MemoryStore(conversations)
+
 
 Make = Callable[..., Workbench]
 
@@ -45,28 +53,21 @@ def test_what_is_known_is_seen_with_its_turn_author_version_and_time(bench: Make
     assert (now["turn"], now["session"], now["author"], now["version"]) == (3, "s", "rules", 2)
     assert now["said"] == "Actually, I like horror films now." and now["created_at"].startswith("20")
     assert [row["version"] for row in wb.memory.view(ended=True).memories] == [1, 2]
-    assert known.conversations[0]["messages"] == 6 and wb.memory.people() == ["default"]
+    assert known.conversations[0]["messages"] == 6
     assert list(known.to_frame()["content"]) == contents(known)
     assert "horror" in str(wb.memory) and "turn 3" in str(wb.memory)
     assert wb.memory.view("nobody").memories == [] and wb.memory.view(session="other").memories == []
 
 
-def test_as_of_a_turn_a_run_a_day_and_the_difference(bench: Make) -> None:  # noqa: F811
+def test_as_of_a_turn_a_run_and_a_day(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     runs = told(wb, "I don't like horror films.", "My name is Ann.", "I like horror films now.")
     known = [contents(wb.memory.view(session="s", at=turn)) for turn in (1, 2, 3)]
     assert [len(one) for one in known] == [1, 2, 2] and known[0][0] != known[2][-1]
     assert contents(wb.memory.view(at=runs[0])) == contents(wb.memory.view(at=runs[0].run_id)) == known[0]
-    asked = wb.messages("s")[0]["id"]
-    assert contents(wb.memory.view(at=asked)) == known[0]
     assert (
         contents(wb.memory.view(at="2001-01-01")) == [] and contents(wb.memory.view(at=datetime.now(UTC))) == known[2]
     )
-    changes = wb.memory.diff(1, 3, session="s")
-    assert {row["change"] for row in changes} == {"changed", "new"}
-    [changed] = [row for row in changes if row["change"] == "changed"]
-    assert changed["before"] == known[0][0] and "now" in changed["after"] and changed["after"] in str(changes)
-    assert not wb.memory.diff(3, session="s") and "Nothing changed" in str(wb.memory.diff(3, session="s"))
     for wrong, said in ((9, "It has 3"), ("soon", "is no moment")):
         with pytest.raises(WorkbenchError, match=said):
             wb.memory.view(session="s", at=wrong)
@@ -157,16 +158,12 @@ def test_everything_of_a_person_is_exported(bench: Make, tmp_path: Any) -> None:
         wb.memory.export(tmp_path)
 
 
-def test_the_same_question_with_another_state_of_memory(bench: Make) -> None:  # noqa: F811
+def test_the_same_question_without_a_memory(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
-    first, _, run = told(wb, "I don't like horror films.", "My name is Ann.", "Recommend some films.")
+    *_, run = told(wb, "I don't like horror films.", "My name is Ann.", "Recommend some films.")
     [obeyed] = run.obeyed
-    without = wb.memory.branch(run, without=[obeyed["memory_id"]])
-    assert not without.obeyed and run.obeyed and len(wb.memory.view().memories) == 2, "a branch notes nothing"
-    assert not wb.memory.branch(run, at="2001-01-01").obeyed, "as if nothing had been said yet"
-    assert wb.memory.branch(run, at=first).obeyed
-    beside = wb.memory.compare(run, without=[obeyed["memory_id"]])
-    assert len(beside.runs) == 2
+    without = run.fork(without=[obeyed["memory_id"]])
+    assert not without.obeyed and run.obeyed and len(wb.memory.view().memories) == 2, "a fork notes nothing"
 
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
@@ -378,11 +375,9 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
     assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
 
 
-def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:  # noqa: F811
+def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:
     talk(store, "ann", "s", ("one", "yes"), ("two", "no"))
     other = talk(store, "ann", "t", ("three", "so"))
-    store.remember("bob", "name", "Bob")
-    assert store.people() == ["ann", "bob"]
     assert [(t["session_id"], t["messages"]) for t in store.talks("ann")] == [("s", 4), ("t", 2)]
     [asked, answered] = store.list_messages(other)
     told = store.source(answered["id"])

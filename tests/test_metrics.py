@@ -119,14 +119,14 @@ def test_a_tool_that_is_not_registered_is_other(tmp_path, notes, port) -> None:
         wb.add_knowledge("notes", [notes])
         run = wb.ask(QUESTION, kb="notes")
         when(port, ended(1))
-        wb._observers._counters.count(run.recording(), set())
+        wb._services["observers"]._counters.count(run.recording(), set())
         found = scraped(port)
     assert [name for name in found if name.startswith("workbench_steps_total") and 'tool="other"' in name]
 
 
 def test_a_port_alone_is_one_of_this_machine(tmp_path, port) -> None:
     with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
-        assert wb._observers._counters._server.server_address == ("127.0.0.1", port)
+        assert wb._services["observers"]._counters._server.server_address == ("127.0.0.1", port)
 
 
 def test_a_failed_run_that_goes_on_is_counted_once(tmp_path, notes, port) -> None:

@@ -46,6 +46,11 @@ def talk(vectors: bool, most: int = 99) -> Conversation:
     return made
 
 
+def session_of_best(made: Conversation, *asked: Any, **how: Any) -> str:
+    best = next(made.rank(*asked, **how)).id
+    return next(turn.session for turn in made.turns if turn.id == best)
+
+
 @pytest.mark.parametrize("vectors", [False, True])
 def test_what_a_question_is_about_comes_first_in_both_languages(vectors):
     made, model = talk(vectors), HashingEmbeddings()
@@ -63,7 +68,7 @@ def test_turns_that_come_one_by_one_rank_as_those_that_came_together():
         grown.add(turn, HashingEmbeddings().array([turn.text])[0])
     asked = "大理的天气如何？", HashingEmbeddings().array(["大理的天气如何？"])[0]
     assert list(grown.rank(*asked)) == list(talk(True).rank(*asked)) == list(talk(True).rank(*asked))
-    assert next(iter(grown.sessions(grown.rank(*asked)))).id == "a-2"
+    assert session_of_best(grown, *asked) == "a-2"
     grown.add(Turn("x", "s", "", "Tom", "zqunique vectorless"))
     assert next(iter(grown.rank("zqunique", asked[1]))).id == "x", "by its words, until it has a vector"
     assert list(Conversation().rank("anything")) == []
@@ -100,13 +105,13 @@ def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
     [("What was said on 10 April?", "a-2"), ("3月4日说了什么？", "a-1"), ("What happened in March 2024?", "a-1")],
 )
 def test_a_day_or_a_month_that_is_asked_for_finds_its_session(question, session):
-    assert talk(False).sessions(talk(False).rank(question))[0].id == session
+    assert session_of_best(talk(False), question) == session
 
 
 def test_yesterday_is_a_day_and_no_word_of_the_question():
     made = talk(False)
     made.add(Turn("late", "a-3", "2024-04-20", "Tom", "I told you yesterday that the boat is sold."))
-    assert made.sessions(made.rank("What did we talk about yesterday?", today="2024-04-11"))[0].id == "a-2"
+    assert session_of_best(made, "What did we talk about yesterday?", today="2024-04-11") == "a-2"
     assert made.signals("4月9日在哪里？")["said"].tolist()[3] == 1
 
 

@@ -13,17 +13,26 @@ import pytest
 
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import role_of
+from tests.shelves import shelved
 from tests.test_forgetting import holders
-from tests.test_store import postgres, store  # noqa: F401  every database
+from tests.test_store import postgres  # noqa: F401  every database
+from tests.test_store import store as conversations  # noqa: F401
 from workbench.errors import ModelError, WorkbenchError
-from workbench.graphs.remember import obeyed
 from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.remembered import core_of
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.remember import obeyed
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.store import MemoryStore, core_of
+from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
+
+
+@pytest.fixture
+def store(conversations: SqlConversations) -> MemoryStore:  # noqa: F811
+    return MemoryStore(conversations)
+
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
 FILMS = [
@@ -41,7 +50,7 @@ def talk(kept: SqlConversations, who: str, session: str, *turns: tuple[str, str]
     return conversation
 
 
-def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):  # noqa: F811
+def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):
     first = store.remember("ann", "preferences", "likes horror", about="horror", polarity="like")
     assert store.remember("ann", "preferences", "other words", key=first) == first, "kept once"
     then = store.memories("ann")[0]["created_at"]
@@ -51,11 +60,10 @@ def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):  # noqa: F81
     [old, new] = store.memories("ann", ended=True)
     assert old["replaced_by"] == second and new["ended_at"] is None
     assert store.undo("ann") == first and [m["content"] for m in store.memories("ann")] == ["likes horror"]
-    store.end("ann", first, "a slip")
+    store.end("ann", [first], "a slip")
     assert store.memories("ann") == [] and store.memories("ann", ended=True)[0]["ended_why"] == "a slip"
     store.undo("ann")
     for wrong in (
-        lambda: store.end("bob", first, ""),
         lambda: store.undo("bob"),
         lambda: store.pin("bob", first, True),
     ):
@@ -70,7 +78,7 @@ def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):  # noqa: F81
     assert all(m["id"] != first for m in store.memories("ann", ended=True))
 
 
-def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):  # noqa: F811
+def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     asked = store.append_message(conversation, "user", "Which kiln is hot?", message_key="r:user")
     for _ in range(2):
@@ -87,22 +95,22 @@ def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):  
     assert not store.episodes(conversation) and store.get_summary(conversation) is None
 
 
-def test_nothing_of_one_person_is_recalled_for_another(store):  # noqa: F811
+def test_nothing_of_one_person_is_recalled_for_another(store):
     """Over drawn interleavings: words that only one of them said are in nothing that the other is given."""
     drawn = random.Random(7)
     secret = {who: [f"{who} secret {n}" for n in range(4)] for who in ("ann", "bob", "cai")}
-    conversations = {}
+    talks = {}
     for who in sorted(drawn.choices(list(secret), k=24), key=lambda _: drawn.random()):
         said = drawn.choice(secret[who])
-        conversations[who] = talk(store, who, drawn.choice("xy"), (said, f"noted: {said}"))
+        talks[who] = talk(store, who, drawn.choice("xy"), (said, f"noted: {said}"))
         store.remember(who, "facts", said, about=said)
     for scope in ("conversation", "user"):
         settings = Settings.load(**CORE, memory_scope=scope, memory_core=True, memory_least=0.0, memory_top_k=50)
         recalling = Recalling(store, settings, store._now, HashingEmbeddings())
-        for who, conversation in conversations.items():
+        for who, conversation in talks.items():
             told = json.dumps(recalling.recall("secret 1", user_id=who, conversation_id=conversation))
             assert f"{who} secret" in told
-            assert not any(f"{other} secret" in told for other in conversations if other != who)
+            assert not any(f"{other} secret" in told for other in talks if other != who)
 
 
 def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
@@ -110,9 +118,10 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         def array(self, texts):
             raise ModelError("away")
 
-    from workbench.parts.memory.store import SqliteConversations
+    from workbench.records.conversations import SqliteConversations
 
-    with SqliteConversations(":memory:") as kept:
+    kept = MemoryStore(SqliteConversations(":memory:"))
+    with kept.conversations_store:
         conversation = talk(
             kept, "ann", "s", ("我最喜欢的导演是李安", "记住了。"), *[(f"weather {n}?", "Rain.") for n in range(9)]
         )
@@ -123,7 +132,7 @@ def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
         strict = Settings.load(**CORE, memory_least=0.9)
         found, _ = Recalling(kept, strict, kept._now, HashingEmbeddings()).episodes("violins", "ann", conversation)
         assert found == [], "what does not fit is not recalled"
-        count = kept.count_unembedded("hashing")
+        count = len(kept.unembedded("hashing", 99))
         assert Recalling(kept, settings, kept._now, HashingEmbeddings()).embed() == count or count == 0
 
 
@@ -139,9 +148,7 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
     opened: list[Workbench] = []
 
     def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(tmp_path / "w", **{**CORE, **settings}))
-        if "film" not in opened[-1].knowledge.names():
-            opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
+        opened.append(Workbench.open(shelved(tmp_path / "w", tmp_path / "films.jsonl"), **{**CORE, **settings}))
         return opened[-1]
 
     yield make
@@ -290,7 +297,7 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
     for n in range(3):
         assert wb.ask(f"Hamlet number {n}?", kb="general", session="s").status == "done"
         wb._work.loop.settle(10)
-    kept = wb._work.durable.conversations.get_summary(conversation)
+    kept = store_of(wb).get_summary(conversation)
     assert kept["author"] == "rules", "where the model fails the rules do it"
 
 
@@ -319,19 +326,6 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     assert asked and after == asked, "who speaks of nobody says nothing of themselves"
 
 
-def test_an_equal_request_of_the_summarizer_is_sent_once(bench, server):
-    server.respond = lambda request: Reply([json.dumps({"summary": f"Towns, at {server.url}."})])
-    wb = bench(chat_base_url=server.url, summarizer_model="openai:m")
-    for session in ("one", "two"):
-        for n in range(5):
-            wb.ask(f"Town number {n}?", kb="general", session=session)
-            wb._work.loop.settle(10)
-    asked = [r for r in server.requests if role_of(r) == "summarizer"]
-    kept = [wb._work.durable.conversations.get_summary(run._row["conversation_id"]) for run in wb.runs.list()]
-    assert len(asked) == 1 and {row["summary"] for row in kept} == {f"Towns, at {server.url}."}
-    assert {row["author"] for row in kept} == {"openai:m"}
-
-
 def test_the_log_says_what_was_recalled(bench):
     wb = bench(memory_core=True, summary_from=4, summary_every=1, history_window=2)
     for said in ("I don't like horror films.", "Which films are there?", "And which of 2005?", "And of 2010?"):
@@ -350,7 +344,7 @@ def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, se
         **{**CORE, "embedding_model": "openai:e", "embedding_base_url": server.url, "model_retries": 0},
         history_window=2,
     )
-    kept = wb._work.durable.conversations
+    kept = store_of(wb)
     told = Recalling(kept, settings, kept._now).recall(
         "Where is Biscuit?", user_id="default", conversation_id=conversation
     )
@@ -372,7 +366,7 @@ class Outage(HashingEmbeddings):
         return super().array(texts)
 
 
-def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vector_meanwhile(store, monkeypatch):  # noqa: F811
+def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vector_meanwhile(store, monkeypatch):
     from workbench.parts.memory import recalling
 
     model = Outage()
@@ -397,7 +391,7 @@ def test_recall_by_meaning_comes_back_after_an_outage_and_ranks_what_has_a_vecto
     assert not asyncio.run(memory.keep_up(conversation, "ann"))
     assert asyncio.run(memory.keep_up(conversation, "ann", recalling.RETRIES_S)) and ups.waits == [0.0, 1.0, 2.0]
     memory.episodes("Which kiln?", "ann", conversation)
-    assert not store.count_unembedded(model.name, conversation) and not held.blank
+    assert not store.unembedded(model.name, 99, conversation) and not held.blank
 
 
 class Sleeps:
@@ -411,11 +405,11 @@ class Sleeps:
         self._model.up = len(self.waits) == 3
 
 
-def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):  # noqa: F811
+def test_an_exchange_that_the_model_refuses_holds_up_no_other(store):
     model = Outage(poison="number 5")
     memory = Recalling(store, Settings.load(**CORE), store._now, model)
     conversation = talk(store, "ann", "s", *[(f"Which kiln is number {n}?", "Hot.") for n in range(20)])
-    assert memory.embed(conversation) == 19 and store.count_unembedded(model.name, conversation) == 1
+    assert memory.embed(conversation) == 19 and len(store.unembedded(model.name, 99, conversation)) == 1
     calls = model.calls
     assert memory.embed(conversation) == 0 and model.calls == calls, "it is not asked again in this process"
 

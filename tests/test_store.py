@@ -18,12 +18,7 @@ import pytest
 
 from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
-from workbench.parts.memory import _parts, open_conversations
-from workbench.parts.memory.store import (
-    VERSION,
-    SqlConversations,
-    SqliteConversations,
-)
+from workbench.records.conversations import VERSION, SqlConversations, SqliteConversations, _dsn, open_conversations
 from workbench.settings import Settings
 
 
@@ -45,7 +40,7 @@ def empty_postgres(dsn: str):
     psycopg = pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-    from workbench.parts.memory.postgres import PostgresConversations
+    from workbench.parts.sources.postgres import PostgresConversations
 
     return lambda: PostgresConversations(dsn, ticking())
 
@@ -277,7 +272,7 @@ def test_many_can_open_a_new_store_at_the_same_moment(opener):
 
 WRITER = """
 import sys
-from workbench.parts.memory.store import SqliteConversations
+from workbench.records.conversations import SqliteConversations
 store = SqliteConversations(sys.argv[1])
 conversation = store.get_or_create_conversation_id("ann", "films")
 for i in range(1_000_000):
@@ -343,7 +338,7 @@ def test_a_dsn_or_its_parts_lead_to_postgres_and_no_password_is_told(tmp_path, m
     )
     for name, value in parts.items():
         monkeypatch.setenv(f"POSTGRES_{name}", value)
-    given = conninfo_to_dict(_parts(Settings.load()))
+    given = conninfo_to_dict(_dsn(Settings.load()))
     assert sorted(given.values()) == sorted(parts.values()), "without a DSN, its parts"
     with pytest.raises(WorkspaceError, match="HOST") as raised:
         open_conversations(tmp_path / "workbench.db", Settings.load())

@@ -28,6 +28,7 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     settings.py      every number that can be changed
     plans.py         the plan and its steps, and the conditions on fields in them
     state.py         every type that a graph carries
+    extensions.py    the parts that are here, and what each brings, by kind and name
     errors.py        everything that is raised on purpose
     text.py          written language: terms, sentences, which one it is, days
 """

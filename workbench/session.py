@@ -7,14 +7,11 @@ with Workbench.open("dir") as wb:
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,13 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.extensions import Extended, Service, load, paths
 from workbench.graphs.reviewers import ReplayReviewer
 from workbench.knowledge.library import Library
 from workbench.models.wire import secrets
-from workbench.parts.memory import open_conversations
-from workbench.parts.memory.recalling import RETRIES_S, Recalling
-from workbench.parts.serve.observing import Observers, required
 from workbench.ports import Context, Handler, Planner
+from workbench.records.conversations import open_conversations
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
@@ -56,21 +52,19 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor
-    from workbench.parts.fusion.canvases import CanvasFile
-    from workbench.parts.memory.memories import Memories
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
 
 
 T = TypeVar("T")
-_KEEPING_S = 10
-"""How long closing waits for summaries and vectors that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
-class Workbench:
+class Workbench(Extended):
     """An open workspace. Use ``Workbench.open``; close it, or use it as a context manager.
+
+    Parts add to it: ``memory``, ``report``, ``fusion`` and ``canvas``.
 
     Attributes:
         path: the folder.
@@ -80,6 +74,8 @@ class Workbench:
         prompts: what each role asks its model; read, edit, compare and reset them here.
     """
 
+    _kind = "workbench"
+
     def __init__(self, path: Path, settings: Settings):
         self.path, self.settings = path, settings
         speak(settings.lang)
@@ -88,11 +84,7 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
-        self._recalling: dict[Any, Recalling] = {}
-        self._keeping: list[Future[None]] = []
-        self._retrying: Future[bool] | None = None
-        self._summing = asyncio.Lock()
-        required(settings)
+        self._services: dict[str, Service] = {}
         keep_secret(*secrets(settings))
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
@@ -112,7 +104,12 @@ class Workbench:
         except BaseException:
             lease.release()
             raise
-        self._observers = Observers(settings, self.tools)
+        try:
+            for name, made_by in paths("services").items():
+                self._services[name] = load(made_by)(self)
+        except BaseException:
+            self._work.close()
+            raise
         self._work.ended = self._ended
         self._open = True
         _opened.add(self)
@@ -146,14 +143,12 @@ class Workbench:
         return cls(folder, settings)
 
     def close(self) -> None:
-        """Stop what runs (it stays resumable), close the stores and let go of the lease. Safe to call twice."""
+        """Stop what runs (it stays resumable), close the stores and release the lease. Safe to call twice."""
         if not self._open:
             return
         self._open = False
-        wait(self._keeping, timeout=_KEEPING_S)  # what is not done by then is done with the next exchange
-        if self._retrying:
-            self._retrying.cancel()
-        self._observers.close()
+        for service in self._services.values():
+            service.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
 
@@ -185,7 +180,7 @@ class Workbench:
             progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
                 interrupt leaves the base as it was.
             vocabulary: a TOML file that says what the words of their fields mean, in English and Chinese; None for
-                the one beside them (``NAME.vocabulary.toml``, or ``vocabulary.toml`` in a folder), if there is one.
+                the one next to them (``NAME.vocabulary.toml``, or ``vocabulary.toml`` in a folder), if there is one.
             replace: put documents in the place of those of other files that have the same ids; else both are kept.
 
         Returns:
@@ -195,24 +190,13 @@ class Workbench:
             return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
 
     def inspect_knowledge(self, name: str) -> Inspected:
-        """What is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
+        """Return what is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
         from workbench.views.knowledge import Inspected
 
         return Inspected(self.knowledge.get(name).inspect())
 
-    def canvas(self, path: str | Path) -> CanvasFile:
-        """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers beside them.
-
-        Raises:
-            CanvasError: it is no canvas, or cannot be read.
-        """
-        from workbench.parts.fusion.canvases import CanvasFile
-
-        self._must_be_open()
-        return CanvasFile(Path(path).expanduser(), self)
-
     def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
-        """Return the ports that nodes see, for graphs of one's own and for evaluations.
+        """Return the ports that nodes see, for custom graphs and for evaluations.
 
         Args:
             judge: the model that judges, by name.
@@ -224,13 +208,6 @@ class Workbench:
         settings = self.settings.model_copy(update={"judge_model": named("judge_model", judge)})
         own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
-
-    @property
-    def memory(self) -> Memories:
-        """What is remembered of people and conversations: look at it, search, correct and undo it here."""
-        from workbench.parts.memory.memories import Memories
-
-        return Memories(self, self._work.durable.conversations, self._clock.now)
 
     @property
     def agents(self) -> AgentPool:
@@ -270,7 +247,7 @@ class Workbench:
         return given[0] if given else None
 
     def _models_for(self, settings: Settings) -> dict[str, Any]:
-        """The chat model of each role that has one, opened once; a fork may name others than the workspace."""
+        """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
         asked = {role: name for role in ROLES if (name := settings.model_of(role))}
         for role, name in asked.items():
             if name not in self._chats:
@@ -287,7 +264,7 @@ class Workbench:
         return grader(self.ports, self._work.loop.submit)(query, texts)
 
     def _extractor(self) -> Extractor | None:
-        """Who reads what is indexed; None where no model may, or nothing may be spent on it."""
+        """Return who reads what is indexed; None where no model may, or nothing may be spent on it."""
         if not self.settings.index_token_budget or not self.settings.model_of("extractor"):
             return None
         from workbench.graphs.extract import ModelExtractor
@@ -344,81 +321,6 @@ class Workbench:
         self._work.begin(run_id, text, stored, Live(run_id, reviewer))
         return Run(self._work, run_id)
 
-    def fusion(
-        self,
-        question: str = "",
-        *,
-        strategy: str | None = None,
-        rerank: str | None = None,
-        quality_threshold: float | None = None,
-        max_retries: int | None = None,
-        canvas: str | Path = "",
-        operation: str = "explanation",
-        nodes: Iterable[str] = (),
-        wait: bool = True,
-        **options: Any,
-    ) -> Run:
-        """Ask the fusion graph: a run whose plan is that graph, so it is shown, streamed, resumed, replayed and forked.
-
-        ``run.fusion`` says how good each pass was, and what the operation found for the nodes of the canvas;
-        ``run.fork(plan=run.plan.replace("fusion", tool_input={...}))`` asks it otherwise.
-
-        Args:
-            question: what is asked; empty with a canvas, whose nodes and operation then ask.
-            strategy: ``rrf``, ``weighted``, ``cascade``, ``zscore`` or ``percentile``; None for the setting, as below.
-            rerank: the reranker, by name.
-            quality_threshold: below it is asked again, 0 to 1.
-            max_retries: how often at most.
-            canvas: a canvas in a knowledge base, which is asked if ``kb`` names none.
-            operation: what is done with its nodes.
-            nodes: their ids.
-            wait: False returns at once.
-            **options: those of ``start``.
-
-        Raises:
-            WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
-        """
-        from workbench.parts.fusion.run import fusion_plan
-
-        self._must_be_open()
-        own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}
-        targets = [nodes] if isinstance(nodes, str) else list(nodes)
-        on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
-        plan, kb = fusion_plan(self, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
-        given: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
-        return (self.ask if wait else self.start)(plan.problem_statement, **given)
-
-    def report(
-        self,
-        question: str,
-        *,
-        assumptions: Sequence[str] | None = None,
-        report_type: str | None = None,
-        style: str | None = None,
-        cached: bool = True,
-        wait: bool = True,
-        **options: Any,
-    ) -> Run:
-        """Write a report: a run that plans and searches as any other, and whose answer has sections and references.
-
-        ``run.report`` is the report: its text, outline, claims and checks, and the files it can be written to.
-
-        Args:
-            question: the topic; behind a colon its aspects, each a section: "Tides: causes, records, power".
-            assumptions: what is taken as given, a sentence each.
-            report_type: ``short``, ``long``, or one's own; None for the setting.
-            style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
-            cached: take over what an earlier report of the same wrote from the same evidence.
-            wait: False returns at once.
-            **options: those of ``start``; ``review`` may also name ``clarify``, ``outline``, ``section``, ``report``.
-
-        Raises:
-            WorkbenchError: no such type or style; it says which there are.
-        """
-        asked = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
-        given: Any = {**options, "report": asked}
-        return (self.ask if wait else self.start)(question, **given)
-
     def map(
         self,
         messages: Iterable[str],
@@ -451,7 +353,7 @@ class Workbench:
     # its runs
 
     def run(self, run_id: str) -> Run:
-        """A run of this workspace, whoever started it.
+        """Return a run of this workspace, whoever started it.
 
         Raises:
             UnknownRun: lists the newest ones.
@@ -469,7 +371,7 @@ class Workbench:
     ) -> list[dict[str, Any]]:
         """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
 
-        Checkpoints of runs that are done (their result stays), rows and leases that nobody owns, what indexes have left
+        Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
         over, free pages. Runs that run, wait or were interrupted are never touched.
 
         Args:
@@ -485,7 +387,7 @@ class Workbench:
         return [dict(freed) for freed in found]
 
     def backup(self, path: str | Path) -> Path:
-        """Copy the whole workspace into a new folder, while it is open; return the folder, which opens as it is.
+        """Copy the whole workspace into a new folder, while it is open; return the folder, which opens unchanged.
 
         Raises:
             WorkspaceError: the folder is there already, or cannot be written.
@@ -497,7 +399,7 @@ class Workbench:
         return target
 
     def clear(self, session: str | None = None, user: str | None = None) -> int:
-        """Delete one conversation, or all of a user's; nobody else's is touched.
+        """Delete one conversation, or all of a user's; no one else's is touched.
 
         Args:
             session: the conversation; None means all of the user's, who must then be named.
@@ -513,8 +415,7 @@ class Workbench:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
         whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
         count = self._work.durable.conversations.clear(whose, which)
-        for recalling in self._recalling.values():
-            recalling.forget()
+        self._cleared()
         return count
 
     def messages(
@@ -580,7 +481,7 @@ class Workbench:
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
         """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
 
-        The same run here already is left as it is; ``as_new`` gives it a new id, when another run has its own.
+        The same run here already is left unchanged; ``as_new`` gives it a new id, when another run has its own.
 
         Raises:
             CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
@@ -591,9 +492,9 @@ class Workbench:
         return self.run(imported(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
 
     def compare(self, *runs: Run | str) -> Comparison:
-        """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
+        """Two to four runs next to one another: where they part, and what each planned, found, decided, took and said.
 
-        The first is what the others are compared with. What differs beside the edit (the knowledge base, settings, a
+        The first is what the others are compared with. What differs besides the edit (the knowledge base, settings, a
         model) is said; which run is better is not.
 
         Raises:
@@ -645,7 +546,7 @@ class Workbench:
         return self.run(ground).fork(**edits, **options)
 
     def _read(self, run: Run | str) -> Recording:
-        """A run, given by itself or by its id, read once."""
+        """Return a run, given as it is or by its id, read once."""
         return (run if isinstance(run, Run) else self.run(run)).recording()
 
     # in a notebook
@@ -661,10 +562,10 @@ class Workbench:
         lang: str | None = None,
         **options: Any,
     ) -> Bench:
-        """The bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
+        """Return the bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
 
         Without a run it opens on the newest one of this conversation that waits, works or was interrupted, so that the
-        same cell, run again after a restart, goes on where it stood; else on an empty question.
+        same cell, run again after a restart, continues where it stood; else on an empty question.
 
         Args:
             run: the run to open, or its id.
@@ -703,48 +604,27 @@ class Workbench:
     # inside
 
     def _context(self, driver: Driver, run_id: str) -> Context:
-        """The ports of one run, over its tape."""
+        """Return the ports of one run, over its tape."""
         ports = self._ports(driver)
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
-    def _memory_of(self, driver: Driver) -> Recalling:
-        """What recalls from a driver's store; what is remembered incognito is another's."""
-        store = driver.conversations
-        if store not in self._recalling:
-            self._recalling[store] = Recalling(store, self.settings, self._clock.now)
-        return self._recalling[store]
-
     def _ended(self, run_id: str) -> None:
-        """Tell whoever observes runs of one that has ended, and bring up what is remembered of its conversation."""
         run = Recording(self._work, run_id)
-        if self._observers:
-            self._observers.tell(run)
-        if run.status == "done" and "tape" not in run.options:
-            self._keeping = [work for work in self._keeping if not work.done()]
-            self._keeping.append(self._work.loop.submit(self._keep_up(run_id)))
+        for service in self._services.values():
+            service.ended(run)
 
-    async def _keep_up(self, run_id: str) -> None:
-        """Vectors for new exchanges, and a summary where it is due: beside whatever goes on, and no answer waits."""
-        from workbench.graphs.remember import RULES, bring_up  # it brings LangGraph
+    def _counted(self, name: str, seconds: float | None) -> None:
+        for service in self._services.values():
+            service.counted(name, seconds)
 
-        driver = self._work.driver(run_id)
-        row = driver.runs.get(run_id)
-        conversation_id, memory = row["conversation_id"], self._memory_of(driver)
-        answered = await memory.keep_up(conversation_id, row["user_id"])
-        if not answered and (self._retrying is None or self._retrying.done()):
-            retries = memory.keep_up(conversation_id, row["user_id"], RETRIES_S)
-            self._retrying = self._work.loop.submit(retries)
-        ports = self._ports(driver)
-        async with self._summing:
-            begun = time.perf_counter()
-            author = await bring_up(ports, driver.conversations, conversation_id, row["user_id"])
-            if author:  # it was due
-                self._observers.took("summary_generation", time.perf_counter() - begun)
-            if author == RULES and "summarizer" in ports.models:
-                self._observers.failed("summary_generation")
+    def _cleared(self) -> None:
+        for service in self._services.values():
+            service.cleared()
 
     def _ports(self, driver: Driver) -> Context:
-        own_memory = self._parts.get("memory") if driver is self._work.durable else None
+        memory = self._parts.get("memory") if driver is self._work.durable else None
+        for service in self._services.values():
+            memory = service.memory(driver, memory)
         return Context(
             settings=self.settings,
             knowledge=self.knowledge,
@@ -759,7 +639,7 @@ class Workbench:
             handlers=dict(self._handlers),
             unsearched=frozenset(self._unsearched),
             parts={name: part for name, part in self._parts.items() if name in ports.IN_GRAPH},
-            memory=own_memory or self._observers.watching(self._memory_of(driver)),
+            memory=memory or ports.NoMemory(),
         )
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -781,7 +661,7 @@ shows(Workbench.start, Workbench.ask, Workbench.map)
 
 
 def _left() -> None:
-    """The process ends, and nobody has closed them: what runs is stopped, so that it can be resumed."""
+    """The process ends, and no one has closed them: what runs is stopped, so that it can be resumed."""
     for wb in list(_opened):
         wb.close()
 

@@ -27,7 +27,7 @@ _kept: dict[str, Any] = {}
 
 
 def named(setting: str, given: Any) -> Any:
-    """The name by which an object is kept; a name stays what it is.
+    """Return the name by which an object is kept; a name stays what it is.
 
     Raises:
         SettingsError: it is no model of that kind.
@@ -48,7 +48,7 @@ def named(setting: str, given: Any) -> Any:
 
 
 def known(setting: str, name: str) -> Any:
-    """The object of that name.
+    """Return the object of that name.
 
     Raises:
         SettingsError: it was given in another process.
@@ -65,7 +65,7 @@ def known(setting: str, name: str) -> Any:
 
 
 def _named(name: str, *aliases: str) -> AliasChoices:
-    """The field's own environment name first, then the names of the earlier system."""
+    """Return the field's own environment name first, then the names of the earlier system."""
     return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
 
 
@@ -247,7 +247,7 @@ class Settings(BaseSettings):
             yield name, re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value
 
     def model_of(self, role: str) -> str:
-        """The name of the role's model, "" for its deterministic default.
+        """Return the name of the role's model, "" for its deterministic default.
 
         A role without a model of its own has the chat model; planning that is to be one step has its own alone.
         """
@@ -283,5 +283,5 @@ def _explain(error: Any) -> str:
 
 @cache
 def default_settings() -> Settings:
-    """The settings of this process, read once."""
+    """Return the settings of this process, read once."""
     return Settings.load()

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
-from workbench.parts.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
     Community,
@@ -33,6 +32,7 @@ from workbench.ports import (
     Titled,
     Tool,
 )
+from workbench.records.conversations import SqliteConversations
 from workbench.records.store import RunStore
 from workbench.settings import Settings
 from workbench.state import Condition, RouteDecision, Sort

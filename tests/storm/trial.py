@@ -17,7 +17,7 @@ from typing import Any
 from tests.storm import ledger, process
 from tests.storm.moments import Moment
 from tests.storm.scenarios import Adding, Keeping, Question, Talk
-from workbench.graphs.remember import due
+from workbench.parts.memory.remember import due
 from workbench.settings import Settings
 
 LIMIT_S = 180.0

@@ -14,18 +14,12 @@ from workbench.cli.futures import compare, export, fork, import_, replay
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
 from workbench.cli.runs import backup, cancel, feedback, gc, remove, runs, show
-from workbench.parts.evaluate.commands import evaluate
-from workbench.parts.fusion.commands import canvas, fusion
-from workbench.parts.memory.commands import memory
-from workbench.parts.reports.commands import report
-from workbench.parts.serve.commands import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 SPINE = (
     *(demo, kb, ask, resume, cancel, show, runs, remove, compare, fork, replay, export, import_),
     *(feedback, gc, backup, doctor),
 )
-PARTS = (report, evaluate, memory, fusion, canvas, mcp, over_http)
 
 
 @click.group(
@@ -36,5 +30,5 @@ def main() -> None:
     """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
 
 
-for _command in (*SPINE, *PARTS):
+for _command in SPINE:
     main.add_command(_command)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.errors import PlanError, WorkbenchError, WorkspaceError
+from workbench.extensions import load, paths
 from workbench.text import visible, visible_json
 
 if TYPE_CHECKING:
@@ -218,7 +219,19 @@ def _utf8(value: Any) -> Any:
 
 
 class Main(click.Group):
-    """The group whose errors are one line for a person, or one JSON document for a script; never a traceback."""
+    """The group whose errors are one line for a person, or one JSON document for a script; never a traceback.
+
+    Commands of parts are imported when they are asked for.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, those of parts too."""
+        return sorted([*super().list_commands(ctx), *paths("commands")])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name."""
+        path = paths("commands").get(cmd_name)
+        return load(path) if path else super().get_command(ctx, cmd_name)
 
     def main(  # type: ignore[override]  # click declares two overloads; this takes what both take
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any

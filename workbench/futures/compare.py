@@ -1,4 +1,4 @@
-"""Runs beside one another: where they part, and what each planned, found, decided, took and said.
+"""Runs next to one another: where they part, and what each planned, found, decided, took and said.
 
 The first run is what the others are compared with: ``gained`` is what another has and it has not. Nothing here says
 which is the better one.
@@ -63,12 +63,12 @@ class Side:
 
     @property
     def settings(self) -> dict[str, Any] | None:
-        """The settings that it worked with; None when it has no tape."""
+        """Return the settings that it worked with; None when it has no tape."""
         return self.begun.get("settings")
 
     @cached_property
     def pieces(self) -> dict[Identity, dict[str, Any]]:
-        """The evidence by identity: rank, score, and who found it."""
+        """Return the evidence by identity: rank, score, and who found it."""
         found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.run.records)
         for step_id, results in self.run.found.items():
             for rank, piece in enumerate(results, 1):
@@ -146,7 +146,7 @@ class Side:
 
     @cached_property
     def steps(self) -> dict[str, list[ExecutionRecord]]:
-        """The attempts of each step, in their order."""
+        """Return the attempts of each step, in their order."""
         steps: dict[str, list[ExecutionRecord]] = {}
         for record in sorted(self.run.records, key=lambda r: (r["iteration"], r["step_id"], r["attempt"])):
             steps.setdefault(record["step_id"], []).append(record)
@@ -169,7 +169,7 @@ _PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
-    """The evidence behind each number, by what it is: numbers shift from run to run."""
+    """Return the evidence behind each number, by what it is: numbers shift from run to run."""
     names = ("title", "url", "doc_id", "kb_prefix")
     return {
         c["n"]: {"n": c["n"], "result_id": c["result_id"], **{k: str(c["source"].get(k) or "") for k in names}}
@@ -186,7 +186,7 @@ _CLAIMS = ("gained", "lost", "shared", "recited")
 
 @dataclass(frozen=True)
 class Comparison(Shown):
-    """Two to four runs beside one another. A list named for runs has one entry a run, None where it has nothing.
+    """Two to four runs next to one another. A list named for runs has one entry a run, None where it has nothing.
 
     Attributes:
         runs: ``{"run_id", "status", "message", "query", "kb", "origin"}`` each; the first is what the others are
@@ -249,7 +249,7 @@ class Comparison(Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """The first question."""
+        """Return the first question."""
         return str(self.runs[0]["message"])
 
     def __repr__(self) -> str:
@@ -300,7 +300,7 @@ def _alike(values: Sequence[Any]) -> bool:
 
 
 def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
-    """Return what differs beside plans and decisions, and what is not known."""
+    """Return what differs besides plans and decisions, and what is not known."""
     stated: list[tuple[str, str, list[Any]]] = []
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
@@ -391,7 +391,7 @@ def _recited(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _changes(sides: Sequence[Any], words: Sequence[str], differ: Callable[[Any, Any], bool]) -> list[str]:
-    """The change of each run beside the first one, in these words: more, less, the same, other."""
+    """Return the change of each run next to the first one, in these words: more, less, the same, other."""
     more, less, same, other = words
     first, *rest = sides
     changes = []
@@ -421,5 +421,5 @@ def _cost(side: Side) -> dict[str, Any]:
 
 
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:
-    """Every key once: those of the first in its order, then what the others have beside it."""
+    """Return every key once: those of the first in its order, then what the others have besides."""
     return list(dict.fromkeys(key for one in keyed for key in one))

@@ -97,5 +97,5 @@ def same_bytes(run: Recording, again: Recording) -> None:
 
 
 def whole(run: Recording) -> dict[str, Any]:
-    """The run's document with its evidence and what was merged; ``canonical`` of it is equal for equal runs."""
+    """Return the run's document with its evidence and what was merged; ``canonical`` of it is equal for equal runs."""
     return {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}

@@ -58,7 +58,7 @@ class Tree(Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """The first question."""
+        """Return the first question."""
         return self.nodes[0]["message"] if self.nodes else ""
 
     def blocks(self) -> list[Block]:
@@ -72,7 +72,7 @@ class Tree(Shown):
 def tree(
     rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None
 ) -> Tree:
-    """The forest of all runs, or the tree in which one run stands.
+    """Return the forest of all runs, or the tree in which one run stands.
 
     Args:
         rows: of ``RunStore.lineage``, newest first.
@@ -135,7 +135,7 @@ def _node(
 
 
 def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was edited in a run, beside the one that it was made from: ``{"what", ...}``, one entry an edit."""
+    """Return what was edited in a run since the one that it was made from: ``{"what", ...}``, one entry an edit."""
     mine, theirs, found = row["options"], origin["options"], list[dict[str, Any]]()
     if row["message"] != origin["message"]:
         found.append({"what": "query", "query": row["message"]})

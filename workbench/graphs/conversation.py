@@ -16,11 +16,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from workbench.events import logged, progress
+from workbench.extensions import provided
 from workbench.graphs.generate import generate
+from workbench.graphs.memory import obeying, recall
 from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
-from workbench.graphs.recall import recall
-from workbench.graphs.remember import keep_noted, obeying
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
     Route,
@@ -31,9 +31,6 @@ from workbench.graphs.route import (
     read_workers,
 )
 from workbench.language.followup import standalone
-from workbench.parts.reports.clarify import clarify, review_clarify
-from workbench.parts.reports.graph import build_reporter
-from workbench.parts.reports.kinds import spans, split
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
@@ -91,8 +88,8 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[s
         partial=state.get("partial", False),
         answers=state.get("user_message_id") or "",
     )
-    if runtime.context.tape.mode == "live" and not state.get("partial"):
-        keep_noted(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
+    if state.get("noted") and runtime.context.tape.mode == "live" and not state.get("partial"):
+        provided("nodes", "keep")(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
     kept = {**state, **change}
     runs.save_result(run_id, {key: kept[key] for key in RESULT_KEYS if key in kept})
     return change
@@ -109,24 +106,21 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
     graph.add_node("route", build_router())
     graph.add_node("recall", logged("recall", "memory", recall))
     graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
-    graph.add_node("clarify", logged("clarify", "clarify", clarify))
-    graph.add_node("review_clarify", logged("review_clarify", "clarify", review_clarify))
     graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
     graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
     graph.add_node("generate", logged("generate", "generate", generate))
-    graph.add_node("reporter", build_reporter().compile(checkpointer=True))
     graph.add_node("persist", logged("persist", "persist", persist))
     graph.add_edge(START, "route")
     graph.add_edge("route", "recall")
     graph.add_edge("recall", "prepare_retrieval")
-    answerers = ["kb_handler", "generate", "reporter"]
-    graph.add_conditional_edges("prepare_retrieval", whether_to_clarify, ["clarify", "retrieval", *answerers])
-    graph.add_edge("clarify", "review_clarify")
-    graph.add_conditional_edges("review_clarify", whether_to_retrieve, ["retrieval", *answerers])
+    answerers, first = ["kb_handler", "generate"], list[str]()
+    if add_reporter := provided("nodes", "reporter"):
+        add_reporter(graph, whether_to_retrieve)
+        answerers, first = [*answerers, "reporter"], ["clarify"]
+    graph.add_conditional_edges("prepare_retrieval", whether_to_clarify, [*first, "retrieval", *answerers])
     graph.add_conditional_edges("retrieval", who_answers, answerers)
-    graph.add_edge("kb_handler", "persist")
-    graph.add_edge("generate", "persist")
-    graph.add_edge("reporter", "persist")
+    for answerer in answerers:
+        graph.add_edge(answerer, "persist")
     graph.add_edge("persist", END)
     return graph
 
@@ -170,8 +164,8 @@ def initial_state(
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
-    asked = _subject_of(state)
-    query, route = await _standing_alone({**state, **asked}, context)  # type: ignore[typeddict-item]
+    asked = provided("nodes", "topic")(state) if state.get("report") else {}
+    query, route = await _standing_alone({**state, **asked}, context)
     route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
@@ -203,17 +197,6 @@ def _answerer(state: ConversationState, kb: str, context: Context) -> str:
     if state.get("report") and context.settings.auto_generate_report:
         return "reporter"
     return "kb_handler" if kb in context.handlers else "generate"
-
-
-def _subject_of(state: ConversationState) -> dict[str, Any]:
-    """Of a report's topic, what is searched as its question, and the aspects that are searched besides."""
-    if not state.get("report"):
-        return {}
-    reading = state["route_decision"].get("question")
-    topic = split(state["message"], spans(reading) if reading else ())
-    aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
-    preferences = state.get("memory_context", "")
-    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects, "preferences": preferences}}
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.language.answer import judge
-from workbench.parts.sources.tmdb import FIELDS
 from workbench.ports import Context, KnowledgeBase
 from workbench.records.tape import FROM_TAPE, Tape
 from workbench.state import Enrichment, ExecutionRecord, RetrievalResult, RetrievalState
@@ -114,5 +113,5 @@ def lacking(
     evidence = [result for results in found.values() for result in results]
     judgement = judge(reading, evidence, bases)
     lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
-    titles = {title for title, field in judgement.missing_fields if FIELDS & {field}}
+    titles = {title for title, field in judgement.missing_fields if field in enrichment.FIELDS}
     return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

@@ -13,10 +13,9 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import ModelError
 from workbench.events import progress, token
+from workbench.extensions import provided
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.memory_answer import acknowledge, answer_from_memory
-from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
 from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
 from workbench.language.answer import judge, write
@@ -39,7 +38,7 @@ def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
     zh = language_of(state["message"]) == "zh"
     slots = {
         "question": asked(state),
-        "memory": memory(state, zh) or NONE,
+        "memory": _remembered(state, zh) or NONE,
         "totals": totals(state, context, zh),
         "evidence": told_evidence(found(state), context.settings.merge_max_characters) or _NOTHING[zh],
     }
@@ -51,27 +50,11 @@ def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
 
 
 _NOTHING = ("(nothing was found)", "（没有找到任何内容）")
-_KNOWN = (
-    ("What is known of the person", "【用户长期记忆】"),
-    ("The conversation so far, in short", "【对话背景】"),
-    ("Earlier exchanges that may matter", "【相关历史】"),
-)
 
 
-def memory(state: Mapping[str, Any], zh: bool) -> str:
-    """What is remembered, in the order of the contract; "" for nothing."""
-    core = state.get("memory_context")
-    if struck := state.get("struck"):  # what is not to count is not told either
-        kept = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
-        core = told_core([m for m in state.get("known") or [] if m["id"] in kept], zh)
-    remembered = (
-        core,
-        state.get("conversation_summary"),
-        episodes(state.get("episodic_memory") or [], state["message"]),
-    )
-    colon = "" if zh else ":"
-    told = [f"{heading[zh]}{colon}\n{clean(text)}" for heading, text in zip(_KNOWN, remembered, strict=True) if text]
-    return "\n\n".join(told)
+def _remembered(state: Mapping[str, Any], zh: bool) -> str:
+    part = provided("nodes", "prompt")
+    return part(state, zh) if part else ""
 
 
 def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
@@ -93,11 +76,6 @@ def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
 
 
 _COUNTS = 40
-
-
-def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) -> str:
-    """At most two earlier exchanges, one a line."""
-    return "\n".join(told_episode(episode, message) for episode in found[:most])
 
 
 def asked(state: Mapping[str, Any]) -> str:
@@ -181,6 +159,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
+        acknowledge = provided("nodes", "acknowledge")
         note = acknowledge(state["noted"], language_of(state["message"]) == "zh", state.get("user_id") or "default")
         answer = answer._replace(text=f"{answer.text}\n\n{note}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
@@ -216,11 +195,11 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
         return stopped(zh)
     if not state.get("use_retrieval", True):
         if (noted := state.get("noted")) and not state.get("to_search"):  # no model is left to claim that it is kept
-            return acknowledge(noted, zh, state.get("user_id") or "default")
+            return str(provided("nodes", "acknowledge")(noted, zh, state.get("user_id") or "default"))
         if "writer" in context.models:
             return None
         if asked := state.get("recalls"):
-            return answer_from_memory(asked, state, zh)
+            return str(provided("nodes", "answer")(asked, state, zh))
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(zh, names, state["message"], example)

@@ -19,8 +19,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
 from workbench.graphs.execute import record_of
+from workbench.graphs.memory import obeying
 from workbench.graphs.needs import thresholds
-from workbench.graphs.remember import obeying
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, read_question
 from workbench.knowledge.dated import dated_bases

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.errors import KnowledgeError, ModelError
+from workbench.extensions import provided
 from workbench.knowledge.graph import view
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, vectors
@@ -325,9 +326,8 @@ class CorpusKnowledge:
         """The source outside that the vocabulary of the base asks for."""
         if self._view.vocabulary.enrichment != "tmdb":
             return None
-        from workbench.parts.sources.tmdb import Tmdb
-
-        return Tmdb(self._settings)
+        source = provided("sources", "tmdb")
+        return source(self._settings) if source else None
 
     @property
     def _is_large(self) -> bool:

@@ -33,7 +33,7 @@ class Checkpoints(SqliteSaver):
 
     What a run writes is a few kilobytes, and done before another thread could have been woken for it: LangGraph's
     asynchronous saver wakes one three times for each of the forty writes of a run, which took a third of the run. Where
-    another process holds the file, the loop goes on with its other work.
+    another process holds the file, the loop continues with its other work.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path):
@@ -110,7 +110,7 @@ class Checkpoints(SqliteSaver):
 
 
 def _whole(found: Any) -> Any:
-    """The checkpoint, when it has the parts that every one has."""
+    """Return the checkpoint, when it has the parts that every one has."""
     if found is not None and not found.checkpoint.keys() >= _PARTS:
         raise KeyError(f"without {', '.join(sorted(_PARTS - found.checkpoint.keys()))}")
     return found

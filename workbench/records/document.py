@@ -46,7 +46,7 @@ class PlanDocument(TypedDict):
 
 
 class Writing(TypedDict):
-    """What writing the sections of an outline will probably take; null where nobody knows."""
+    """What writing the sections of an outline will probably take; null where no one knows."""
 
     sections: int
     calls: int
@@ -59,7 +59,7 @@ class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
     ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
-    steps that will run anew when it is approved; ``expected`` is what models will probably take then. ``obeyed`` are
+    steps that will run again when it is approved; ``expected`` is what models will probably take then. ``obeyed`` are
     memories that became conditions, which an edit can strike. Of a report, ``evidence`` lists the pieces that sections
     may rest on, and ``unsupported`` the statements that their sources do not bear out.
     """
@@ -149,7 +149,7 @@ _LISTS = ("citations", "support", "records", "reflections", "decisions")
 
 
 def run_document(run: Any) -> dict[str, Any]:
-    """The document of a run in any status: plain data, equal to what JSON gives back.
+    """Return the document of a run in any status: plain data, equal to what JSON gives back.
 
     Args:
         run: a ``Recording``, or anything else with the attributes that the document is made of.
@@ -176,7 +176,7 @@ def run_document(run: Any) -> dict[str, Any]:
 
 
 def plan_document(plan: Plan | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The JSON form of a plan, whether it comes as a ``Plan`` or as JSON already; an empty one is None."""
+    """Return the JSON form of a plan, whether it comes as a ``Plan`` or as JSON already; an empty one is None."""
     if not plan:
         return None
     return (plan if isinstance(plan, Plan) else Plan.load(plan)).dump()
@@ -201,7 +201,7 @@ def evidence_lines(results: Iterable[Mapping[str, Any]]) -> list[EvidenceLine]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of the document, made from the types above."""
+    """Return the JSON Schema (2020-12) of the document, made from the types above."""
     schema = TypeAdapter(RunDocument).json_schema(mode="serialization")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -211,7 +211,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The bytes of ``run.schema.json``."""
+    """Return the bytes of ``run.schema.json``."""
     return json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
 
 

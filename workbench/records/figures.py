@@ -48,7 +48,7 @@ class Figures(TypedDict):
 
 
 def figures(document: Mapping[str, Any]) -> Figures:
-    """The figures of a run, from its document or what there is of it."""
+    """Return the figures of a run, from its document or what there is of it."""
     records, log = document["records"], document.get("log") or []
     statistics, reflections = document.get("statistics") or {}, document.get("reflections") or []
     made, taped = own(records), [r for r in records if r.get("replayed")]
@@ -90,12 +90,12 @@ def precision_and_recall(found: Sequence[Supported]) -> dict[str, float | int | 
 
 
 def own(records: Iterable[ExecutionRecord]) -> list[ExecutionRecord]:
-    """The attempts that a run made itself."""
+    """Return the attempts that a run made itself."""
     return [record for record in records if not record.get("replayed")]
 
 
 def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
-    """How long at least one step of this run was at work; what the tape answered took none of its time."""
+    """Return how long at least one step of this run was at work; what the tape answered took none of its time."""
     return round(work_seconds(own(records)), 6)
 
 
@@ -107,7 +107,7 @@ Found = Mapping[str, Sequence[RetrievalResult]]
 
 
 def identity(result: RetrievalResult) -> Identity:
-    """What makes two findings one piece: source, granularity, knowledge base."""
+    """Return what makes two findings one piece: source, granularity, knowledge base."""
     return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
 
 
@@ -160,7 +160,7 @@ def pieces(
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
 ) -> list[Piece]:
-    """Every finding, those in the merge first, in its order; then what was dropped, best first.
+    """Return every finding, those in the merge first, in its order; then what was dropped, best first.
 
     Args:
         found: what each step found.
@@ -212,7 +212,7 @@ def pieces(
 
 
 def _by_step(found: Found) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
-    """The score and the rank that each step gave to each piece."""
+    """Return the score and the rank that each step gave to each piece."""
     scores: dict[Identity, dict[str, float]] = {}
     ranks: dict[Identity, dict[str, int]] = {}
     for step_id, results in found.items():

@@ -47,7 +47,7 @@ class Foreseen(TypedDict):
 
 
 def taken(nodes: Sequence[Node]) -> dict[str, Cost]:
-    """What the models of a run that has ended took after each point where a person may decide.
+    """Return what the models of a run that has ended took after each point where a person may decide.
 
     A point after which another run's tape answered a call says nothing of what calls take, and is left out.
     """

@@ -1,4 +1,4 @@
-"""Who is alive: each open workspace holds a locked file, and the kernel lets go of it when the process dies.
+"""Who is alive: each open workspace holds a locked file, and the kernel releases it when the process dies.
 
 A lock says more than a heartbeat: a laptop that slept keeps its runs, and a killed process loses them at once.
 """
@@ -54,7 +54,7 @@ class Ahead:
 
 
 def going_on(clock: Any, moments: Iterable[datetime]) -> Any:
-    """The clock, never before any of these moments: what another process wrote down has been.
+    """Return the clock, never before any of these moments: what another process wrote down has been.
 
     Without this, a wall clock that was set back while a run waited would lay new work over old, and count both once.
 
@@ -100,7 +100,7 @@ class Lease:
         stale(self.folder, remove=True)
 
     def alive(self, owner: str | None) -> bool:
-        """Whether the process that took this lease still lives."""
+        """Return whether the process that took this lease still lives."""
         if not owner:
             return False
         if owner == self.owner:
@@ -122,7 +122,7 @@ class Lease:
 
 
 def note_holder(path: Path) -> None:
-    """Write beside a lock which process holds it."""
+    """Write next to a lock which process holds it."""
     since = datetime.now(UTC).isoformat("T", "seconds")
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
     path.write_text(json.dumps(holder), encoding="utf-8")
@@ -140,7 +140,7 @@ def holder_in(path: Path) -> str:
 
 
 def stale(folder: Path, *, remove: bool = False) -> list[Path]:
-    """The files that processes have left which no longer live, sorted; with ``remove`` they are gone.
+    """Return the files that processes have left which no longer live, sorted; with ``remove`` they are gone.
 
     They go while their lock is held, so that one who is about to take it sees that, and makes a new one.
     """
@@ -158,7 +158,7 @@ def stale(folder: Path, *, remove: bool = False) -> list[Path]:
 
 
 def locked(path: Path) -> bool:
-    """Whether somebody holds the lock of a file or folder that is there."""
+    """Return whether somebody holds the lock of a file or folder that is there."""
     with taken(path, shared=True) as mine:  # a shared one, so that two who ask at once do not see each other
         return not mine and path.exists()
 

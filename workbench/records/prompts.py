@@ -137,11 +137,11 @@ class Prompts(MutableMapping[str, Prompt]):
         return len(SLOTS) * len(LANGUAGES)
 
     def of(self, role: str, language: str) -> Prompt:
-        """The prompt of a role for a question in this language."""
+        """Return the prompt of a role for a question in this language."""
         return self[f"{role}.{language}"]
 
     def own(self) -> dict[str, dict[str, Any]]:
-        """Every prompt that is not the shipped one, as JSON, by name."""
+        """Return every prompt that is not the shipped one, as JSON, by name."""
         return {name: prompt.dump() for name, prompt in self.items() if prompt.source != "shipped"}
 
     def _read(self, role: str, language: str) -> Prompt:
@@ -159,7 +159,7 @@ class Prompts(MutableMapping[str, Prompt]):
 
 
 def prompt_of(name: str, given: Any, among: Mapping[str, Prompt]) -> Prompt:
-    """What somebody gave as a prompt: one already, its texts, or the path of a file.
+    """Return what somebody gave as a prompt: one already, its texts, or the path of a file.
 
     Raises:
         SettingsError: it is none of these, or names a slot that the role does not have.
@@ -181,12 +181,12 @@ def prompt_of(name: str, given: Any, among: Mapping[str, Prompt]) -> Prompt:
 
 @cache
 def shipped(role: str, language: str) -> Prompt:
-    """The prompt that comes with the package."""
+    """Return the prompt that comes with the package."""
     return replace(read(SHIPPED / f"{role}.{language}.toml", role, language), source="shipped")
 
 
 def read(path: Path, role: str, language: str) -> Prompt:
-    """A prompt from its file.
+    """Return a prompt from its file.
 
     Raises:
         SettingsError: the file cannot be read, or is no prompt of this role.
@@ -213,7 +213,7 @@ _FENCE = re.compile(
 
 
 def fenced(text: str) -> str:
-    """A text for a slot: what would begin or end a fence is broken, and what nobody sees is gone.
+    """Return a text for a slot: what would begin or end a fence is broken, and what no one sees is gone.
 
     >>> fenced("[1] x </evidence> < / FOUND > </evi\\u200bdence> <b>")
     '[1] x ‹/evidence> ‹ / FOUND > ‹/evidence> <b>'

@@ -31,39 +31,39 @@ _KINDS = {
 
 
 def proposal(request: Request) -> Mapping[str, Any]:
-    """What is proposed."""
+    """Return what is proposed."""
     return _first(request, "action_requests").get("args") or {}
 
 
 def point(request: Request) -> str:
-    """The review point; in a graph of one's own the name of the action."""
+    """Return the review point; in a graph of one's own the name of the action."""
     return str(request.get("point") or _first(request, "action_requests").get("name") or "")
 
 
 def kind(request: Request) -> str:
-    """The review point where what is proposed is of its kind; empty in a graph of one's own."""
+    """Return the review point where what is proposed is of its kind; empty in a graph of one's own."""
     found = point(request)
     needed = _KINDS.get(found)
     return found if needed and needed <= set(proposal(request)) else ""
 
 
 def description(request: Request) -> str:
-    """What the graph says about it, in a sentence."""
+    """Return what the graph says about it, in a sentence."""
     return str(_first(request, "action_requests").get("description") or "")
 
 
 def allowed(request: Request) -> tuple[str, ...]:
-    """The answers that are taken; all of them where nothing is said."""
+    """Return the answers that are taken; all of them where nothing is said."""
     return tuple(_first(request, "review_configs").get("allowed_decisions") or ("approve", "edit", "reject", "respond"))
 
 
 def schema(request: Request) -> Mapping[str, Any]:
-    """The JSON schema of what can be edited."""
+    """Return the JSON schema of what can be edited."""
     return _first(request, "review_configs").get("args_schema") or {"type": "object", "properties": {}}
 
 
 def property_of(name: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of one property, without references and null.
+    """Return the schema of one property, without references and null.
 
     >>> property_of("a", {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}})
     {'type': 'object'}
@@ -72,7 +72,7 @@ def property_of(name: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def resolved(spec: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema without references and null."""
+    """Return a schema without references and null."""
     for _ in range(5):
         options = [one for one in spec.get("anyOf", ()) if one.get("type") != "null"]
         if len(options) == 1:
@@ -85,7 +85,7 @@ def resolved(spec: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping
 
 
 def in_force(request: Request) -> dict[str, Any]:
-    """What can be edited, with the values that hold now; what has none is left out.
+    """Return what can be edited, with the values that hold now; what has none is left out.
 
     >>> asked = {"action_requests": [{"args": {"rewrite_query": "q", "reasoning": "thin"}}],
     ...          "review_configs": [{"args_schema": {"properties": {"rewrite_query": {}, "activate": {}}}}]}
@@ -116,13 +116,13 @@ def fewer(request: Request) -> dict[str, int]:
 
 
 def _judged_by(request: Request) -> Mapping[str, Any] | None:
-    """The thresholds by which a reflection judged: never more than the knowledge base can give."""
+    """Return the thresholds by which a reflection judged: never more than the knowledge base can give."""
     seen = proposal(request).get("signals")
     return seen.get(LIMITS) or None if isinstance(seen, Mapping) else None
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:
-    """What of ``now`` is not as it was; nothing for None, which leaves a value as it is.
+    """Return what of ``now`` is not as it was; nothing for None, which leaves a value unchanged.
 
     >>> before = {"query": "a", "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
     >>> differing(before, {"query": "a", "thresholds": {"min_evidence": 3, "min_top_score": 0.5}})
@@ -146,7 +146,7 @@ def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Itera
 def next_pass(
     proposed: Mapping[str, Any], steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None
 ) -> dict[str, Any]:
-    """What differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
+    """Return what differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
 
     Steps that are left as they were proposed ask the new query, where they asked the old one.
 
@@ -172,7 +172,7 @@ def next_pass(
 
 
 def will_go_on(proposed: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
-    """Whether retrieval goes on after these edits, as the graph takes them."""
+    """Return whether retrieval continues after these edits, as the graph takes them."""
     if "should_continue" in changed:
         return bool(changed["should_continue"])
     if not set(changed) - set(JUDGED_BY):
@@ -198,7 +198,7 @@ def waves(steps: Sequence[Step]) -> list[list[str]]:
 
 
 def asking(step: Step, old: str, new: str) -> dict[str, Any]:
-    """The step as JSON, asking the new query where it asked the old one."""
+    """Return the step as JSON, asking the new query where it asked the old one."""
     if not (old and new):
         return dict(step)
     return {**step, "tool_input": {name: new if value == old else value for name, value in step["tool_input"].items()}}

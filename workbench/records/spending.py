@@ -43,7 +43,7 @@ class Spent(NamedTuple):
 
 
 def spent(calls: Iterable[Effect]) -> Spent:
-    """What these calls of models took; of one whose server counts nothing, about as much as its text."""
+    """Return what these calls of models took; of one whose server counts nothing, about as much as its text."""
     total = Spent()
     for call in calls:
         told = call.value if isinstance(call.value, Mapping) else {}
@@ -61,7 +61,7 @@ def spent(calls: Iterable[Effect]) -> Spent:
 
 
 def price(prices: Prices, model: str, usage: Mapping[str, int] | None) -> float | None:
-    """What a call cost; None where the model has no price or its server counts nothing.
+    """Return what a call cost; None where the model has no price or its server counts nothing.
 
     >>> price({"openai:m": {"input": 1.0, "output": 4.0}}, "openai:m", {"input": 500_000, "output": 1_000, "cached": 0})
     0.504
@@ -74,7 +74,7 @@ def price(prices: Prices, model: str, usage: Mapping[str, int] | None) -> float 
 
 
 def read_prices(path: str) -> Prices:
-    """The table of a file; nothing for "".
+    """Return the table of a file; nothing for "".
 
     Raises:
         SettingsError: it cannot be read, or a price is no number of 0 or more.

@@ -55,7 +55,7 @@ def named(path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: s
 def explained(
     error: sqlite3.Error, path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR
 ) -> WorkbenchError:
-    """An error of SQLite as one of ours.
+    """Return an error of SQLite as one of ours.
 
     >>> explained(sqlite3.DatabaseError("file is not a database"), "a.db").args[0][:28]
     'a.db: file is not a database'
@@ -78,7 +78,7 @@ def explained(
 
 
 def refused(error: OSError, path: Path | str) -> WorkbenchError:
-    """An error of the file system as one of ours.
+    """Return an error of the file system as one of ours.
 
     >>> str(refused(OSError(errno.EROFS, "Read-only file system"), "ws")).split(".")[0]
     'ws cannot be written: Read-only file system'
@@ -93,7 +93,7 @@ def begin_with_log(connection: sqlite3.Connection) -> None:
     """Give the file a write-ahead log, in which readers do not stop the writer, and syncs that a kill needs; what is
     deleted is overwritten.
 
-    SQLite does not wait for its lock here by itself: two processes may make a workspace at the same moment.
+    SQLite does not wait for its lock here alone: two processes may make a workspace at the same moment.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -129,7 +129,7 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one, so that they can stand in a transaction.
+    """Yield the statements of a script, one by one, so that they can stand in a transaction.
 
     >>> list(statements("CREATE TABLE a (b); INSERT INTO a VALUES (';');"))
     ['CREATE TABLE a (b);', "INSERT INTO a VALUES (';');"]
@@ -143,7 +143,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 def faults(path: Path) -> list[str]:
-    """What SQLite finds wrong with a file; nothing when it is whole. A file without a byte is not whole.
+    """Return what SQLite finds wrong with a file; nothing when it is whole. A file without a byte is not whole.
 
     Raises:
         WorkspaceBusy: another process holds it.

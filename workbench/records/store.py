@@ -112,7 +112,7 @@ class RunRow(TypedDict):
 
 
 def runs_are_gone(folder: Path) -> bool:
-    """Whether the file of the runs is empty or not there, though their checkpoints are: to open would begin anew."""
+    """Whether the file of the runs is empty or not there, though their checkpoints are: to open would begin again."""
     runs, checkpoints = folder / "workbench.db", folder / "checkpoints.db"
     return not _size(runs) and _size(checkpoints) > 0
 
@@ -219,7 +219,7 @@ class RunStore:
         return changed == 1
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Whether a person cancelled the run."""
+        """Return whether a person cancelled the run."""
         rows = self._rows("SELECT status FROM runs WHERE run_id = ?", (run_id,))
         return bool(rows) and rows[0]["status"] == "cancelled"
 
@@ -244,22 +244,21 @@ class RunStore:
         return self._row(rows[0])
 
     def has(self, run_id: str) -> bool:
-        """Whether there is such a run."""
+        """Return whether there is such a run."""
         return bool(self._rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
 
     def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
         """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
-        where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
-        rows = self._rows(
-            f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
-        )
-        return [self._row(row) for row in rows]
+        return [self._row(row) for row in self._newest("*", limit, equals)]
 
     def ids(self, limit: int = 100, **equals: str) -> list[str]:
         """Return the ids of runs, newest first; narrowed as in ``newest``."""
+        return [row["run_id"] for row in self._newest("run_id", limit, equals)]
+
+    def _newest(self, columns: str, limit: int, equals: Mapping[str, str]) -> list[dict[str, Any]]:
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
-        sql = f"SELECT run_id FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
-        return [row["run_id"] for row in self._rows(sql, (*equals.values(), limit))]
+        sql = f"SELECT {columns} FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
+        return self._rows(sql, (*equals.values(), limit))
 
     def lines(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""
@@ -288,7 +287,7 @@ class RunStore:
         return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
 
     def lineage(self) -> list[dict[str, Any]]:
-        """Every run with what the tree of forks shows, newest first, in one query.
+        """Return every run with what the tree of forks shows, newest first, in one query.
 
         Beside columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
         many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
@@ -316,19 +315,19 @@ class RunStore:
         self._keep("plans", run_id, plan["version"], _json(plan), author, reason)
 
     def plans(self, run_id: str) -> list[dict[str, Any]]:
-        """Every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
+        """Return every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
         rows = self._of(run_id, "plans", "version, author, reason, plan", order="version")
         return [{**row, "plan": self._loaded(row["plan"])} for row in rows]
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
-        """The record of that attempt, if it has ended."""
+        """Return the record of that attempt, if it has ended."""
         rows = self._rows(
             "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?", (run_id, step_id, attempt)
         )
         return self._loaded(rows[0]["record"]) if rows else None
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
-        """Every attempt, in the order in which they began: which of two at once ends first is chance."""
+        """Return every attempt, in the order in which they began: which of two at once ends first is chance."""
         return sorted(
             self._all(run_id, "records", "record"), key=lambda r: (r["iteration"], r["started_at"], r["step_id"])
         )
@@ -360,7 +359,7 @@ class RunStore:
         return next(one for one in self.decisions(run_id) if one["review_id"] == decision["review_id"])
 
     def decisions(self, run_id: str) -> list[Decision]:
-        """Every answer, oldest first."""
+        """Return every answer, oldest first."""
         return self._all(run_id, "decisions", "decision")
 
     def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
@@ -368,7 +367,7 @@ class RunStore:
         self._keep("events (run_id, key, event)", run_id, key, _json(event))
 
     def events(self, run_id: str) -> list[dict[str, Any]]:
-        """The debug events, in order."""
+        """Return the debug events, in order."""
         return self._all(run_id, "events", "event")
 
     def save_draft(self, run_id: str, name: str, text: str) -> None:
@@ -376,7 +375,7 @@ class RunStore:
         self._write("INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)", (run_id, name, text))
 
     def draft(self, run_id: str, name: str) -> str:
-        """What was typed there; empty when nothing was."""
+        """Return what was typed there; empty when nothing was."""
         rows = self._rows("SELECT text FROM drafts WHERE run_id = ? AND name = ?", (run_id, name))
         return rows[0]["text"] if rows else ""
 
@@ -385,7 +384,7 @@ class RunStore:
         return [row["text"] for row in self._of(run_id, "drafts", "text")]
 
     def tool_seconds(self) -> dict[str, list[float]]:
-        """How long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
+        """Return how long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
         found: dict[str, list[float]] = {}
         for row in self._rows(
             "SELECT json_extract(record, '$.tool') AS tool, json_extract(record, '$.duration_ms') AS ms FROM records"
@@ -452,7 +451,7 @@ class RunStore:
         return checkpoints
 
     def pages(self, run_id: str) -> list[bytes]:
-        """Every page of the run's tape, in the order in which they were kept."""
+        """Return every page of the run's tape, in the order in which they were kept."""
         return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
 
     # carried from one workspace to another
@@ -521,11 +520,11 @@ class RunStore:
         self._write(*_insert(table, *values))
 
     def _of(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[dict[str, Any]]:
-        """What a table has of a run, in the order in which it was kept."""
+        """Return what a table has of a run, in the order in which it was kept."""
         return self._rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
 
     def _all(self, run_id: str, table: str, column: str) -> list[Any]:
-        """A column of JSON, read."""
+        """Return a column of JSON, read."""
         return [self._loaded(row[column]) for row in self._of(run_id, table, column)]
 
     def _loaded(self, text: str | bytes) -> Any:
@@ -557,7 +556,7 @@ def _noted(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _insert(table: str, *values: Any) -> tuple[str, tuple[Any, ...]]:
-    """The statement that keeps a row, if there is none under its key, and its values."""
+    """Return the statement that keeps a row, if there is none under its key, and its values."""
     return f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(values))})", values
 
 

@@ -171,7 +171,7 @@ _PARTS = tuple(part.name for part in fields(Effect))
 
 
 def key_of(kind: str, name: str, version: str, given: Any) -> str:
-    """The content address of an effect.
+    """Return the content address of an effect.
 
     >>> key_of("tool", "naive_search", "1", {"b": 1, "a": 2}) == key_of("tool", "naive_search", "1", {"a": 2, "b": 1})
     True
@@ -186,13 +186,13 @@ class TapeStore(Protocol):
         """Keep a page, once."""
 
     def pages(self, run_id: str) -> list[bytes]:
-        """Every page of a run, oldest first."""
+        """Return every page of a run, oldest first."""
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
-        """What each attempt at each step did."""
+        """Return what each attempt at each step did."""
 
     def body(self, run_id: str, ref: str) -> dict[str, Any]:
-        """What an attempt found."""
+        """Return what an attempt found."""
 
 
 class Tape:
@@ -234,7 +234,7 @@ class Tape:
             self.known[key] = said_otherwise(self.known[key], replies[key])
 
     def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
-        """The recorded effect, if this mode answers from the tape.
+        """Return the recorded effect, if this mode answers from the tape.
 
         Of a call that several steps made, the one of ``step_id`` answers: a tool may say something else each time.
 
@@ -257,7 +257,7 @@ class Tape:
                 self._calls[effect.key] = effect
 
     def calls(self) -> list[Effect]:
-        """The calls of models that this run has made so far, or has from another tape."""
+        """Return the calls of models that this run has made so far, or has from another tape."""
         with self._lock:
             if self._calls is None:
                 kept = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
@@ -265,7 +265,7 @@ class Tape:
             return list(self._calls.values())
 
     def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
-        """The effect's value: from the tape, or computed and recorded."""
+        """Return the effect's value: from the tape, or computed and recorded."""
         found = self.find(kind, name, version, given)
         value = masked(compute()) if found is None else found.value
         self.keep(Effect(kind, name, version, given, value, replayed=found is not None))
@@ -314,7 +314,7 @@ class Tape:
 
 
 class NoTape(Tape):
-    """Where nothing is recorded: retrieve-only agents, and graphs of one's own."""
+    """Where nothing is recorded: retrieve-only agents, and custom graphs."""
 
     def __init__(self) -> None:
         self.mode, self.known = "live", {}
@@ -331,7 +331,7 @@ class NoTape(Tape):
 
 
 def words_of(effect: Effect) -> str:
-    """What a model said in a call, whole.
+    """Return what a model said in a call, whole.
 
     >>> words_of(Effect("model", "writer", "", {}, {"chunks": ["In ", "1993."]}))
     'In 1993.'
@@ -343,7 +343,7 @@ def words_of(effect: Effect) -> str:
 
 
 def said_otherwise(effect: Effect, text: str) -> Effect:
-    """The call, as if the model had said this."""
+    """Return the call, as if the model had said this."""
     value = {name: told for name, told in effect.value.items() if name != "error"}
     told: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
     return replace(effect, value={**value, **told, "edited": True})
@@ -365,18 +365,18 @@ def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
 
 
 def begun(effects: Iterable[Effect]) -> dict[str, Any]:
-    """What a run began with, by name: settings, clock, ids, tools, versions; empty without a tape."""
+    """Return what a run began with, by name: settings, clock, ids, tools, versions; empty without a tape."""
     return {effect.name: effect.value for effect in effects if effect.kind == "begin"}
 
 
 def fingerprints(effects: Iterable[Effect]) -> dict[str, str]:
-    """The fingerprint of each knowledge base as the run saw it, by its name."""
+    """Return the fingerprint of each knowledge base as the run saw it, by its name."""
     read = (effect for effect in effects if effect.kind == "knowledge" and effect.name.endswith(".fingerprint"))
     return {effect.name.removesuffix(".fingerprint"): str(effect.value) for effect in read}
 
 
 def read(store: TapeStore, run_id: str) -> list[Effect]:
-    """Every effect of a run: its pages in the order in which they were kept, then the calls of tools.
+    """Return every effect of a run: its pages in the order in which they were kept, then the calls of tools.
 
     A tool's effect is its record and its body, which are kept anyway; the tape repeats neither.
     """
@@ -393,7 +393,7 @@ def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
 
 
 def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
-    """The calls of tools by key, and of one key by the step that made them."""
+    """Return the calls of tools by key, and of one key by the step that made them."""
     found: dict[str, dict[str, Effect]] = {}
     for effect in effects:
         if effect.kind == "tool":
@@ -402,7 +402,7 @@ def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
 
 
 def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> dict[str, Any]:
-    """What an attempt at a step is given: its input and budget, and the calls before it.
+    """Return what an attempt at a step is given: its input and budget, and the calls before it.
 
     Steps are named by the keys of their calls, so that a step that has another id in another plan is the same call.
 
@@ -462,7 +462,7 @@ def answered(
 
 
 def key_of_record(record: ExecutionRecord) -> str:
-    """The key of the tool call that a record is of; how the step ended, when no tool was called."""
+    """Return the key of the tool call that a record is of; how the step ended, when no tool was called."""
     effect = record.get("effect")
     return key_of("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
 
@@ -493,7 +493,7 @@ def packed(effects: Iterable[Effect]) -> bytes:
 
 
 def unpacked(page: bytes) -> list[Effect]:
-    """The effects of a page.
+    """Return the effects of a page.
 
     >>> effect = Effect("memory", "list_messages", "", {"limit": 6}, [])
     >>> unpacked(packed([effect])) == [effect]
@@ -503,13 +503,13 @@ def unpacked(page: bytes) -> list[Effect]:
 
 
 def nearest(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Effect | None:
-    """The effect of the same kind and name whose input differs the least."""
+    """Return the effect of the same kind and name whose input differs the least."""
     same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
     return min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
 
 
 def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Divergence:
-    """What was asked that the tape does not know, beside what it knows of the same kind and name."""
+    """Return what was asked that the tape does not know, next to what it knows of the same kind and name."""
     near = nearest(kind, name, version, given, known)
     return Divergence(
         kind=kind,
@@ -521,13 +521,13 @@ def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[E
 
 
 def differing(effect: Effect, version: str, given: Any) -> list[str]:
-    """The parts of an effect's key that are not the same: ``version``, or paths into the input."""
+    """Return the parts of an effect's key that are not the same: ``version``, or paths into the input."""
     parts = ["version"] if effect.version != version else []
     return parts + [f"input{path}" for path in differences(effect.given, given)]
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:
-    """Where two JSON values differ.
+    """Return where two JSON values differ.
 
     >>> differences({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
     ['.k[1]', '.query']

@@ -99,7 +99,7 @@ def _union(spans: Iterable[tuple[float, float]], near: float = FOLD_FROM_MS) -> 
 
 
 def elapsed_ms(spans: Iterable[tuple[float, float]]) -> float:
-    """How long something was at work, of (start, duration): the axis without its folded gaps.
+    """Return how long something was at work, of (start, duration): the axis without its folded gaps.
 
     >>> elapsed_ms([(0, 300), (100, 400), (9000, 50)])
     550
@@ -108,12 +108,12 @@ def elapsed_ms(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def span_ms(found: Iterable[Bar]) -> float:
-    """The end of the axis."""
+    """Return the end of the axis."""
     return max((bar.end_ms for bar in found), default=0.0)
 
 
 def busy_ms(segments: Iterable[Bar]) -> float:
-    """How long at least one of these took: what runs side by side counts once.
+    """Return how long at least one of these took: what runs side by side counts once.
 
     >>> busy_ms([Bar("node", "a", 0, 30, 30), Bar("node", "a", 10, 40, 30), Bar("node", "a", 90, 95, 5)])
     45.0
@@ -137,7 +137,7 @@ def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
 
 
 def moment_ms(moment: str) -> float:
-    """A moment of a log or a record, in milliseconds."""
+    """Return a moment of a log or a record, in milliseconds."""
     return datetime.fromisoformat(moment).timestamp() * 1000
 
 
@@ -169,7 +169,7 @@ def side_by_side(found: Iterable[Bar]) -> list[Bar]:
 
 
 def attempts(found: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:
-    """Each attempt at a step that ran, and what happened inside its tool."""
+    """Return each attempt at a step that ran, and what happened inside its tool."""
     inside: dict[tuple[str, int], list[Bar]] = {}
     for bar in found:
         if bar.kind == "sub_step":

@@ -18,7 +18,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 def write_file(
     path: str | Path, content: bytes, *, replace: bool = False, kind: type[WorkbenchError] = WorkbenchError
 ) -> Path:
-    """Write a file beside its target under a random name, then put it in its place.
+    """Write a file next to its target under a random name, then put it in its place.
 
     Args:
         path: the target; the same bytes there already are left as they are.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from workbench.errors import RunError, UnknownKnowledge, shown
+from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
 from workbench.runs.calls import models_of, own_prompts
@@ -31,7 +32,7 @@ LONGEST_NAME = 200
 
 
 def message_of(message: Any, longest: int) -> str:
-    """The message as every store takes it.
+    """Return the message as every store takes it.
 
     Raises:
         RunError: it is no text, says nothing, or is longer than ``longest`` characters.
@@ -150,9 +151,8 @@ def _thresholds(value: Any) -> dict[str, float]:
 def _report(value: Any, info: ValidationInfo) -> dict[str, Any] | None:
     if value is None:
         return None
-    from workbench.parts.reports.report import asked_for
-
-    return asked_for(_of(info, "settings").model_copy(update=info.data.get("settings", {})), value)
+    asked_for = required("nodes", "options", "reports")
+    return dict(asked_for(_of(info, "settings").model_copy(update=info.data.get("settings", {})), value))
 
 
 def _decisions(value: Any) -> list[Any] | None:

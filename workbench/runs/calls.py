@@ -93,7 +93,7 @@ class Calls(list[Call]):
 
 
 def calls_of(effects: Iterable[Effect]) -> Calls:
-    """The calls among the effects of a tape; of one that a node made twice, the last."""
+    """Return the calls among the effects of a tape; of one that a node made twice, the last."""
     found = {effect.key: effect for effect in effects if effect.kind == "model"}
     return Calls(_call(n, effect) for n, effect in enumerate(found.values(), 1))
 
@@ -128,7 +128,7 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, dict[str
 
 
 def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
-    """What models are to have said, by the keys of their calls.
+    """Return what models are to have said, by the keys of their calls.
 
     Raises:
         RunError: there is no such call, or the reply is no text.

@@ -24,9 +24,9 @@ from workbench.errors import (
     WorkspaceFull,
 )
 from workbench.graphs.reviewers import Reviewer, written
-from workbench.parts.memory.store import SqlConversations
 from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import MEND
+from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, packed
@@ -70,7 +70,7 @@ class Live:
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
     def publish(self, event: dict[str, Any] | None) -> None:
-        """Tell everybody who listens."""
+        """Tell everyone who listens."""
         if event and event.get("status") == "token":
             self.written.append(event["content"])
         with self._turn:
@@ -109,7 +109,7 @@ class Driver:
         self._connection: Any = None
 
     async def graph(self) -> Any:
-        """The conversation graph on this place's checkpoints, compiled when first asked for."""
+        """Return the conversation graph on this place's checkpoints, compiled when first asked for."""
         async with self._lock:
             if self._graph is None:
                 from workbench.graphs.conversation import build_conversation
@@ -215,7 +215,7 @@ class Driver:
     def _failure(self, live: Live, error: BaseException) -> str:
         """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.
 
-        A disk without room is no failure of the run: it is interrupted, and goes on when there is room.
+        A disk without room is no failure of the run: it is interrupted, and continues when there is room.
         """
         ends = "interrupted" if isinstance(error, WorkspaceFull) else "failed"
         message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
@@ -304,7 +304,7 @@ class Driver:
 
 
 def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
-    """The request at which the graph waits, as the node made it."""
+    """Return the request at which the graph waits, as the node made it."""
     if not snapshot.interrupts:
         return None
     request = getattr(snapshot.interrupts[0], "value", None)
@@ -314,7 +314,7 @@ def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
 
 
 def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
-    """What makes the graph go on with this answer, by the id of the very interrupt.
+    """Return what makes the graph continue with this answer, by the id of the very interrupt.
 
     A bare ``resume=`` stays with the parent's checkpoint: after a kill the child's next review point would take it.
     """
@@ -337,7 +337,7 @@ def _reasons(error: Any) -> str:
 
 
 def _moments(runs: RunStore, run_id: str) -> Iterator[datetime]:
-    """When the run did what it did, in whichever process: the end of each attempt and node, each decision."""
+    """Yield when the run did what it did, in whichever process: the end of each attempt and node, each decision."""
     for done in [*runs.records(run_id), *(e["execution_log"] for e in runs.events(run_id) if "execution_log" in e)]:
         began = datetime.fromisoformat(done.get("started_at") or done["timestamp"])
         yield began + timedelta(milliseconds=done["duration_ms"])

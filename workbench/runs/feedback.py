@@ -11,7 +11,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
-from workbench.parts.memory.store import SqlConversations
+from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import Recording
 from workbench.text import clean
 
@@ -115,7 +115,7 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping
 
 
 def of(run: Recording) -> Feedbacks:
-    """What was said of a run."""
+    """Return what was said of a run."""
     return read(_kept(run).list_feedback(_answer_id(run)))
 
 
@@ -147,7 +147,7 @@ def _kept(run: Recording) -> SqlConversations:
 
 
 def _answer_id(run: Recording) -> str:
-    """The id of the message that is the answer, by which ``persist`` keeps it once."""
+    """Return the id of the message that is the answer, by which ``persist`` keeps it once."""
     return SqlConversations.message_id(run.conversation_id, f"{run.run_id}:assistant")
 
 

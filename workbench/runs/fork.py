@@ -49,7 +49,7 @@ def forked(
     as_of: str = "",
     known: str = "",
 ) -> tuple[str, dict[str, Any]]:
-    """The message and the options of a run that is made from another.
+    """Return the message and the options of a run that is made from another.
 
     Args:
         row: the run it is made from.
@@ -60,7 +60,7 @@ def forked(
         query: takes the place of the message.
         settings: single settings that differ.
         at: a ``review_id``, as ``1-reflect``, or its number; the last one when only ``decision`` is given. What was
-            decided before it is decided again, what came after it is asked anew; so is it itself, when nothing is
+            decided before it is decided again, what came after it is asked again; so is it itself, when nothing is
             given in its place.
         mode: of the tape.
         sources: other runs whose tapes answer too, after this run's; with this one among them, in their order.
@@ -132,7 +132,7 @@ def date_of(name: str, given: Any) -> str:
 
 
 def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
-    """The decisions before ``at``, and the new one there."""
+    """Return the decisions before ``at``, and the new one there."""
     number, point = _place(kept, at)
     if not point:
         raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
@@ -159,7 +159,7 @@ def _place(kept: list[dict[str, Any]], at: str | None) -> tuple[int, str]:
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The edits of settings, as JSON.
+    """Return the edits of settings, as JSON.
 
     Raises:
         SettingsError: unknown, or a value that is not allowed.
@@ -184,12 +184,12 @@ class Cost(TypedDict):
 
 
 def saved(effects: Iterable[Effect]) -> Cost:
-    """What a run did not do, since the tape had it."""
+    """Return what a run did not do, since the tape had it."""
     return _cost(e for e in effects if e.replayed)
 
 
 def spent(effects: Iterable[Effect]) -> Cost:
-    """What a run did itself."""
+    """Return what a run did itself."""
     return _cost(e for e in effects if not e.replayed)
 
 
@@ -207,7 +207,7 @@ class Forecast(TypedDict):
     ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "runs", "p50_s", "p90_s"}``: the tape
     answers it, it will be run anew, or neither, where it waits to be woken. ``seconds`` is for what is done anew, along
     its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
-    ``tokens``, where models read what steps had found, is what that was, since they read again what is found anew.
+    ``tokens``, where models read what steps had found, is what that was, since they read again what is found again.
     """
 
     steps: list[dict[str, Any]]
@@ -236,7 +236,7 @@ def forecast(
         history: seconds of past calls, by tool.
         kb: the knowledge base of steps that name none.
         versions: the fingerprints of knowledge bases as they are now.
-        ended: what has ended already, of a run that goes on with the plan; nothing, of one that begins with it.
+        ended: what has ended already, of a run that continues with the plan; nothing, of one that begins with it.
         activated: ids of steps that are woken.
     """
     known, rows = list(known), list[dict[str, Any]]()
@@ -259,13 +259,13 @@ def forecast(
 
 
 def _tokens_after(known: Sequence[Effect]) -> int:
-    """What models read and wrote after the first step: for a reflection, for an answer."""
+    """Return what models read and wrote after the first step: for a reflection, for an answer."""
     first = next((place for place, effect in enumerate(known) if effect.kind == "tool"), len(known))
     return sum(effect.tokens for effect in known[first:] if effect.kind in ("model", "handler"))
 
 
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
-    """The median and the ninth decile.
+    """Return the median and the ninth decile.
 
     >>> _quantiles([1.0]), _quantiles([]), _quantiles([1.0, 2.0, 3.0])
     ((1.0, 1.0), (0.0, 0.0), (2.0, 3.0))

@@ -105,7 +105,7 @@ _PRUNED += "`fork` takes a review point, as at='0-plan'."
 
 
 def is_checkpoint_id(at: object) -> bool:
-    """Whether this names a checkpoint, not a review point.
+    """Return whether this names a checkpoint, not a review point.
 
     >>> is_checkpoint_id("1f1e61e9-97d6-6783-8006-e12ef8231a3a"), is_checkpoint_id("1-reflect")
     (True, False)
@@ -140,7 +140,7 @@ def unfolded(rows: Sequence[Mapping[str, Any]]) -> list[Checkpoint]:
 
 
 def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
-    """The one of that id, or whose id alone begins so.
+    """Return the one of that id, or whose id alone begins so.
 
     Raises:
         RunError: there is none.
@@ -153,7 +153,7 @@ def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Check
 
 
 def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Mapping[str, Any] | None) -> str:
-    """The review point that comes after a checkpoint: what was decided before it holds.
+    """Return the review point that comes after a checkpoint: what was decided before it holds.
 
     Only its number when nothing was decided or is asked there.
     """
@@ -186,12 +186,12 @@ def _id(one: Any) -> str:
 
 
 def _above(one: Any) -> str | None:
-    """The parent graph's checkpoint from which a child graph began."""
+    """Return the parent graph's checkpoint from which a child graph began."""
     return next(iter(one.metadata.get("parents", {}).values()), None)
 
 
 def _values(one: Any) -> dict[str, Any]:
-    """The state's own keys; before the first node they are what the graph was given."""
+    """Return the state's own keys; before the first node they are what the graph was given."""
     channels = one.checkpoint["channel_values"]
     given = channels.get("__start__")
     held = given if isinstance(given, Mapping) else channels
@@ -245,7 +245,7 @@ def _version(plan: Mapping[str, Any] | None) -> str:
 
 
 def _brief(value: Any) -> str:
-    """A value on one line, as JSON, cut where it is long; a merge by its counts."""
+    """Return a value on one line, as JSON, cut where it is long; a merge by its counts."""
     if value is None:
         return ""
     if isinstance(value, Mapping) and "retrieval_results" in value:

@@ -75,7 +75,7 @@ def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: I
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
-    """The knowledge base that was asked."""
+    """Return the knowledge base that was asked."""
     name = run.kb_prefix
     if not name:
         raise RunError(f"Run {run.run_id} asked no knowledge base: there is no graph around its answer.")
@@ -88,7 +88,7 @@ def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
 
 
 def _entity(base: KnowledgeBase, name: str) -> str:
-    """The id of the entity of that name, alias or id."""
+    """Return the id of the entity of that name, alias or id."""
     found = base.find_entity(name) or base.entity(name)
     if found is None:
         raise KnowledgeError(
@@ -98,7 +98,7 @@ def _entity(base: KnowledgeBase, name: str) -> str:
 
 
 def _standing_at(checkpoints: Sequence[Checkpoint]) -> list[str]:
-    """Where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
+    """Return where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
     last = {one.graph: one for one in checkpoints}
     newest = max((one for one in reversed(last.values()) if one.next), key=lambda one: one.at, default=None)
     if newest is None:
@@ -108,7 +108,7 @@ def _standing_at(checkpoints: Sequence[Checkpoint]) -> list[str]:
 
 
 def _steps_at_work(run: Recording) -> list[str]:
-    """The steps of the wave that runs now and have not ended."""
+    """Return the steps of the wave that runs now and have not ended."""
     if run.status != "running":
         return []
     ended = {(record["step_id"], record["iteration"]) for record in run.records}

@@ -48,7 +48,7 @@ READS |= {f"ways.{name}" for name in vars(Ways) if not name.startswith("_")} - {
 
 
 def taped(context: Context, tape: Tape) -> Context:
-    """The context with every port that reads the world over this tape."""
+    """Return the context with every port that reads the world over this tape."""
     return replace(
         context,
         tape=tape,
@@ -61,7 +61,7 @@ def taped(context: Context, tape: Tape) -> Context:
 
 
 def begun(tape: Tape) -> datetime:
-    """When the recorded run began."""
+    """Return when the recorded run began."""
     found = next(effect for effect in tape.known.values() if (effect.kind, effect.name) == ("begin", "clock"))
     return datetime.fromisoformat(found.value)
 
@@ -73,7 +73,7 @@ class StillClock:
         self._began, self._looks = began, 0
 
     def now(self) -> datetime:
-        """The recorded beginning, and a little more at every look."""
+        """Return the recorded beginning, and a little more at every look."""
         self._looks += 1
         return self._began + timedelta(microseconds=self._looks)
 
@@ -98,7 +98,7 @@ class TapedBases:
         return self._tape.effect("knowledge", "names", {}, self.real.names)
 
     def get(self, name: str) -> KnowledgeBase:
-        """The knowledge base of that name; one that is only on the tape is only as much as the tape says.
+        """Return the knowledge base of that name; one that is only on the tape is only as much as the tape says.
 
         Raises:
             UnknownKnowledge: neither here nor on the tape.
@@ -144,7 +144,7 @@ class TapedBase:
         return self._bases.get(self.name).reading() if self._here else nullcontext()
 
     def graph(self) -> Any:
-        """The graph itself, which no tape holds.
+        """Return the graph itself, which no tape holds.
 
         Raises:
             KnowledgeError: the base is not in this workspace.
@@ -155,7 +155,7 @@ class TapedBase:
 
     @property
     def ways(self) -> Ways:
-        """What a reflection reads of the names that lead from passage to passage; only tools follow them."""
+        """Return what a reflection reads of the names that lead from passage to passage; only tools follow them."""
         return cast(Ways, TapedPart(self, "ways"))
 
     def __getattr__(self, method: str) -> Any:
@@ -210,7 +210,7 @@ class TapedConversations:
     def list_messages(
         self, conversation_id: str, limit: int | None = None, before: str | None = None
     ) -> list[dict[str, Any]]:
-        """The newest messages before the run's own, oldest first."""
+        """Return the newest messages before the run's own, oldest first."""
         forked = self._tape.mode == "fork"  # in a conversation of its own, in which nothing was said
         return self._tape.effect(
             "memory",
@@ -255,7 +255,7 @@ class TapedMemory:
 
 
 def _loaded(method: str, value: Any) -> Any:
-    """A value as the base gives it: JSON has no tuples."""
+    """Return a value as the base gives it: JSON has no tuples."""
     if method in ("keyword_search", "vector_search", "values_in", "tally"):
         return [tuple(pair) for pair in value]
     return value
@@ -299,7 +299,7 @@ def context_of(
     models_for: Callable[[Settings], Mapping[str, Any]],
     planner_for: Callable[[Settings], Planner],
 ) -> Context:
-    """The ports of this run, over its tape.
+    """Return the ports of this run, over its tape.
 
     Raises:
         SettingsError: the run works with a chat model that cannot be opened here.
@@ -334,7 +334,7 @@ def context_of(
 
 
 def public(settings: Settings) -> dict[str, Any]:
-    """The settings as a tape holds them: nothing secret, no addresses, which may hold a
+    """Return the settings as a tape holds them: nothing secret, no addresses, which may hold a
     password too, and no language of labels."""
     fields = {n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)}
     return settings.model_dump(mode="json", include=fields - set(_NOT_OF_A_RUN))
@@ -351,7 +351,7 @@ def versions() -> dict[str, str]:
 
 
 def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
-    """Who answers for a run that was made from another: its recorded decisions that are still to come."""
+    """Return who answers for a run that was made from another: its recorded decisions that are still to come."""
     options = store.get(run_id)["options"]
     if "decisions" not in options:
         return None
@@ -377,7 +377,7 @@ def _outside(tool: Tool) -> dict[str, Any]:
 
 
 def _prompts_of(context: Context, message: str) -> dict[str, Any]:
-    """The prompts of the roles that ask a model, whole: a later version of the package has others."""
+    """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
     of = [context.prompts.of(role, language_of(message)) for role in context.models]
     return {prompt.name: prompt.dump() for prompt in of}
 
@@ -388,7 +388,7 @@ def _settings(here: Settings, recorded: Mapping[str, Any], edited: Mapping[str, 
 
 
 def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
-    """The ports of a replay: whoever could be asked is a stand-in."""
+    """Return the ports of a replay: whoever could be asked is a stand-in."""
     models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
     planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
     tools = begin.get("tools")
@@ -404,7 +404,7 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
 
 
 def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any]) -> dict[str, Tool]:
-    """The tools of the recording: ours, and stand-ins for others."""
+    """Return the tools of the recording: ours, and stand-ins for others."""
     return {
         name: here[name] if name in here and told is None else _stand_in(name, told or {})
         for name, told in recorded.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.extensions import Extended
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan, last_records
 from workbench.records.document import run_document
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
     from workbench.runs.workers import Work
 
 
-class Recording:
+class Recording(Extended):
     """A run as it is kept; it starts nothing and changes nothing.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     What ``recording`` gives reads everything once, when it is first asked for.
     """
+
+    _kind = "run"
 
     def __init__(self, work: Work, run_id: str):
         self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
@@ -55,7 +58,7 @@ class Recording:
 
     @property
     def workspace(self) -> Any:
-        """The open workspace that it belongs to."""
+        """Return the open workspace that it belongs to."""
         return self._work.workspace
 
     # how it stands
@@ -67,12 +70,12 @@ class Recording:
 
     @property
     def holder(self) -> str | None:
-        """Who works on it now, in words: process, host and since when; None when nobody does."""
+        """Return who works on it now, in words: process, host and since when; None when no one does."""
         return self._work.holder(self.run_id)
 
     @property
     def review(self) -> dict[str, Any] | None:
-        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
+        """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
         return self._work.pending(self.run_id) if self.status == "paused" else None
 
     @property
@@ -82,7 +85,7 @@ class Recording:
 
     @property
     def message(self) -> str:
-        """What the user wrote."""
+        """Return what the user wrote."""
         return self._row["message"]
 
     @property
@@ -93,12 +96,12 @@ class Recording:
 
     @property
     def session_id(self) -> str:
-        """The conversation to which it belongs: ``ask(..., session=run.session_id)`` goes on with it."""
+        """Return the conversation to which it belongs: ``ask(..., session=run.session_id)`` continues with it."""
         return self._row["session_id"]
 
     @property
     def conversation_id(self) -> str:
-        """The id of that conversation of its user in the store."""
+        """Return the id of that conversation of its user in the store."""
         return self._row["conversation_id"]
 
     @property
@@ -115,48 +118,48 @@ class Recording:
 
     @property
     def query(self) -> str:
-        """The question as it stands alone: a follow-up with what it refers to."""
+        """Return the question as it stands alone: a follow-up with what it refers to."""
         return self._values().get("query", self.message)
 
     @property
     def kb_prefix(self) -> str:
-        """The knowledge base that was asked; empty for none."""
+        """Return the knowledge base that was asked; empty for none."""
         return self._values().get("kb_prefix", "")
 
     @property
     def route_decision(self) -> RouteDecision | None:
-        """Where the message went, and what it wants."""
+        """Return where the message went, and what it wants."""
         return self._values().get("route_decision")
 
     @property
     def plan(self) -> Plan | None:
-        """The newest version of the plan."""
+        """Return the newest version of the plan."""
         versions = self.plans
         return versions[-1] if versions else None
 
     @property
     def plans(self) -> list[Plan]:
-        """Every version of the plan, oldest first."""
+        """Return every version of the plan, oldest first."""
         return [Plan.load(row["plan"]) for row in self._store.plans(self.run_id)]
 
     @property
     def plan_history(self) -> list[dict[str, Any]]:
-        """Who made each version, and why: ``{"version", "author", "reason", "plan"}``."""
+        """Return who made each version, and why: ``{"version", "author", "reason", "plan"}``."""
         return self._store.plans(self.run_id)
 
     @property
     def records(self) -> list[ExecutionRecord]:
-        """What each attempt at each step did."""
+        """Return what each attempt at each step did."""
         return self._store.records(self.run_id)
 
     @property
     def reflections(self) -> list[Reflection]:
-        """The judgements, one a pass."""
+        """Return the judgements, one a pass."""
         return self._values().get("reflections", [])
 
     @property
     def remembered(self) -> list[Remembered]:
-        """What was recalled of the person and the conversation: whether it stands in the prompt, or why not."""
+        """Return what was recalled of the person and the conversation: whether it stands in the prompt, or why not."""
         return self._values().get("remembered", [])
 
     @property
@@ -166,22 +169,22 @@ class Recording:
 
     @property
     def decisions(self) -> list[Decision]:
-        """What was answered at review points."""
+        """Return what was answered at review points."""
         return self._store.decisions(self.run_id)
 
     @property
     def merged(self) -> dict[str, Any]:
-        """The evidence as the answer sees it; empty before the merge."""
+        """Return the evidence as the answer sees it; empty before the merge."""
         return self._values().get("merged", {})
 
     @property
     def found(self) -> dict[str, list[RetrievalResult]]:
-        """What each step that has ended well found, by step."""
+        """Return what each step that has ended well found, by step."""
         return self._work.found_by_step(self.run_id)
 
     @property
     def evidence(self) -> list[RetrievalResult]:
-        """The evidence, best first: what was merged, or all that was found so far."""
+        """Return the evidence, best first: what was merged, or all that was found so far."""
         return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
 
     def provenance(self) -> list[dict[str, Any]]:
@@ -211,7 +214,7 @@ class Recording:
 
     @property
     def answer(self) -> str:
-        """The answer, with its ``[n]``; empty before there is one."""
+        """Return the answer, with its ``[n]``; empty before there is one."""
         return self._values().get("answer", "")
 
     @property
@@ -221,12 +224,12 @@ class Recording:
 
     @property
     def citations(self) -> list[Citation]:
-        """The evidence behind each ``[n]``."""
+        """Return the evidence behind each ``[n]``."""
         return self._values().get("citations", [])
 
     @property
     def support(self) -> list[Supported]:
-        """Each statement of the answer, held against what it cites."""
+        """Return each statement of the answer, held against what it cites."""
         return self._values().get("support", [])
 
     @property
@@ -240,14 +243,6 @@ class Recording:
         return self._values().get("stop_reason")
 
     @property
-    def fusion(self) -> dict[str, Any]:
-        """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
-        ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
-        from workbench.parts.fusion.run import told
-
-        return told(self)
-
-    @property
     def log(self) -> list[dict[str, Any]]:
         """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
 
@@ -258,7 +253,7 @@ class Recording:
 
     @property
     def debug_events(self) -> list[dict[str, Any]]:
-        """What is for no chat client: where it was routed, each step, what was merged, the log."""
+        """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
         from workbench.graphs.merge import merged_events
 
         found: list[dict[str, Any]] = []
@@ -270,7 +265,7 @@ class Recording:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
 
         still = self.recording()
@@ -298,17 +293,17 @@ class Recording:
         return self._work.tape(self.run_id)
 
     def calls(self) -> Calls:
-        """The calls of models: what each saw, what it said, what it took."""
+        """Return the calls of models: what each saw, what it said, what it took."""
         return calls_of(self.tape())
 
     @property
     def prompts(self) -> Prompts:
-        """The prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
+        """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
         return Prompts(kept={**self.begun.get("prompts", {}), **self.options.get("prompts", {})})
 
     @property
     def begun(self) -> dict[str, Any]:
-        """What the run began with, by name: settings, tools, versions, clock; empty without a tape."""
+        """Return what the run began with, by name: settings, tools, versions, clock; empty without a tape."""
         return begun(self.tape())
 
     @property
@@ -318,29 +313,29 @@ class Recording:
 
     @property
     def origin(self) -> str | None:
-        """The run from which this one was made; None for a run of its own."""
+        """Return the run from which this one was made; None for a run of its own."""
         return next(iter(self.sources), None)
 
     @property
     def sources(self) -> list[str]:
-        """The runs whose tapes answer this one."""
+        """Return the runs whose tapes answer this one."""
         return (self.options.get("tape") or {}).get("sources", [])
 
     @property
     def called(self) -> list[str]:
-        """The steps that this run did itself, where the tape of another run had no answer."""
+        """Return the steps that this run did itself, where the tape of another run had no answer."""
         return [r["step_id"] for r in self.records if "effect" in r and not r.get("replayed")]
 
     @property
     def saved(self) -> Cost:
-        """What the tape of another run spared this one: calls of tools, their seconds, and tokens."""
+        """Return what the tape of another run spared this one: calls of tools, their seconds, and tokens."""
         from workbench.runs.fork import saved
 
         return saved(self.tape())
 
     @property
     def options(self) -> dict[str, Any]:
-        """What it was started with, as JSON."""
+        """Return what it was started with, as JSON."""
         return self._row["options"]
 
     @property
@@ -358,6 +353,6 @@ class _Once:
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
-        method = cache(getattr(self._of, name))
-        setattr(self, name, method)
-        return method
+        found = getattr(self._of, name)
+        setattr(self, name, cache(found) if callable(found) else found)
+        return getattr(self, name)

@@ -6,10 +6,9 @@ import asyncio
 import queue
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import RunError, UnknownKnowledge
+from workbench.errors import UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
@@ -20,24 +19,23 @@ from workbench.runs.recording import Recording
 
 if TYPE_CHECKING:
     from workbench.futures.tree import Tree
-    from workbench.parts.fusion.canvas_export import Part
-    from workbench.parts.fusion.canvases import CanvasFile
-    from workbench.parts.reports.report import Report
     from workbench.runs.fork import Forecast
     from workbench.runs.what_if import WhatIf
     from workbench.views.drawing import Drawing
     from workbench.views.figures.picture import Picture
-    from workbench.views.memory import Rows
 
 
 class Run(Recording):
-    """One question carried through the conversation graph."""
+    """One question carried through the conversation graph.
+
+    Parts add to it: ``report``; ``prompt_parts`` and ``blame``; ``fusion``, ``to_canvas`` and ``plan_from_canvas``.
+    """
 
     _seen: dict[str, Any] | None = None
 
     @property
     def review(self) -> dict[str, Any] | None:
-        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
+        """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
 
         An answer by this object is for what it has shown last; where the run asks another thing by then, it is refused.
         """
@@ -45,23 +43,10 @@ class Run(Recording):
         return self._seen
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
+        """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         document = super().to_dict()
         self._seen = document["review"]
         return document
-
-    @property
-    def report(self) -> Report:
-        """The report that it writes.
-
-        Raises:
-            RunError: it writes none.
-        """
-        from workbench.parts.reports.report import Report
-
-        if "report" not in self.options:
-            raise RunError(f"Run {self.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")
-        return Report(self)
 
     # what it is doing
 
@@ -94,7 +79,7 @@ class Run(Recording):
 
     @property
     def agent_inbox(self) -> dict[str, Any] | None:
-        """What the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
+        """Return what the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
 
         ``answer_review`` takes the responses of such an inbox as they are.
         """
@@ -143,7 +128,7 @@ class Run(Recording):
         return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
-        """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
+        """Continue a run whose process died, that failed, or that was interrupted; a finished one stays unchanged."""
         self._work.resume(self.run_id)
         return self.wait() if wait else self
 
@@ -156,14 +141,14 @@ class Run(Recording):
         """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
 
         Raises:
-            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
+            WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
         """
         self._work.cancel(self.run_id)
         return self
 
     @property
     def aio(self) -> RunAio:
-        """The asynchronous door: ``async for event in run.aio.events()``, ``await run.aio.wait()``."""
+        """Return the asynchronous door: ``async for event in run.aio.events()``, ``await run.aio.wait()``."""
         return RunAio(self)
 
     # what is thought of it
@@ -183,31 +168,16 @@ class Run(Recording):
         thought.give(self, good, note, who, labels)
         return self
 
-    # what it remembered
-
-    def prompt_parts(self) -> Rows:
-        """The token map of its prompt: system, core memory, summary, exchanges, evidence, window, question; and what
-        of memory was left out, with the reason. ``to_frame()`` makes a table of it."""
-        from workbench.runs.remembering import prompt_parts
-
-        return prompt_parts(self.recording())
-
-    def blame(self) -> Rows:
-        """Which memory, from which turn, probably stood behind which sentence of the answer."""
-        from workbench.runs.remembering import blame
-
-        return blame(self.recording())
-
     # what is made of it
 
     def forecast(self, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
-        """What that plan will take: the steps that run, and their seconds (P50, P90).
+        """Return what that plan will take: the steps that run, and their seconds (P50, P90).
 
-        A run that has not ended goes on with it; one that has is forked with it.
+        A run that has not ended continues with it; one that has is forked with it.
 
         Args:
             plan: the plan.
-            activated: ids of conditional steps that will be woken, beside those that were.
+            activated: ids of conditional steps that will be woken, besides those that were.
         """
         from workbench.runs.fork import forecast
 
@@ -244,7 +214,7 @@ class Run(Recording):
         return made.wait() if wait else made
 
     def tree(self) -> Tree:
-        """The tree of forks in which this run stands: from which it was made, and what was made of it."""
+        """Return the tree of forks in which this run stands: from which it was made, and what was made of it."""
         return self.workspace.runs.tree(self)
 
     def checkpoints(self) -> Past:
@@ -271,7 +241,7 @@ class Run(Recording):
     # its pictures; the ``to_frame()`` of each is the table behind it
 
     def dag(self) -> Drawing:
-        """The plan: steps, dependencies, status, critical path, and what later versions added or changed.
+        """Return the plan: steps, dependencies, status, critical path, and what later versions added or changed.
 
         Raises:
             RunError: there is no plan.
@@ -299,7 +269,7 @@ class Run(Recording):
         return findings(self)
 
     def knowledge(self, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Drawing:
-        """The knowledge graph around the answer: what it names and cites, and what relates to that.
+        """Return the knowledge graph around the answer: what it names and cites, and what relates to that.
 
         Args:
             path: two entities, by name or alias in any language: a shortest way between them is shown too.
@@ -312,31 +282,6 @@ class Run(Recording):
         from workbench.runs.pictures import around_answer, knowledge
 
         return knowledge(self, around_answer(self, path, expand))
-
-    # as a JSON Canvas, which Obsidian opens
-
-    def to_canvas(self, path: str | Path, what: Part = "run") -> CanvasFile:
-        """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
-
-        Raises:
-            CanvasError: there is no such part, or the file is there already, with something else in it.
-        """
-        from workbench.parts.fusion.canvas_export import made_of
-        from workbench.parts.fusion.canvases import CanvasFile, write
-
-        return CanvasFile(write(Path(path).expanduser(), made_of(self, what)), self.workspace)
-
-    def plan_from_canvas(self, path: str | Path) -> Plan:
-        """The plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
-
-        Raises:
-            CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
-            PlanError: the plan is not valid.
-        """
-        from workbench.parts.fusion.canvas_export import plan_of
-        from workbench.parts.fusion.canvases import CanvasFile
-
-        return plan_of(CanvasFile(Path(path).expanduser(), self.workspace), self.plan or Plan())
 
     # how it shows itself
 

@@ -24,7 +24,7 @@ class Point(TypedDict):
     Attributes:
         iteration: the pass that it judged.
         recorded: what was done: ``go_on`` or ``stop``.
-        stop: the run that stops there; ``go_on`` the one that goes on, None where the rules have nothing more to try.
+        stop: the run that stops there; ``go_on`` the one that continues, None where the rules have nothing more to try.
         pieces: ids of the pieces that going on found in addition.
         displaced: documents that going on drove out of the first five.
         recall: what going on adds to the recall of the gold documents among the first five; None without gold.

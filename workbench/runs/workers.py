@@ -1,6 +1,6 @@
 """The runs that this process works on: begun, listened to, waited for, answered, resumed, cancelled.
 
-A run has one owner, whose lease says that it lives. Opening a workspace resumes nothing by itself.
+A run has one owner, whose lease says that it lives. Opening a workspace resumes nothing.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from workbench.errors import (
 )
 from workbench.events import brief
 from workbench.graphs.reviewers import again, written
-from workbench.parts.memory.store import SqlConversations, SqliteConversations
 from workbench.plans import Plan
 from workbench.ports import Context
 from workbench.records import proposals
+from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
@@ -99,7 +99,7 @@ class LoopThread:
         self.call(rest())
 
     def close(self) -> None:
-        """Stop the loop and its thread. A synchronous tool that is late ends by itself; nobody waits for it."""
+        """Stop the loop and its thread. A synchronous tool that is late ends later; no one waits for it."""
         if self._loop.is_closed():
             return
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -128,7 +128,7 @@ class Work:
     """The work of one open workspace.
 
     Args:
-        lease: let go of when it is closed.
+        lease: released when it is closed.
         path: the workspace.
         conversations: the durable conversation store.
         context: makes the ports of a run around a driver's stores.
@@ -160,7 +160,7 @@ class Work:
         self.ended: Callable[[str], None] | None = None
 
     def close(self, *also: Coroutine[Any, Any, None]) -> None:
-        """Stop what runs (it stays resumable), close the stores and ``also``, and let go of the lease."""
+        """Stop what runs (it stays resumable), close the stores and ``also``, and release the lease."""
         for live in list(self._live.values()):
             _stop(live)
         self.loop.settle(_PATIENCE_S)
@@ -174,17 +174,17 @@ class Work:
     # looking
 
     def driver(self, run_id: str) -> Driver:
-        """The stores that keep this run."""
+        """Return the stores that keep this run."""
         if self._private is not None and self._private.runs.has(run_id):
             return self._private
         return self.durable
 
     def status(self, run_id: str) -> str:
-        """How the run stands; when its owner died without a word, the checkpoints and the decisions know."""
+        """Return how the run stands; when its owner died without a word, the checkpoints and the decisions know."""
         return self._standing(run_id)[0]
 
     def _standing(self, run_id: str) -> tuple[str, RunRow]:
-        """How the run stands, and the row from which that was read."""
+        """Return how the run stands, and the row from which that was read."""
         row = self.driver(run_id).runs.get(run_id, whole=False)
         live = self._live.get(run_id)
         at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
@@ -199,13 +199,13 @@ class Work:
         return "done" if row["result"] is not None and not snapshot.next else "interrupted", row
 
     def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
-        """The answer to what the run asks, when its process died after keeping it and before going on."""
+        """Return the answer to what the run asks, when its process died after keeping it and before going on."""
         request = pending(snapshot)
         decisions = self.driver(run_id).runs.decisions(run_id) if request else []
         return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
 
     def holder(self, run_id: str) -> str | None:
-        """Who works on the run, in words: process, host, since when its workspace is open; None when nobody does."""
+        """Who works on the run, in words: process, host, since when its workspace is open; None when no one does."""
         owner = self.driver(run_id).runs.get(run_id, whole=False)["owner"]
         return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
 
@@ -222,11 +222,11 @@ class Work:
         return found
 
     def pending(self, run_id: str) -> dict[str, Any] | None:
-        """What the run asks, if it does."""
+        """Return what the run asks, if it does."""
         return pending(self._snapshot(run_id))
 
     def values(self, run_id: str) -> dict[str, Any]:
-        """The state where it stands, the child's over the parent's while the child is at work."""
+        """Return the state where it stands, the child's over the parent's while the child is at work."""
         snapshot = self._snapshot(run_id, subgraphs=True)
         values = dict(snapshot.values)
         for task in snapshot.tasks:
@@ -235,7 +235,7 @@ class Work:
         return values
 
     def checkpoints(self, run_id: str) -> list[Checkpoint]:
-        """Every checkpoint of the run, oldest first.
+        """Return every checkpoint of the run, oldest first.
 
         Raises:
             RunError: there were some, and `gc` has let them go.
@@ -252,18 +252,18 @@ class Work:
         return []
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
-        """What each finished step found."""
+        """Return what each finished step found."""
         from workbench.graphs.merge import gather
 
         runs = self.driver(run_id).runs
         return gather(runs.records(run_id), runs, run_id)
 
     def tape(self, run_id: str) -> list[Effect]:
-        """Every effect of the run."""
+        """Return every effect of the run."""
         return read(self.driver(run_id).runs, run_id)
 
     def found_so_far(self, run_id: str) -> list[RetrievalResult]:
-        """The evidence of every finished step, best first."""
+        """Return the evidence of every finished step, best first."""
         from workbench.graphs.merge import distinct
 
         return distinct(self.found_by_step(run_id))
@@ -364,7 +364,7 @@ class Work:
         return new_id
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
-        """The review point that comes after a checkpoint."""
+        """Return the review point that comes after a checkpoint."""
         found = named(run_id, self.checkpoints(run_id), checkpoint_id)
         return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
@@ -431,7 +431,7 @@ class Work:
         """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
 
         Raises:
-            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
+            WorkspaceBusy: the other process has not stopped in time; it will when it wakes.
         """
         driver = self.driver(run_id)
         if self.status(run_id) in ("done", "cancelled") or not driver.runs.mark_cancelled(run_id):
@@ -498,7 +498,7 @@ class Work:
                 self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
 
     async def _fold(self, driver: Driver, run_id: str) -> None:
-        """Keep the checkpoints of a run that has ended as what they say, and let go of LangGraph's own."""
+        """Keep the checkpoints of a run that has ended as what they say, and release LangGraph's own."""
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
             if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
                 return
@@ -523,7 +523,7 @@ class Work:
             live.work.cancel()
 
     def _at_rest(self, run_id: str) -> bool:
-        """Whether the run is this process's own, and nothing is done on it."""
+        """Return whether the run is this process's own, and nothing is done on it."""
         live = self._live.get(run_id)
         own = self.driver(run_id).runs.get(run_id)["owner"] == self._lease.owner
         return own and (live is None or live.settled.is_set())
@@ -543,7 +543,7 @@ class Work:
         raise NotPaused(f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again.")
 
     def _next_input(self, driver: Driver, run_id: str) -> Any:
-        """With what the graph goes on: nothing, the answer that was already kept, or the beginning."""
+        """With what the graph continues: nothing, the answer that was already kept, or the beginning."""
         snapshot = self._snapshot(run_id)
         if not snapshot.values:
             return self._first_input(driver, run_id)
@@ -551,7 +551,7 @@ class Work:
         return None if recorded is None else Given(again(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
-        """What the graph begins with; the user's message is stored before the run."""
+        """Return what the graph begins with; the user's message is stored before the run."""
         from workbench.graphs.conversation import initial_state
 
         row = driver.runs.get(run_id)
@@ -616,7 +616,7 @@ def _failures_in_the_row(live: Live) -> Iterator[None]:
 
 
 def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-    """Whether an answer is the one that was recorded."""
+    """Return whether an answer is the one that was recorded."""
     try:
         one = given["decisions"][0]
         edits = (one.get("edited_action") or {}).get("args", {})

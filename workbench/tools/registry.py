@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pydantic import ValidationError
 
 from workbench.errors import PlanError, ToolError, UnknownTool, shown
+from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
 from workbench.ports import Tool
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
@@ -41,8 +42,7 @@ BUILT_IN = {
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
-    "reflection": "workbench.parts.reports.validating",  # it validates as reports do, so it stands above this room
-    "fusion_search": "workbench.parts.fusion.search",  # a graph itself, so it stands above this room
+    **paths("tools"),
 }
 
 

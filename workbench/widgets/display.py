@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from typing import Any, cast
 
+from workbench.extensions import load, paths
+
 _WIDGETS = {
-    ("workbench.runs.run", "Run"): ("workbench.widgets.bench", "bench_of"),
-    ("workbench.parts.fusion.canvases", "CanvasFile"): ("workbench.parts.fusion.board", "Board"),
-    ("workbench.runs.past", "Past"): ("workbench.widgets.futures", "past_of"),
-    ("workbench.futures.tree", "Tree"): ("workbench.widgets.futures", "forks_of"),
-    ("workbench.futures.compare", "Comparison"): ("workbench.widgets.futures", "beside_of"),
+    "workbench.runs.run:Run": "workbench.widgets.bench:bench_of",
+    "workbench.runs.past:Past": "workbench.widgets.futures:past_of",
+    "workbench.futures.tree:Tree": "workbench.widgets.futures:forks_of",
+    "workbench.futures.compare:Comparison": "workbench.widgets.futures:beside_of",
 }
-"""What a cell shows as a widget: its class, and what makes the widget of it; loaded when first shown."""
+"""What a cell shows as a widget: a class, and what makes the widget of its objects; loaded when first shown."""
 
 
 def register() -> None:
@@ -26,12 +26,13 @@ def register() -> None:
     from IPython.core.getipython import get_ipython
 
     formatter = cast(Any, get_ipython()).display_formatter.ipython_display_formatter
-    for (module, name), (room, make) in _WIDGETS.items():
-        formatter.for_type_by_name(module, name, partial(_show, room, make))
+    for shown, widget in {**_WIDGETS, **paths("cells")}.items():
+        module, _, name = shown.partition(":")
+        formatter.for_type_by_name(module, name, partial(_show, widget))
 
 
-def _show(room: str, make: str, given: Any) -> None:
-    getattr(import_module(room), make)(given)._ipython_display_()
+def _show(widget: str, given: Any) -> None:
+    load(widget)(given)._ipython_display_()
 
 
 def in_kernel() -> bool:

@@ -10,8 +10,8 @@ import ipywidgets
 import traitlets
 
 from workbench.errors import WorkbenchError
+from workbench.extensions import load, paths
 from workbench.graphs.reviewers import answer
-from workbench.parts.reports.forms import FORMS
 from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import NOTHING, draw, joined
@@ -87,7 +87,7 @@ class Review(traitlets.HasTraits):
             self._begin_anew()
         self.why.show(why(document, self._labels))
         if not problems:  # else the last forecast stays
-            forecast = None if proposals.kind(self._request) in FORMS else forecast
+            forecast = None if proposals.kind(self._request) in paths("forms") else forecast
             steps = plan_forecast(forecast, True, self._labels) if forecast else None
             self.forecast.show(joined([steps, foreseen(self._request, self._labels)]))
         self._set_sent(False)
@@ -180,8 +180,10 @@ def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, 
     kind = proposals.kind(request)
     if kind == "reflect":
         return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
-    made: dict[str, type[Form]] = {"": Form, "clarify": ClarifyForm, **FORMS}
-    return made.get(kind, PlanForm)(request, labels, heard)
+    made: dict[str, type[Form]] = {"": Form, "clarify": ClarifyForm}
+    forms = paths("forms")
+    form: type[Form] = load(forms[kind]) if kind in forms else made.get(kind, PlanForm)
+    return form(request, labels, heard)
 
 
 def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
@@ -203,7 +205,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
 def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:
     if point == "clarify":
         return labels("approve_assumed")
-    if point in FORMS:
+    if point in paths("forms"):
         return labels(f"approve_{point}", n=len(proposed.get("sections", ())))
     if point == "reflect" and not proposed["should_continue"]:
         return labels("approve_answer")

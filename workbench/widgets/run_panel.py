@@ -10,8 +10,7 @@ import ipywidgets
 from markupsafe import Markup
 
 from workbench.errors import InvalidAnswer, WorkbenchError
-from workbench.parts.reports.forms import FORMS
-from workbench.parts.reports.showing import finished, written_so_far
+from workbench.extensions import paths, provided
 from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
@@ -20,9 +19,9 @@ from workbench.views.page import Picture, draw
 from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.calls import Calls
+from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Checkpoints
-from workbench.widgets.memory import Knew, Verdict
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
@@ -43,7 +42,9 @@ class Working:
         self._run: Run | None = None
         self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
-        self.calls, self.verdict, self.knew = Calls(labels), Verdict(labels), Knew(labels)
+        self.calls, self.verdict = Calls(labels), Verdict(labels)
+        memory = provided("widgets", "memory")
+        self.knew = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
@@ -58,7 +59,7 @@ class Working:
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
         display_if(self.calls.region, False)
-        below = [part.region for part in (self.verdict, self.calls, self.knew, self.ask)]
+        below = [part.region for part in (self.verdict, self.calls, self.knew, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
@@ -74,7 +75,8 @@ class Working:
         for part in (self.past, self.calls):
             part.on_asked(run_and(lambda run, asked: self._fork(run, **asked["edits"])))
         self.verdict.on_asked(run_and(self._judge))
-        self.knew.on_asked(run_and(self._steer))
+        if self.knew:
+            self.knew.on_asked(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
 
     def reset(self) -> None:
@@ -103,7 +105,7 @@ class Working:
                     display_if(part, False)
             return
         self.rail.show(rail(document, self._labels, "report" in run.options))
-        writes = proposals.kind(document["review"] or {}) in FORMS  # its plan has run long since
+        writes = proposals.kind(document["review"] or {}) in paths("forms")  # its plan has run long since
         self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
@@ -149,8 +151,9 @@ class Working:
         display_if(self.verdict.region, judged)
         if judged:
             self.verdict.show(run)
-        knows = done and (run.remembered or run.obeyed)
-        display_if(self.knew.region, knows and self.knew.show(run, self._wb.memory))
+        if self.knew:
+            knows = done and (run.remembered or run.obeyed)
+            display_if(self.knew.region, knows and self.knew.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))
         self._edited()
@@ -159,9 +162,11 @@ class Working:
         """Return the answer, or the report in its place: its sections as they are written, then the whole."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
-            return finished(run.report, document["citations"], self._labels)
+            finished: Picture = provided("views", "report")(run.report, document["citations"], self._labels)
+            return finished
         if reports and status not in ("done", "failed", "cancelled"):
-            return written_so_far(run.report, now.sections, self._labels)
+            so_far: Picture = provided("views", "report_so_far")(run.report, now.sections, self._labels)
+            return so_far
         return answer(document, self._labels, now.written)
 
     def _edited(self) -> None:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from workbench.errors import KnowledgeError, MissingExtra
+from workbench.extensions import required
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, Told, nobody
 from workbench.settings import Settings
@@ -37,9 +38,8 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
     """
     name = index.meta("chroma_collection") if place.url or place.shared else LOCAL
     if place.kind == "lancedb":
-        from workbench.parts.sources.lance import Lance
-
-        return Lance(place, name, make=make)
+        lance: Store = required("stores", "lancedb", "sources")(place, name, make=make)
+        return lance
     from workbench.knowledge.indexes.chroma import Chroma
 
     return Chroma(place, name, make=make or not place.url)

@@ -1,1 +1,13 @@
 """The fusion graph over two sources, and JSON Canvases: asked, worked on, drawn and written."""
+
+from workbench.extensions import Part
+
+PART = Part(
+    "fusion",
+    __name__,
+    tools={"fusion_search": "search:TOOL"},
+    commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
+    workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},
+    run={"fusion": "run:outcome", "to_canvas": "canvases:to_canvas", "plan_from_canvas": "canvases:plan_from_canvas"},
+    cells={f"{__name__}.canvases:CanvasFile": "board:Board"},
+)

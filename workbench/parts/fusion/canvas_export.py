@@ -54,7 +54,7 @@ def made_of(run: Run, what: Part) -> str:
 
 
 def _steps(run: Run) -> Made:
-    """The steps of the newest plan, by how they ended."""
+    """Return the steps of the newest plan, by how they ended."""
     ended = {step_id: record["status"] for step_id, record in last_records(run.records).items()}
     steps = run.plan.steps if run.plan else []
     nodes = {_STEP + step.step_id: (_told(step), _INK.get(ended.get(step.step_id, ""), "")) for step in steps}
@@ -73,7 +73,7 @@ def _told(step: PlanStep) -> str:
 
 
 def _run(run: Run) -> Made:
-    """The question, the steps, what was cited of what they found, the answer."""
+    """Return the question, the steps, what was cited of what they found, the answer."""
     labels, (nodes, edges) = labels_for(run.message), _steps(run)
     after = {a for a, _, _ in edges}
     behind = {b for _, b, _ in edges}
@@ -167,7 +167,7 @@ def _depending(step: PlanStep, before: Iterable[str]) -> list[str]:
 
 
 def _read(text: str, step: PlanStep) -> dict[str, Any]:
-    """The fields that the text of a node says."""
+    """Return the fields that the text of a node says."""
     lines = text.split("\n")
     if heading := _HEAD.match(lines[0].strip()):
         lines = lines[1:]

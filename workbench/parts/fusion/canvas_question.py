@@ -26,7 +26,7 @@ def nodes_of(base: KnowledgeBase, canvas: str) -> dict[str, str]:
 
 
 def base_of(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> str:
-    """The first base, of these or of all, that holds the canvas.
+    """Return the first base, of these or of all, that holds the canvas.
 
     Raises:
         WorkbenchError: none does; how to bring it in.
@@ -42,7 +42,7 @@ def base_of(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> st
 
 
 def question_of(base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]) -> tuple[str, list[str]]:
-    """What the operation asks of these nodes, or of the whole canvas, and the names that are meant by it.
+    """Return what the operation asks of these nodes, or of the whole canvas, and the names that are meant by it.
 
     Scoring and verification ask for what their texts say, the others what they are; a question asks for itself.
 

@@ -67,7 +67,7 @@ class Entry(TypedDict):
 
 
 class Desk:
-    """A canvas beside the base that is asked about it."""
+    """A canvas next to the base that is asked about it."""
 
     def __init__(self, canvas: CanvasFile, base: KnowledgeBase, labels: Labels):
         self.canvas, self.base, self.labels = canvas, base, labels
@@ -86,12 +86,12 @@ class Desk:
                 self.needs[upper].setdefault(lower, label)
 
     def id_of(self, passage: Mapping[str, Any]) -> str:
-        """The node that a passage or a source is of, "" for none."""
+        """Return the node that a passage or a source is of, "" for none."""
         node_id = passage["doc_id"].removeprefix(f"{self.canvas.path.name}#")
         return node_id if node_id != passage["doc_id"] and node_id in self.canvas.nodes else ""
 
     def text(self, node_id: str) -> str:
-        """What a node says, without its title; of a file what was read in it, of a link or a group nothing."""
+        """Return what a node says, without its title; of a file what was read in it, of a link or a group nothing."""
         kind = self.canvas.nodes[node_id]["type"]
         if kind in ("link", "group"):
             return ""
@@ -103,7 +103,7 @@ class Desk:
         return re.sub(r"^(?:my answer|我的回答)\s*[:：]\s*", "", text, flags=re.I)
 
     def sources(self, query: str, without: str) -> list[tuple[Passage, str]]:
-        """What says most of this, and its text: no group, link, question or answer, nor the node itself."""
+        """Return what says most of this, and its text: no group, link, question or answer, nor the node itself."""
         rankings = {"bm25": self.base.keyword_search(query, 20), "dense": self.base.vector_search(query, 20)}
         found = self.base.passages([i for i, _ in rrf(rankings)])
         kept = list[tuple[Passage, str]]()
@@ -138,17 +138,17 @@ class Desk:
         return each[surest], seen[nearest]["covered"], [by]
 
     def verdict(self, said: str, text: str) -> str:
-        """Whether a text supports a sentence, every word of it."""
+        """Return whether a text supports a sentence, every word of it."""
         verdict = support.held(f"{said}[1]", {1: text}, self.shares).verdict
         unsaid = min(self.base.matches(said, [text]).texts[0], default=1.0) < _SAID
         return "partly" if verdict == "supported" and unsaid else verdict
 
     def title(self, node_id: str) -> str:
-        """What a node is called."""
+        """Return what a node is called."""
         return self.told[node_id][0]
 
     def entry(self, node_id: str, rows: Sequence[Row], score: float | None = None, note: str = "") -> Entry:
-        """What was found for a node."""
+        """Return what was found for a node."""
         rounded = None if score is None else round(score, 4)
         return Entry(node=node_id, title=self.title(node_id), score=rounded, note=note, run_id="", rows=list(rows))
 
@@ -159,12 +159,12 @@ class Desk:
 
 
 def _named(title: str, sentence: str) -> str:
-    """A sentence that says what its first pronoun stands for."""
+    """Return a sentence that says what its first pronoun stands for."""
     return _PRONOUN.sub(lambda _: f"{title} ", sentence) if is_name(title) else sentence
 
 
 def contrary(seen: Mapping[str, float], sentence: str, text: str) -> bool:
-    """Whether a text speaks of the same and says otherwise: one of them denies it, or their numbers differ."""
+    """Return whether a text speaks of the same and says otherwise: one of them denies it, or their numbers differ."""
     if seen["covered"] < _ALIKE or seen["denied"]:
         return seen["covered"] >= _ALIKE
     numbers = all(re.search(r"\d", said) for said in (sentence, text))
@@ -205,7 +205,7 @@ def _parts(desk: Desk, target: str) -> Iterator[Row]:
 
 
 def scoring(desk: Desk, target: str) -> Entry:
-    """How much of what the sources say a node says, an answer of what it answers: covered, partly, missing."""
+    """Return how much of what the sources say a node says, an answer of what it answers: covered, partly, missing."""
     asked = [start for start, end in desk.asked if end == target]
     behind = [lower for one in asked for lower in desk.needs[one]]
     behind += [lower for one in behind for lower in desk.needs[one]]
@@ -247,7 +247,7 @@ def verification(desk: Desk, target: str) -> Entry:
 
 
 def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
-    """What holds of a node; and its strength, to which the nearest source of what has none adds up to a half."""
+    """Return what holds of a node; and its strength, to which the nearest source of what has none adds up to a half."""
     rows, strong = list[Row](), list[float]()
     for sentence in support.statements(desk.text(target)):
         verdict, near, by = desk.held(sentence, target)
@@ -267,7 +267,7 @@ def _nearest(sentence: str, text: str) -> str:
 
 
 def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """What to go over, the weakest first; of equals what others rest on.
+    """Return what to go over, the weakest first; of equals what others rest on.
 
     A node that a learner has answered is as strong as the best answer; another one as what others say of it.
     """

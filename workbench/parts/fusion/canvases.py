@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from workbench.errors import UnknownKnowledge, shown
@@ -14,10 +14,15 @@ from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
+from workbench.plans import Plan
 from workbench.records.writing import write_file
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
+
+if TYPE_CHECKING:
+    from workbench.parts.fusion.canvas_export import Part
+    from workbench.runs.run import Run
 
 
 class CanvasFile(Canvas, Shown):
@@ -26,7 +31,7 @@ class CanvasFile(Canvas, Shown):
     Attributes:
         path: the file.
         nodes, edges: by id, as the file has them; edit them with ``edit``, ``add``, ``connect`` and ``remove``.
-        problems: what is wrong in it, with line and mend; it stays in the file as it is.
+        problems: what is wrong in it, with line and mend; it stays in the file unchanged.
     """
 
     def __init__(self, path: Path, workspace: Any):
@@ -41,7 +46,7 @@ class CanvasFile(Canvas, Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """A text of it, which says the language."""
+        """Return a text of it, which says the language."""
         return next((said for node in self.nodes.values() if (said := text_of(node, "text"))), "")
 
     def blocks(self) -> list[Block]:
@@ -132,7 +137,7 @@ class Worked(Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """A text of the canvas, which says the language."""
+        """Return a text of the canvas, which says the language."""
         return self.canvas.message
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,11 +146,11 @@ class Worked(Shown):
         return {**told, "target_nodes": [one["node"] for one in self.entries], "results": list(self.entries)}
 
     def blocks(self) -> list[Block]:
-        """A table for each node."""
+        """Return a table for each node."""
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def copy(self) -> Canvas:
-        """The canvas with it: a new node beside each target, and edges to what it is about."""
+        """Return the canvas with it: a new node next to each target, and edges to what it is about."""
         labels, copy = labels_for(self.message), Canvas(self.canvas.written())
         for entry in self.entries:
             score = "" if entry["score"] is None else f" · {entry['score']:.0%}"
@@ -178,3 +183,36 @@ def write(place: Path, text: str, *, over: bool = False) -> Path:
     if place.suffix.lower() != SUFFIX:
         raise CanvasError(f"{shown(str(place))} is no name of a canvas: end it in {SUFFIX}.")
     return write_file(place, text.encode(), replace=over, kind=CanvasError)
+
+
+def canvas(wb: Any, path: str | Path) -> CanvasFile:
+    """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers next to them.
+
+    Raises:
+        CanvasError: it is no canvas, or cannot be read.
+    """
+    wb._must_be_open()
+    return CanvasFile(Path(path).expanduser(), wb)
+
+
+def to_canvas(run: Run, path: str | Path, what: Part = "run") -> CanvasFile:
+    """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
+
+    Raises:
+        CanvasError: there is no such part, or the file is there already, with something else in it.
+    """
+    from workbench.parts.fusion.canvas_export import made_of
+
+    return CanvasFile(write(Path(path).expanduser(), made_of(run, what)), run.workspace)
+
+
+def plan_from_canvas(run: Run, path: str | Path) -> Plan:
+    """Read the plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
+
+    Raises:
+        CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
+        PlanError: the plan is not valid.
+    """
+    from workbench.parts.fusion.canvas_export import plan_of
+
+    return plan_of(CanvasFile(Path(path).expanduser(), run.workspace), run.plan or Plan())

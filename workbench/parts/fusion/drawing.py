@@ -22,7 +22,7 @@ _TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-spa
 
 
 def drawn(canvas: Canvas, labels: Labels, chosen: Collection[str] | None = None) -> Picture:
-    """The picture: groups behind, then nodes, over the edges; everything in it is text.
+    """Return the picture: groups behind, then nodes, over the edges; everything in it is text.
 
     With ``chosen`` nodes are options, to be chosen by their places.
     """
@@ -84,7 +84,7 @@ def _line(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], end: 
 
 
 def _ends(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> list[tuple[float, float]]:
-    """Where an edge begins and ends: at the sides that it names, else at those that face one another."""
+    """Return where an edge begins and ends: at the sides that it names, else at those that face one another."""
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     (ax, ay), (bx, by) = ((n["x"] + n["width"] / 2, n["y"] + n["height"] / 2) for n in pair)
     across, down = bx - ax, by - ay
@@ -100,7 +100,7 @@ def _ends(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> li
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
-    """What is on a canvas, as tables."""
+    """Yield what is on a canvas, as tables."""
     yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
     rows = [
         (node["id"], labels(f"canvas_{node['type']}"), title_of(node), _path(canvas, node["id"]), color_of(node))
@@ -124,7 +124,7 @@ def _path(canvas: Canvas, node_id: str) -> str:
 
 
 def work_blocks(operation: str, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Iterator[Block]:
-    """What an operation found for each node."""
+    """Yield what an operation found for each node."""
     yield Lines((((labels(f"canvas_{operation}"), "strong"),),))
     for entry in entries:
         heads = columns(labels, "canvas_what", "canvas_said", "canvas_because")

@@ -29,7 +29,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
 
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.channels import UntrackedValue
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
@@ -42,7 +41,7 @@ from workbench.events import progress
 from workbench.graphs.merge import PLACES, first_documents, with_hops
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import base_of, question_of
-from workbench.ports import Context, KnowledgeBase, Passage
+from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
 from workbench.state import RetrievalResult
 from workbench.text import fold
@@ -50,7 +49,7 @@ from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
 from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.next_hop import quality_of
-from workbench.tools.scoring import LEAD, Question, Wording, probability
+from workbench.tools.scoring import LEAD, Question, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
@@ -97,7 +96,7 @@ class FusionInput(TypedDict, total=False):
 
 
 def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The log with more entries, once each; a first pass begins it anew, when a thread carries several questions."""
+    """The log with more entries, once each; a first pass begins it again, when a thread carries several questions."""
     kept = [] if old and new and new[0]["pass"] < old[-1]["pass"] else old
     return list({(one["node"], one["pass"]): one for one in [*kept, *new]}.values())
 
@@ -126,23 +125,21 @@ class FusionState(FusionInput, total=False):
     best_effort: bool
     passes: list[dict[str, Any]]
     log: Annotated[list[dict[str, Any]], _joined]
-    reading: Annotated[Any, UntrackedValue(Any, guard=False)]
-    """What is asked, as the base sees it (``Asking``); not kept, so a resume reads it again."""
 
 
 class Asking(NamedTuple):
-    """What a call asks, read once; ``names`` are meant too, ``passages`` are those that this pass has fused."""
+    """What a call asks of which base; ``names`` are meant too."""
 
     base: KnowledgeBase
     options: FusionConfig
     query: str
     names: list[str]
-    question: Question | None = None
-    passages: Mapping[int, Sequence[Passage]] = MappingProxyType({})
 
-    def read(self) -> Question:
-        """The question as the base sees it."""
-        return self.question or Question.of(self.query, self.base, self.names)
+    def question(self, ask: Mapping[str, Any] | None = None) -> Question:
+        """Return the question, or what a later pass asks for it, as the base sees it."""
+        if ask is None or ask["pass"] == 1:
+            return Question.of(self.query, self.base, self.names)
+        return Question.of(ask["query"], self.base)
 
 
 async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -150,7 +147,7 @@ async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Ru
     change = await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
     asking = _asked(state, config, runtime)
     if not asking.options.graphiti_endpoint or _number(state) > 1:
-        return cast(dict[str, Any], change)
+        return change
     try:
         facts = await _facts(asking, getattr(runtime.context, "settings", None) or default_settings())
     except ToolError as error:  # the passages of the base do not depend on a server
@@ -173,35 +170,32 @@ async def _facts(asking: Asking, settings: Settings) -> list[dict[str, Any]]:
 
 
 async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Passages by their words and by what they mean."""
+    """Return passages by their words and by what they mean."""
     return await asyncio.to_thread(_retrieve, hybrid.from_texts, "vector_results", state, config, runtime)
 
 
-def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Any:
-    """What one source finds for what this pass asks, behind what it found before."""
-    asking = _asked(state, config, runtime)
-    found, reading = list[dict[str, Any]](), None
+def _retrieve(
+    source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
+) -> dict[str, Any]:
+    """Return what one source finds for what this pass asks, behind what it found before."""
+    asking, log = _asked(state, config, runtime), StepLog(runtime.context.clock)
     first = _number(state) == 1
+    found = list[dict[str, Any]]() if first else list(cast(Any, state).get(key, []))
     with asking.base.reading():
         for number, ask in _now(state, asking):
-            names = asking.names if first else ()
-            seen_by = Question if names or key == "graph_results" else Wording
-            reading = seen_by.of(ask["query"], asking.base, names)
-            hits = source(reading, _pool(ask, asking.options), StepLog(runtime.context.clock))
+            hits = source(asking.question(ask), _pool(ask, asking.options), log)
             found += [
                 {"source": name, "pass": ask["pass"], "ask": number, "chunk_id": chunk_id, "score": score}
                 for name, ranking in hits.items()
                 for chunk_id, score in ranking
             ]
-    if not first:
-        return {key: [*cast(Any, state).get(key, []), *found]}
-    anew = {"vector_results": list[Any]()} if asking.options.fusion_strategy == "cascade" else {}
-    read = {"reading": asking._replace(question=reading)} if isinstance(reading, Question) else {}
-    return {**anew, key: found, **read}
+    # a cascade may leave the vectors out: those of an earlier question of the thread must not stand in for them
+    emptied = {"vector_results": list[Any]()} if first and asking.options.fusion_strategy == "cascade" else {}
+    return {**emptied, key: found}
 
 
 async def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
-    """Both sources at once; of a cascade, the graph first."""
+    """Return both sources, to be asked at once; of a cascade, the graph alone."""
     cascade = _options(config, runtime).fusion_strategy == "cascade"
     return ["retrieve_graph"] if cascade else ["retrieve_graph", "retrieve_vectors"]
 
@@ -209,38 +203,37 @@ async def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[C
 async def after_graph(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Literal["fuse_results", "retrieve_vectors"]:
-    """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
+    """Return the fusion; of a cascade whose graph is not sure, the vectors."""
     asking = _asked(state, config, runtime)
     if asking.options.fusion_strategy != "cascade":
         return "fuse_results"
-    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
+    question, ids = asking.question(), [hit["chunk_id"] for hit in state["graph_results"][:PLACES]]
     first = await asyncio.to_thread(asking.base.passages, ids)
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
     return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """The passages of both sources in one order, for each thing that this pass asks."""
+    """Return the passages of both sources in one order, for each thing that this pass asks."""
     asking = _asked(state, config, runtime)
-    fused, passages, strategy = [], {}, asking.options.fusion_strategy
+    fused, strategy = list[dict[str, Any]](), asking.options.fusion_strategy
     with asking.base.reading():
-        asking = asking._replace(question=asking.read())
         for number, ask in _now(state, asking):
-            question = asking.read() if ask["pass"] == 1 else Question.of(ask["query"], asking.base)
-            hits = _hits(state, number, first="graph" if strategy == "cascade" else "bm25")
-            by = {name: {i for i, _ in ranking} for name, ranking in hits.items()}
-            found = hybrid.fused(question, hits, _pool(ask, asking.options), StepLog(), strategy)
-            passages[number] = [passage for passage, _ in found]
-            at = {"pass": ask["pass"], "ask": number}
-            fused += [
-                {**at, "chunk_id": (i := passage["chunk_id"]), "score": score, "sources": [n for n in by if i in by[n]]}
-                for passage, score in found
-            ]
-    return {"fused_results": fused, "reading": asking._replace(passages=passages)}
+            hits = _hits(state, number)
+            if strategy == "cascade":  # the graph leads
+                hits = {"graph": hits["graph"], **hits}
+            found = hybrid.fused(asking.question(ask), hits, _pool(ask, asking.options), StepLog(), strategy)
+            ids = {name: {chunk_id for chunk_id, _ in ranking} for name, ranking in hits.items()}
+            for passage, score in found:
+                chunk_id = passage["chunk_id"]
+                by = [name for name in ids if chunk_id in ids[name]]
+                at = {"pass": ask["pass"], "ask": number, "chunk_id": chunk_id}
+                fused.append({**at, "score": score, "sources": by})
+    return {"fused_results": fused}
 
 
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
+    """The passages read again next to what was asked, as evidence with calibrated scores, with the best of before."""
     asking = _asked(state, config, runtime)
     facts = [one["result"] for one in state.get("graph_results", []) if "result" in one]
     found: list[RetrievalResult] = facts if _number(state) == 1 else list(state["best"]["reranked_results"])
@@ -248,21 +241,20 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     with asking.base.reading():
         for number, ask in _now(state, asking):
             ids = [one["chunk_id"] for one in state["fused_results"] if one["ask"] == number]
-            passages = asking.passages[number] if number in asking.passages else asking.base.passages(ids)
-            hits = _hits(state, number)
+            passages, hits = asking.base.passages(ids), _hits(state, number)
             if "hop" in ask:
                 hops += next_hop.judged(next_hop.NextHopInput.model_validate(ask["hop"]), passages, hits, asking.base)
             else:
-                found += hybrid.reranked(asking.read(), passages, hits, StepLog(), asking.options.rerank_model)
+                found += hybrid.reranked(asking.question(), passages, hits, StepLog(), asking.options.rerank_model)
     if hops:
         found = with_hops(cast(list[RetrievalResult], evidence.ranked(found, len(found))), hops, kept=STANDING)
     return {"reranked_results": evidence.ranked(found, asking.options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """How well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
+    """Return how well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
-    base, options, query = asking[:3]
+    base, options, query, _ = asking
     found = cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, asking)
     with base.reading():
@@ -293,7 +285,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
 def further(
     query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What the next pass asks.
+    """Return what the next pass asks.
 
     That is what the evidence leaves of the question, of the names it brings in that have a document; else twice as many
     passages as before, with every writing of the names in the question.
@@ -317,13 +309,13 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
 
 
 async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
-    """Where ``should_retry`` leads: to the sources, or to the end."""
+    """Return where ``should_retry`` leads: to the sources, or to the end."""
     known: Any = {"configurable": _options(config, runtime).model_dump()}
     return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
 
 
 def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
-    """The question: ``query``, else the last message of a person, else what a canvas asks.
+    """Return the question: ``query``, else the last message of a person, else what a canvas asks.
 
     Raises:
         WorkbenchError: there is neither.
@@ -336,7 +328,7 @@ def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
 
 
 def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
-    """The options of a call, over those of the settings.
+    """Return the options of a call, over those of the settings.
 
     Raises:
         WorkbenchError: names the option, and what it takes.
@@ -363,7 +355,7 @@ def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
 
 
 def known_operation(name: Any) -> Operation:
-    """The operation of that name.
+    """Return the operation of that name.
 
     Raises:
         WorkbenchError: there is none; lists those that there are.
@@ -374,7 +366,7 @@ def known_operation(name: Any) -> Operation:
 
 
 def fusion_options(settings: Settings) -> dict[str, Any]:
-    """What ``config["configurable"]`` has where nothing else is said; the base itself knows its reranker."""
+    """Return what ``config["configurable"]`` has where nothing else is said; the base itself knows its reranker."""
     return {
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
@@ -387,7 +379,7 @@ def fusion_options(settings: Settings) -> dict[str, Any]:
 def build_fusion(
     schema: type[FusionState] = FusionState, names: Mapping[str, str] = MappingProxyType({})
 ) -> StateGraph[Any, Context, Any, Any]:
-    """The graph, not compiled: ``build_fusion().compile(checkpointer=...)``; ``names`` are other names in it."""
+    """Return the graph, not compiled: ``build_fusion().compile(checkpointer=...)``; ``names`` are other names in it."""
     graph = StateGraph(schema, context_schema=Context, input_schema=FusionInput)
     nodes = (retrieve_graph, retrieve_vectors, fuse_results, rerank_results, check_quality)
     called = {node.__name__: names.get(node.__name__, node.__name__) for node in nodes}
@@ -415,14 +407,14 @@ class CanvasRAGState(FusionState, total=False):
 
 
 def build_canvas_rag_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
-    """The graph under the names that it has elsewhere, compiled, its checkpoints in memory."""
+    """Return the graph under the names that it has elsewhere, compiled, its checkpoints in memory."""
     own = {"retrieve_graph": "retrieve_graphiti", "retrieve_vectors": "retrieve_lancedb"}
     own |= {"graph_results": "graphiti_results", "vector_results": "lancedb_results"}
     return build_fusion(CanvasRAGState, own).compile(checkpointer=InMemorySaver())
 
 
 def schema_text() -> str:
-    """The bytes of ``fusion.schema.json``: what the graph takes."""
+    """Return the bytes of ``fusion.schema.json``: what the graph takes."""
     schema = build_fusion().compile().get_input_jsonschema()
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -446,9 +438,7 @@ def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., 
 
 
 def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Asking:
-    """What is asked: as it was read, else read now."""
-    if state.get("reading"):
-        return cast(Asking, state["reading"])
+    """Return what is asked, and of which base."""
     options, known, canvas = _options(config, runtime), runtime.context.searched, state.get("canvas_path")
     known_operation(state.get("operation"))
     name, names = options.kb_prefix, known.names()
@@ -465,23 +455,23 @@ def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
-    """The options of a call, over those of the settings."""
+    """Return the options of a call, over those of the settings."""
     settings = getattr(runtime.context, "settings", None)
     return config_of(config, **(fusion_options(settings) if settings else {}))
 
 
 def _so_far(state: FusionState, asking: Asking) -> list[dict[str, Any]]:
-    """What was asked, this pass last; a state that has ended is that of the thread's last question."""
+    """Return what was asked, this pass last; a state that has ended is that of the thread's last question."""
     return [{"pass": 1, "query": asking.query}] if _number(state) == 1 else state["asked"]
 
 
 def _now(state: FusionState, asking: Asking) -> list[tuple[int, dict[str, Any]]]:
-    """What this pass asks, and its places in ``asked``."""
+    """Return what this pass asks, and its places in ``asked``."""
     return [(n, ask) for n, ask in enumerate(_so_far(state, asking)) if ask["pass"] == _number(state)]
 
 
 def _number(state: FusionState) -> int:
-    """Which pass this is, from 1."""
+    """Return which pass this is, from 1."""
     return 1 if state.get("ended", True) else int(state["asked"][-1]["pass"])
 
 
@@ -489,10 +479,10 @@ def _pool(ask: Mapping[str, Any], options: FusionConfig) -> int:
     return next_hop.HITS if "hop" in ask else max(LEAD, options.top_k) * ask.get("wide", 1)
 
 
-def _hits(state: FusionState, ask: int, first: str = "") -> dict[str, list[tuple[str, float]]]:
-    """The ranking of each source for one thing that was asked, that of ``first`` before the others."""
-    found: dict[str, list[tuple[str, float]]] = {first: []} if first else {}
+def _hits(state: FusionState, ask: int) -> dict[str, list[tuple[str, float]]]:
+    """Return the ranking of each source for one thing that was asked."""
+    found: dict[str, list[tuple[str, float]]] = {"bm25": [], "dense": [], "graph": []}
     for one in (*state.get("vector_results", []), *state.get("graph_results", [])):
         if one["ask"] == ask and "result" not in one:
-            found.setdefault(one["source"], []).append((one["chunk_id"], one["score"]))
+            found[one["source"]].append((one["chunk_id"], one["score"]))
     return found

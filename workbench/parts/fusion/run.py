@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from workbench.plans import Plan, PlanBudget, PlanStep
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
+    from workbench.runs.run import Run
 
 TOOL = "fusion_search"
 
@@ -40,11 +41,60 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
     return Plan(problem_statement=question, steps=[step], metadata=about), kb
 
 
-def told(run: Recording) -> dict[str, Any]:
-    """See ``Recording.fusion``."""
+def _outcome(run: Recording) -> dict[str, Any]:
+    """Return what the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
+    ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
     last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)
     if last is None or run.plan is None:
         return {}
     output = run._store.body(run.run_id, last["raw_output_ref"])["output"]
     kept = {name: value for name, value in output.items() if name not in ("entities", "candidates")}
     return {**kept, "operation_results": run.plan.metadata.get("operation_results", [])}
+
+
+outcome = property(_outcome)
+"""``run.fusion``."""
+
+
+def fusion(
+    wb: Any,
+    question: str = "",
+    *,
+    strategy: str | None = None,
+    rerank: str | None = None,
+    quality_threshold: float | None = None,
+    max_retries: int | None = None,
+    canvas: str | Path = "",
+    operation: str = "explanation",
+    nodes: Iterable[str] = (),
+    wait: bool = True,
+    **options: Any,
+) -> Run:
+    """Ask the fusion graph: a run whose plan is that graph, so it is shown, streamed, resumed, replayed and forked.
+
+    ``run.fusion`` says how good each pass was, and what the operation found for the nodes of the canvas;
+    ``run.fork(plan=run.plan.replace("fusion", tool_input={...}))`` asks it otherwise.
+
+    Args:
+        question: what is asked; empty with a canvas, whose nodes and operation then ask.
+        strategy: ``rrf``, ``weighted``, ``cascade``, ``zscore`` or ``percentile``; None for the setting, as below.
+        rerank: the reranker, by name.
+        quality_threshold: below it is asked again, 0 to 1.
+        max_retries: how often at most.
+        canvas: a canvas in a knowledge base, which is asked if ``kb`` names none.
+        operation: what is done with its nodes.
+        nodes: their ids.
+        wait: False returns at once.
+        **options: those of ``start``.
+
+    Raises:
+        WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
+    """
+    wb._must_be_open()
+    own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}
+    targets = [nodes] if isinstance(nodes, str) else list(nodes)
+    on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
+    plan, kb = fusion_plan(wb, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
+    given: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
+    run: Run = (wb.ask if wait else wb.start)(plan.problem_statement, **given)
+    return run

@@ -1,6 +1,6 @@
 """``fusion_search``: the whole fusion graph as a step of a plan, with its retries; what ``wb.fusion`` plans.
 
-Inside a run the graph keeps its checkpoints among the run's, so a run that was killed goes on at its unfinished node.
+Inside a run the graph keeps its checkpoints among the run's, so a run that was killed continues at its unfinished node.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Afterwards no file of the workspace holds it. A run that had it goes whole, with
 capsules of it in the workspace: one with words cut out of its tape would replay to something that never was. What such
 a run's conversation says stays, unless it speaks of what is forgotten.
 
-A note of ids (no words) in the workspace says what is under way: forgetting the same again goes on after a kill, with
+A note of ids (no words) in the workspace says what is under way: forgetting the same again continues after a kill, with
 these ids alone. What was said since then is reported, and stays: the name of a session may be used again.
 """
 
@@ -15,16 +15,16 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
-from workbench.graphs.remember import let_go
-from workbench.parts.memory.store import SqliteConversations
-from workbench.parts.memory.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.tracing import Candidate, Found, Trace, candidates, own_files, strings
+from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
 from workbench.text import clean, language_of
@@ -69,7 +69,7 @@ class Forgotten(Shown):
     message: str = ""
 
     def blocks(self) -> list[Block]:
-        """What goes, which runs, and what cannot be reached."""
+        """Return what goes, which runs, and what cannot be reached."""
         labels = labels_for(self.message)
         title = labels("forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}"))
         rows = [(labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count]
@@ -111,7 +111,7 @@ def forget(
     Raises:
         WorkbenchError: nothing, or more than one thing, was named; or nothing is known under that id.
         RunError: a run that has it is at work.
-        WorkspaceBusy: another process reads on, or works with it; forgetting the same again goes on from there.
+        WorkspaceBusy: another process reads on, or works with it; forgetting the same again continues from there.
     """
     given: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
     asked = [(kind, clean(str(value))) for kind, value in given.items() if value is not None]
@@ -134,7 +134,7 @@ class _Forgetting:
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
         self._wb, self._work = wb, wb._work
-        self._store, self._runs = wb._work.durable.conversations, wb._work.durable.runs
+        self._store = store_of(wb)
         self._kind, self._what, self._who = kind, what, who
         named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
         self._note = wb.path / f".forgetting-{named_so}.json"
@@ -143,101 +143,92 @@ class _Forgetting:
 
     @property
     def begun(self) -> bool:
-        """Whether it was begun before, and not ended."""
+        """Return whether it was begun before, and not ended."""
         return self._note.exists()
 
     # looking
 
     def look(self) -> Forgotten:
-        """Everything that belongs to it, as it stands now."""
-        self._found = Found()
-        store, found, work = self._store, self._found, self._work
-        talks = store.conversations(self._who)
-        memories = store.memories(self._who, ended=True)
-        said = {one: store.list_messages(one) for one in talks}
-        exchanges = store.exchanges(self._who)
-        candidates = [*kept(work, self._who), *sealed(self._wb.path, self._who)]
-        trace = Trace(memories, said, exchanges, candidates, self._kind == "memory")
+        """Return everything that belongs to it, as it stands now."""
+        self._found = found = Found()
+        runs = list(candidates(self._work, self._wb.path, self._who))
+        trace = Trace(self._store, self._who, runs, self._kind == "memory")
         if self.begun:
             found.add(self._note.read_text(encoding="utf-8"))
             trace.follow(found)
-            return self._report(trace, memories, said, exchanges, candidates)
+        else:
+            self._seed(trace)
+            trace.widen(found)
+        return self._report(trace)
+
+    def _seed(self, trace: Trace) -> None:
+        found = self._found
         if self._kind == "user":
-            found.conversations |= set(talks) | {str(c.row["conversation_id"]) for c in candidates}
-            found.memories |= {m["id"] for m in memories}
+            found.conversations |= {*trace.said, *(str(run.row["conversation_id"]) for run in trace.runs)}
+            found.memories |= {m["id"] for m in trace.memories}
         elif self._kind == "conversation":
-            found.conversations.add(store.conversation_id(self._who, self._what))
+            found.conversations.add(self._store.conversation_id(self._who, self._what))
         else:
             (found.memories if self._kind == "memory" else found.messages).add(self._what)
-        trace.widen(found)
-        return self._report(trace, memories, said, exchanges, candidates)
 
-    def _report(
-        self,
-        trace: Trace,
-        memories: list[Any],
-        said: Mapping[str, list[dict[str, Any]]],
-        exchanges: list[dict[str, str]],
-        candidates: list[Candidate],
-    ) -> Forgotten:
+    def _report(self, trace: Trace) -> Forgotten:
         found = self._found
-        going = [c for c in candidates if c.run_id in found.runs]
-        self._going = [c for c in going if c.file is None]
-        self._reading = [c for c in candidates if c.file is None and not c.had.told]
-        self._capsules = [c for c in going if c.file is not None]
-        erased = [m for m in memories if m["id"] in found.memories]
-        messages = [m for one in said.values() for m in one if m["id"] in found.messages]
-        texts = [*(m["content"] for m in erased), *(m["content"] for m in messages)]
-        self._words |= {*texts, *(str(c.row["message"]) for c in going if c.run_id in found.saying)}
+        going = [run for run in trace.runs if run.run_id in found.runs]
+        self._going = [run for run in going if run.file is None]
+        self._reading = [run for run in trace.runs if run.file is None and not run.told]
+        self._capsules = [run for run in going if run.file is not None]
+        erased = [m for m in trace.memories if m["id"] in found.memories]
+        messages = [m for said in trace.said.values() for m in said if m["id"] in found.messages]
+        texts = [m["content"] for m in (*erased, *messages)]
+        self._words |= {*texts, *(str(run.row["message"]) for run in going if run.run_id in found.saying)}
         self._language = self._language or "".join(texts[:1])
-        feedback = self._feedback_of(trace)
-        whole = [one for one in said if one in found.conversations and {m["id"] for m in said[one]} <= found.messages]
-        summaries = self._summaries_of(said, trace)
+        feedback, summaries = self._feedback(trace), self._summaries(trace)
         found.feedback |= set(feedback)
         found.summaries |= set(summaries)
+        ids = {one: {m["id"] for m in said} for one, said in trace.said.items()}
         counts = {
             "memories": len(erased),
             "messages": len(messages),
-            "episodes": sum(one["id"] in found.messages for one in exchanges),
+            "episodes": sum(one["id"] in found.messages for one in trace.exchanges),
             "summaries": len(summaries),
-            "conversations": len(whole),
+            "conversations": sum(one in found.conversations and ids[one] <= found.messages for one in ids),
             "feedback": len(feedback),
             "runs": len(self._going),
-            "capsules": len({c.file for c in self._capsules}),
+            "capsules": len({run.file for run in self._capsules}),
         }
         began = {m["message_id"] for m in erased} | {self._what}
-        told = [c for c in self._going if c.had.of(found) and not c.messages & began]
+        dependents = [run for run in self._going if run.had(found) and not run.messages & began]
         return Forgotten(
             kind=self._kind,
             done=False,
             counts=counts,
-            runs=tuple(c.run_id for c in self._going),
-            dependents=tuple(c.run_id for c in told if c.row["conversation_id"] not in found.conversations),
-            waiting=tuple(c.run_id for c in self._going if self._stands(c) == "paused"),
-            capsules=tuple(str(c.file) for c in self._capsules),
+            runs=tuple(run.run_id for run in self._going),
+            dependents=tuple(r.run_id for r in dependents if r.row["conversation_id"] not in found.conversations),
+            waiting=tuple(run.run_id for run in self._going if self._stands(run) == "paused"),
+            capsules=tuple(str(run.file) for run in self._capsules),
             left=(),
             message="忘" if language_of(self._language) == "zh" else "",
         )
 
     def _stands(self, candidate: Candidate) -> str:
-        """How a run stands; "" when another process has removed it since it was looked at."""
+        """Return how a run stands; "" when another process has removed it since it was looked at."""
         try:
             return self._work.status(candidate.run_id)
         except UnknownRun:
             return ""
 
-    def _summaries_of(self, conversations: Iterable[str], trace: Trace) -> list[str]:
+    def _summaries(self, trace: Trace) -> list[str]:
         found, ids = self._found, list[str]()
-        for conversation in conversations:
+        for conversation in trace.said:
             if (row := self._store.get_summary(conversation)) is None:
                 continue
-            place = conversation in found.conversations or conversation in found.places
-            words = trace.words.within(strings(_loaded(row["summary"])))
-            if row["id"] in found.summaries or (not self.begun and (place or words)):
+            has = conversation in found.conversations or conversation in found.places
+            has = has or trace.words.within([row["summary"]])
+            if row["id"] in found.summaries or (has and not self.begun):
                 ids.append(str(row["id"]))
         return ids
 
-    def _feedback_of(self, trace: Trace) -> list[str]:
+    def _feedback(self, trace: Trace) -> list[str]:
         rows = self._store.list_feedback(user_id=self._who)
         gone = self._found.messages | self._found.feedback
         return [f["id"] for f in rows if {f["message_id"], f["id"]} & gone or trace.words.within(strings(dict(f)))]
@@ -295,9 +286,7 @@ class _Forgetting:
             feedback=found.feedback,
         )
         self._work.remove(*(candidate.run_id for candidate in self._going))
-        for recalling in self._wb._recalling.values():
-            recalling.forget()
-        let_go()
+        self._wb._cleared()
 
     def _read_by(self) -> None:
         """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
@@ -313,9 +302,9 @@ class _Forgetting:
             time.sleep(_WAIT_S)
 
     def _left(self) -> list[tuple[str, str]]:
-        """What may hold it, and is not the workspace's to delete."""
+        """Return what may hold it, and is not the workspace's to delete."""
         left = [("forgot_elsewhere", "")]
-        if not isinstance(self._store, SqliteConversations):
+        if not isinstance(self._store.conversations_store, SqliteConversations):
             left.append(("forgot_server", ""))
         spelled = [spelling for word in self._words for spelling in _spellings(word)]
         for file in own_files(self._wb.path):
@@ -326,7 +315,7 @@ class _Forgetting:
 
 
 def _spellings(text: str) -> list[bytes]:
-    """A text as files may have it: as it is, and in JSON."""
+    """Return a text as files may have it: unchanged, and in JSON."""
     return [text.encode(), *(json.dumps(text, ensure_ascii=ascii)[1:-1].encode() for ascii in (True, False))]
 
 
@@ -348,11 +337,3 @@ def scrub(path: Path) -> None:
 def _remove_capsule(candidate: Candidate) -> None:
     if candidate.file is not None:
         candidate.file.unlink(missing_ok=True)
-
-
-def _loaded(text: str) -> Any:
-    """A summary by rules is JSON, one by a model is text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -1,7 +1,7 @@
 """``wb.memory``: what is remembered of people and of their conversations, seen, searched, corrected and taken back.
 
 Nothing is overwritten: an edit ends a memory and puts another in its place, so that what was known at any turn or on
-any day can be seen again. The store is ``memory/remembered.py``; this is its face for a person, a script and an agent.
+any day can be seen again. The store is ``memory/store.py``; this is its face for a person, a script and an agent.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,20 +20,19 @@ from workbench.language.preferences import read_note, read_preferences, same_thi
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.remembered import Memory, core_of
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.service import store_of
+from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_of
+from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
-from workbench.views.memory import Rows, changes_blocks, found_blocks, known_blocks
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.futures.compare import Comparison
     from workbench.views.figures.picture import Picture
     from workbench.views.outline import Block
 
@@ -40,9 +40,10 @@ HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 At = int | str | date | datetime | Run | None
-"""A moment: a turn (from 1, with its session), the id of a run or of a message, a run, a day, a time; None is now."""
+"""A moment: a turn (from 1, with its session), a run or its id, a day, a time; None is now."""
 
 
+@dataclass(frozen=True)
 class Known(Shown):
     """What is known of a person, or was: shows itself, and is data by ``to_dict`` and ``to_frame``.
 
@@ -55,11 +56,16 @@ class Known(Shown):
         summaries: of one conversation, or of all of them, in words.
     """
 
-    def __init__(self, **known: Any):
-        self.user, self.at = known["user"], known["at"]
-        self.memories, self.conversations = known["memories"], known["conversations"]
-        self.summaries = known["summaries"]
-        self.message = " ".join(row["content"] for row in self.memories)
+    user: str
+    at: str | None
+    memories: list[Any]
+    conversations: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
+
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """Return what is known, by which the language of the labels is chosen."""
+        return " ".join(row["content"] for row in self.memories)
 
     @property
     def core(self) -> dict[str, Any]:
@@ -67,7 +73,7 @@ class Known(Shown):
         return core_of(row for row in self.memories if not row["ended_at"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """Return all of it as JSON."""
         names = ("user", "at", "core", "memories", "summaries", "conversations")
         return {name: getattr(self, name) for name in names}
 
@@ -92,7 +98,7 @@ class Memories:
     ``archival_memory_search``; ``tools(user)`` gives them for one person, for a model that calls tools.
     """
 
-    def __init__(self, wb: Any, store: SqlConversations, now: Callable[[], datetime]):
+    def __init__(self, wb: Any, store: MemoryStore, now: Callable[[], datetime]):
         self._wb, self._store, self._now = wb, store, now
 
     # looking
@@ -103,7 +109,7 @@ class Memories:
         Args:
             user: of whom.
             session: only what one conversation brought; and its summary.
-            at: as of a turn of that session (until the next one began), of a run, a message, a day or a time.
+            at: as of a turn of that session (until the next one began), of a run, a day or a time.
             ended: with what does not hold any more, and why.
 
         Raises:
@@ -121,12 +127,8 @@ class Memories:
         summaries = [summed for talk in talks if (summed := self._summary(talk, moment))]
         return Known(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
 
-    def people(self) -> list[str]:
-        """Everybody of whom something is remembered, or who said something."""
-        return self._store.people()
-
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
-        """What fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
+        """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
 
         Args:
             query: its words.
@@ -142,58 +144,19 @@ class Memories:
         wide = {"memory_top_k": limit, "history_window": 0, "memory_scope": "conversation"}
         of = "" if session is None else self._store.conversation_id(who, clean(session))
         recalling = Recalling(self._store, settings.model_copy(update=wide), self._now)
-        found = (
-            [] if session is not None and not self._store.count_episodes(of) else recalling.episodes(query, who, of)[0]
-        )
-        rows = [self._found(m, similarity) for m, similarity in self._fitting(query, who)]
-        rows += [
-            {
-                "part": "episode",
-                "id": e["id"],
-                "text": f"{e['user_message']} → {e['assistant_message']}",
-                "similarity": e["similarity"],
-                **self._source(e["user_message_id"]),
-                "author": "",
-                "at": e["created_at"],
-            }
-            for e in found
-        ]
+        rows = [self._found(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
+        for e in recalling.episodes(query, who, of)[0]:
+            text = f"{e['user_message']} → {e['assistant_message']}"
+            rows.append(self._found("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
-    def diff(self, before: At, after: At = None, *, user: str = "default", session: str | None = None) -> Rows:
-        """What changed in what is known between two moments: rows of ``change``, ``before``, ``after``, ``why``.
-
-        Args:
-            before: the earlier one, as ``at`` of ``view``.
-            after: the later one; None is now.
-            user: of whom.
-            session: of the turns, where they are given by number.
-        """
-        who = clean(str(user))
-        every = {m["id"]: m for m in self._store.memories(who, ended=True)}
-        moments = [self._moment(at, user, session) for at in (before, after)]
-        old, new = ({m["id"]: m for m in self._store.memories(who, at=at)} for at in moments)
-        follows = {memory_id: _last(every, memory_id, new) for memory_id in old if memory_id not in new}
-        rows = list[dict[str, Any]]()
-        for memory_id, then in follows.items():
-            now = new.get(then)
-            row = every[memory_id]
-            change = "changed" if now else "ended"
-            rows.append(
-                _change(change, row["content"], now["content"] if now else "", row["ended_why"], row["ended_at"])
-            )
-        added = [m for m in new.values() if m["id"] not in old and m["id"] not in follows.values()]
-        rows += [_change("new", "", m["content"], "", m["created_at"]) for m in added]
-        rows.sort(key=lambda row: str(row["at"]))
-        return Rows(rows, " ".join(r["before"] + r["after"] for r in rows), changes_blocks)
-
     def tokens(self, session: str, *, user: str = "default") -> Picture:
-        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, beside sending all of it.
+        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, next to sending all of it.
 
         ``to_frame()`` is the table behind it; tokens are estimated.
         """
-        from workbench.views.figures import tokens
+        from workbench.parts.memory.figures import tokens
 
         newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]
@@ -232,7 +195,7 @@ class Memories:
         return new
 
     def pin(self, memory_id: str, pinned: bool = True, *, user: str = "default") -> None:
-        """Keep a memory whatever else is said, and first in a prompt; or, with ``pinned=False``, let go of that."""
+        """Keep a memory whatever else is said, and first in a prompt; or, with ``pinned=False``, release that."""
         self._store.pin(user, memory_id, pinned)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
@@ -243,7 +206,7 @@ class Memories:
         """
         if not why.strip():
             raise WorkbenchError("Say why the memory does not hold any more: why='moved to another town'.")
-        self._store.end(user, memory_id, why)
+        self._store.end(user, [self._held(memory_id, user)["id"]], why)
 
     def undo(self, *, user: str = "default") -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about."""
@@ -294,7 +257,7 @@ class Memories:
         return self._store.remember(user, "archival", content, author=author)
 
     def archival_memory_search(self, query: str, *, user: str = "default", limit: int = 5) -> list[dict[str, Any]]:
-        """What was archived, noted or said earlier that fits a query, best first; as ``search``."""
+        """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 
     def tools(self, user: str = "default") -> list[Callable[..., Any]]:
@@ -314,27 +277,6 @@ class Memories:
             return json.dumps(self.archival_memory_search(query, user=user), ensure_ascii=False)
 
         return [core_memory_update, archival_memory_insert, archival_memory_search]
-
-    # branches
-
-    def branch(self, run: Run | str, *, without: Iterable[str] = (), at: At = None) -> Run:
-        """Ask the question of a run again with another state of memory, in a fork that notes nothing.
-
-        Args:
-            run: the run, or its id.
-            without: ids of memories, of exchanges, or ``summary``, that are not recalled.
-            at: without everything that was noted or said after that moment.
-        """
-        run = run if isinstance(run, Run) else self._wb.run(run)
-        moment = self._moment(at, run.user_id, run.session_id)
-        later = [p["id"] for p in run.prompt_parts() if moment and p["at"] > moment]
-        return run.fork(without=[*dict.fromkeys([*without, *later])])
-
-    def compare(self, run: Run | str, *, without: Iterable[str] = (), at: At = None) -> Comparison:
-        """A run beside the same question asked with another state of memory; see ``branch``."""
-        run = run if isinstance(run, Run) else self._wb.run(run)
-        found: Comparison = self._wb.compare(run, self.branch(run, without=without, at=at))
-        return found
 
     def export(self, path: str | Path, *, user: str = "default", replace: bool = False) -> Path:
         """Write everything that is remembered of a person into a JSON file: memories with their history, summaries,
@@ -378,8 +320,6 @@ class Memories:
             if not 1 <= at <= len(asked):
                 raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(asked)}.")
             return self._after(of, asked[at - 1])
-        if isinstance(at, str) and (message := self._store.message(at)):
-            return self._after(message["conversation_id"], at)
         return _written(at)
 
     def _after(self, conversation_id: str, message_id: str) -> str | None:
@@ -394,9 +334,10 @@ class Memories:
     def _row(self, memory: Memory, versions: Mapping[str, int]) -> dict[str, Any]:
         return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
 
-    def _found(self, memory: Memory, similarity: float) -> dict[str, Any]:
-        told = {"part": memory["section"], "id": memory["id"], "text": memory["content"], "similarity": similarity}
-        return {**told, **self._source(memory["message_id"]), "author": memory["author"], "at": memory["created_at"]}
+    def _found(self, part: str, text: str, row: Mapping[str, Any], similarity: float) -> dict[str, Any]:
+        found = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
+        found |= self._source(row["message_id"])
+        return {**found, "author": row.get("author", ""), "at": row["created_at"]}
 
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""
@@ -428,8 +369,6 @@ class Memories:
 
     def _update(self, user: str, section: str, content: str, author: str) -> None:
         """A new text in core memory, in the place of those that are about the same."""
-        from workbench.graphs.recall import as_statement  # it brings LangGraph
-
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
@@ -444,7 +383,7 @@ class Memories:
 
 
 def _written(at: str | date | datetime | None) -> str | None:
-    """A day (to its end) or a time, in UTC as the store writes it."""
+    """Return a day (to its end) or a time, in UTC as the store writes it."""
     if at is None:
         return None
     try:
@@ -452,8 +391,7 @@ def _written(at: str | date | datetime | None) -> str | None:
             at = date.fromisoformat(at) if _DAY.match(at) else datetime.fromisoformat(at)
     except ValueError:
         raise WorkbenchError(
-            f"{shown(at)} is no moment. Give a turn with its session, the id of a run or of a message, or a day as "
-            "2026-01-31."
+            f"{shown(at)} is no moment. Give a turn with its session, the id of a run, or a day as 2026-01-31."
         ) from None
     if not isinstance(at, datetime):
         at = datetime.combine(at, time.max, UTC)
@@ -461,7 +399,7 @@ def _written(at: str | date | datetime | None) -> str | None:
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:
-    """Which version each memory is: one more than the one whose place it took."""
+    """Return which version each memory is: one more than the one whose place it took."""
     found: dict[str, int] = {}
     for memory in memories:  # oldest first
         found.setdefault(memory["id"], 1)
@@ -470,14 +408,10 @@ def _versions(memories: Sequence[Memory]) -> dict[str, int]:
     return found
 
 
-def _last(every: Mapping[str, Memory], memory_id: str, held: Mapping[str, Memory]) -> str:
-    """What stands in the place of a memory: the end of its chain of versions, as far as it holds."""
-    seen = set[str]()
-    while memory_id in every and memory_id not in held and memory_id not in seen:
-        seen.add(memory_id)
-        memory_id = every[memory_id]["replaced_by"]
-    return memory_id
+def _memory(wb: Any) -> Memories:
+    """Return what is remembered of people and conversations: look at it, search, correct and undo it here."""
+    return Memories(wb, store_of(wb), wb._clock.now)
 
 
-def _change(change: str, before: str, after: str, why: str, at: str | None) -> dict[str, Any]:
-    return {"change": change, "before": before, "after": after, "why": why, "at": at}
+memory = property(_memory)
+"""``wb.memory``."""

@@ -12,17 +12,19 @@ were not fitted on.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
-from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
+from workbench.text import MONTHS, STOP_WORDS, days, month_number, spelled, stem, terms, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,60 +32,10 @@ if TYPE_CHECKING:
 K1, B = 1.2, 0.75
 AROUND = 2
 """How many turns on each side are read together with one."""
-WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "words": {
-        "answer": 2.45,
-        "around": 3.37,
-        "asks": -0.71,
-        "before": -0.57,
-        "best": 3.16,
-        "kind": 1.64,
-        "length": 2.41,
-        "pairs": 1.04,
-        "said": 1.07,
-        "session": 0.86,
-        "turn": 1.81,
-        "when": 5.57,
-        "who": 1.23,
-    },
-    "vectors": {
-        "answer": 2.33,
-        "around": 2.88,
-        "asks": -1.06,
-        "before": -0.77,
-        "best": 2.24,
-        "cosine": 1.27,
-        "kind": 1.59,
-        "length": 2.48,
-        "near": 1.32,
-        "pairs": 0.9,
-        "said": 1.06,
-        "session": 1.18,
-        "turn": 1.16,
-        "when": 5.24,
-        "who": 1.28,
-    },
-    "nearest": {
-        "answer": 2.32,
-        "around": 2.39,
-        "asks": -0.95,
-        "before": -1.66,
-        "best": 1.73,
-        "cosine": 0.96,
-        "kind": 1.49,
-        "length": 0.99,
-        "near": 1.45,
-        "pairs": 0.68,
-        "said": 0.85,
-        "session": 1.31,
-        "turn": -0.85,
-        "when": 5.1,
-        "who": 1.25,
-        "word": 1.33,
-        "word_before": 2.61,
-    },
-}
-"""Of each signal, for words alone, with vectors of turns, and with vectors of words as well."""
+WEIGHTS: Mapping[str, Mapping[str, float]] = json.loads(
+    files("workbench.parts.memory").joinpath("ranking.json").read_text(encoding="utf-8")
+)["weights"]
+"""Of each signal, for ``words`` alone, with ``vectors`` of turns, and with vectors of the ``nearest`` words as well."""
 
 
 class Turn(NamedTuple):
@@ -97,7 +49,7 @@ class Turn(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A turn or a session, and its score: higher is better, comparable within one question."""
+    """A turn and its score: higher is better, comparable within one question."""
 
     id: str
     score: float
@@ -172,7 +124,7 @@ class Conversation:
         *,
         today: str = "",
     ) -> Iterator[Ranked]:
-        """All turns, best first; equal ones in their order.
+        """Yield all turns, best first; equal ones in their order.
 
         Args:
             question: its words.
@@ -188,14 +140,6 @@ class Conversation:
         scores = np.sum([found[name] * weight for name, weight in weights.items()], axis=0).round(5)
         for number in np.argsort(-scores, kind="stable").tolist():
             yield Ranked(self.turns[number].id, float(scores[number]))
-
-    def sessions(self, ranked: Iterable[Ranked]) -> list[Ranked]:
-        """Sessions in the order of their best turns."""
-        of = {turn.id: turn.session for turn in self.turns}
-        best: dict[str, float] = {}
-        for turn, score in ranked:
-            best.setdefault(of[turn], score)
-        return [Ranked(*pair) for pair in best.items()]
 
     def signals(
         self, question: str, vector: Sequence[float] | np.ndarray | None = None, *, today: str = ""
@@ -245,7 +189,7 @@ class Conversation:
         return found
 
     def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
-        """What speaks for a turn besides its words."""
+        """Return what speaks for a turn besides its words."""
         import numpy as np
 
         traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
@@ -293,7 +237,7 @@ class Conversation:
 
 
 class _Near:
-    """Turns beside one another in the same session."""
+    """Turns next to one another in the same session."""
 
     def __init__(self, session: np.ndarray):
         import numpy as np
@@ -302,7 +246,7 @@ class _Near:
         self._same = {n: session[n:] == session[:-n] for n in range(1, AROUND + 1)}
 
     def before(self, values: np.ndarray) -> np.ndarray:
-        """The previous turn's, 0 where there is none."""
+        """Return the previous turn's, 0 where there is none."""
         import numpy as np
 
         moved = np.zeros_like(values)
@@ -327,7 +271,7 @@ class _Near:
         return found
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        """The highest of each session."""
+        """Return the highest of each session."""
         import numpy as np
 
         found = np.zeros(self.session.max() + 1)
@@ -412,7 +356,7 @@ def _pairs(said: Sequence[str]) -> list[str]:
 
 
 def _spaced(name: str) -> str:
-    """A name written as one, in its words.
+    """Return a name written as one, in its words.
 
     >>> _spaced("AnnLee"), _spaced("user_1")
     ('Ann Lee', 'user 1')
@@ -434,7 +378,7 @@ def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """The best is 1."""
+    """Scale values so that the best is 1."""
     import numpy as np
 
     return np.maximum(values, 0) / (values.max() + _TINY)
@@ -538,7 +482,7 @@ def _match(asked: Sequence[Span], told: Sequence[Span]) -> float:
 
 
 def _day(written: str) -> date | None:
-    """The first day in a text that has its year."""
+    """Return the first day in a text that has its year."""
     return next((date(*day) for _, _, day in days(written) if day.year and _exists(day)), None)
 
 
@@ -550,7 +494,6 @@ def _exists(day: tuple[int, int, int]) -> bool:
     return True
 
 
-_CHINESE = "一二三四五六七八九十"
 _MONTH_ALONE = re.compile(
     rf"(?:(?P<y>(?:19|20)\d\d)年)?(?P<zh>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月(?!\s*\d)"
     rf"|\b(?:(?P<en>{_MONTH})(?:(?<!may)(?<!march)|(?=,? (?:19|20)\d\d))"
@@ -564,29 +507,22 @@ _COUNTED = re.compile(
     re.I,
 )
 _UNITS = {"day": 1, "天": 1, "日": 1, "week": 7, "周": 7, "星期": 7, "month": 30, "月": 30, "year": 365, "年": 365}
-_ENGLISH = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_RELATIVE: Sequence[tuple[re.Pattern[str], Callable[[date], tuple[date, date]]]] = [
-    (re.compile(pattern, re.I), days_of)
-    for pattern, days_of in (
-        (r"(?<!before )\byesterday\b|last night|昨天|昨晚|昨日", lambda day: _around(day, -1)),
-        (r"\bday before yesterday\b|前天", lambda day: _around(day, -2)),
-        (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今天|今晚|今早", lambda day: _around(day, 0)),
-        (r"(?<!after )\btomorrow\b|明天|明晚", lambda day: _around(day, 1)),
-        (r"\bday after tomorrow\b|后天", lambda day: _around(day, 2)),
-        (
-            r"\blast week\b(?!end)|上周(?![一二三四五六日天末])|上个?星期(?![一二三四五六日天])",
-            lambda day: _week(day, -1),
-        ),
-        (r"\bthis week\b|[本这]周(?![一二三四五六日天末])|这个?星期(?![一二三四五六日天])", lambda day: _week(day, 0)),
-        (
-            r"\bnext week\b(?!end)|下周(?![一二三四五六日天末])|下个?星期(?![一二三四五六日天])",
-            lambda day: _week(day, 1),
-        ),
-        (r"\b(?:last|past) weekend\b|上周末|上个周末", lambda day: _week(day, -1, 5, 6)),
-        (r"\bthis weekend\b|[本这]个?周末", lambda day: _week(day, 0, 5, 6)),
-        (r"\blast month\b|上个?月", lambda day: _month(day, -1)),
-        (r"\bthis month\b|这个?月|本月", lambda day: _month(day, 0)),
-        (r"\bnext month\b|下个?月", lambda day: _month(day, 1)),
+_RELATIVE: Sequence[tuple[re.Pattern[str], str, int]] = [
+    (re.compile(pattern, re.I), unit, by)
+    for pattern, unit, by in (
+        (r"(?<!before )\byesterday\b|last night|昨天|昨晚|昨日", "day", -1),
+        (r"\bday before yesterday\b|前天", "day", -2),
+        (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今天|今晚|今早", "day", 0),
+        (r"(?<!after )\btomorrow\b|明天|明晚", "day", 1),
+        (r"\bday after tomorrow\b|后天", "day", 2),
+        (r"\blast week\b(?!end)|上周(?![一二三四五六日天末])|上个?星期(?![一二三四五六日天])", "week", -1),
+        (r"\bthis week\b|[本这]周(?![一二三四五六日天末])|这个?星期(?![一二三四五六日天])", "week", 0),
+        (r"\bnext week\b(?!end)|下周(?![一二三四五六日天末])|下个?星期(?![一二三四五六日天])", "week", 1),
+        (r"\b(?:last|past) weekend\b|上周末|上个周末", "weekend", -1),
+        (r"\bthis weekend\b|[本这]个?周末", "weekend", 0),
+        (r"\blast month\b|上个?月", "month", -1),
+        (r"\bthis month\b|这个?月|本月", "month", 0),
+        (r"\bnext month\b|下个?月", "month", 1),
     )
 ]
 _LAST_WEEKDAY = re.compile(
@@ -595,7 +531,7 @@ _LAST_WEEKDAY = re.compile(
 
 
 def spans_in(text: str, today: date | None = None, years: Sequence[int] = ()) -> list[Span]:
-    """The days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
+    """Return the days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
 
     Args:
         text: English or Chinese.
@@ -615,41 +551,40 @@ def spans_in(text: str, today: date | None = None, years: Sequence[int] = ()) ->
         rest = f"{rest[:begin]} {rest[end:]}"
     for match in _MONTH_ALONE.finditer(rest):
         said = match["y"] or match["when"]
-        for year in [int(said)] if said else anyway:
-            found.append(_ordinals(_month(date(year, _number_of_month(match), 1), 0)))
+        month = whole(match["zh"]) if match["zh"] else month_number(match["en"] or match["may"])
+        found += [_period(date(year, month or 1, 1), "month", 0) for year in ([int(said)] if said else anyway)]
     return found + (_relative(rest, today) if today else [])
 
 
-def _number_of_month(match: re.Match[str]) -> int:
-    if written := match["zh"]:
-        return int(written) if written.isdecimal() else _number(written)
-    return MONTHS.index((match["en"] or match["may"]).lower()) + 1
-
-
-def _number(written: str) -> int:
-    """
-    >>> _number("12"), _number("十一"), _number("两"), _number("three"), _number("a")
-    (12, 11, 2, 3, 1)
-    """
-    if written.isdecimal():
-        return int(written)
-    if written.lower() in _ENGLISH:
-        return _ENGLISH.index(written.lower()) + 1
-    return sum(_CHINESE.find(one) + 1 for one in written.replace("两", "二")) or 1
-
-
 def _relative(text: str, today: date) -> list[Span]:
-    found = [_ordinals(days_of(today)) for pattern, days_of in _RELATIVE if pattern.search(text)]
+    found = [_period(today, unit, by) for pattern, unit, by in _RELATIVE if pattern.search(text)]
     for match in _COUNTED.finditer(text):
         unit = _UNITS[(match["unit"] or match["what"]).lower()]
-        middle = today.toordinal() - unit * _number(match["en"] or match["zh"])
+        middle = today.toordinal() - unit * (whole(match["en"] or match["zh"]) or 1)
         found.append((middle - unit // 4, middle + unit // 4))
     for match in _LAST_WEEKDAY.finditer(text):
-        written = (match["en"] or match["zh"]).lower()
-        weekday = _WEEKDAYS.index(written) if written in _WEEKDAYS else "一二三四五六日天".index(written) % 7
+        weekday = _WEEKDAYS.index(match["en"].lower()) if match["en"] else min("一二三四五六日天".index(match["zh"]), 6)
         back = (today.weekday() - weekday - 1) % 7 + 1
         found.append((today.toordinal() - back,) * 2)
     return found
+
+
+def _period(day: date, unit: str, by: int) -> Span:
+    """Return the day, week, weekend or month that is so many from that of a day.
+
+    >>> [date.fromordinal(day).isoformat() for day in _period(date(2024, 1, 31), "month", 1)]
+    ['2024-02-01', '2024-02-29']
+    """
+    if unit == "day":
+        first = last = day + timedelta(by)
+    elif unit == "month":
+        number = day.year * 12 + day.month - 1 + by
+        first = date(number // 12, number % 12 + 1, 1)
+        last = date((number + 1) // 12, (number + 1) % 12 + 1, 1) - timedelta(1)
+    else:
+        monday = day - timedelta(day.weekday()) + timedelta(7 * by)
+        first, last = monday + timedelta(5 if unit == "weekend" else 0), monday + timedelta(6)
+    return first.toordinal(), last.toordinal()
 
 
 def _without_days(question: str) -> str:
@@ -658,27 +593,6 @@ def _without_days(question: str) -> str:
     >>> _without_days("What did Ann say yesterday?"), _without_days("上周五谁来了")
     ('What did Ann say  ?', ' 谁来了')
     """
-    for pattern in (_COUNTED, _LAST_WEEKDAY, *(pattern for pattern, _ in _RELATIVE)):
+    for pattern in (_COUNTED, _LAST_WEEKDAY, *(pattern for pattern, _, _ in _RELATIVE)):
         question = pattern.sub(" ", question)
     return question
-
-
-def _ordinals(span: tuple[date, date]) -> Span:
-    return span[0].toordinal(), span[1].toordinal()
-
-
-def _around(day: date, by: int) -> tuple[date, date]:
-    moved = day + timedelta(by)
-    return moved, moved
-
-
-def _week(day: date, by: int, first: int = 0, last: int = 6) -> tuple[date, date]:
-    monday = day - timedelta(day.weekday()) + timedelta(7 * by)
-    return monday + timedelta(first), monday + timedelta(last)
-
-
-def _month(day: date, by: int) -> tuple[date, date]:
-    """The whole month, so many months on."""
-    number = day.year * 12 + day.month - 1 + by
-    first = date(number // 12, number % 12 + 1, 1)
-    return first, date((number + 1) // 12, (number + 1) % 12 + 1, 1) - timedelta(1)

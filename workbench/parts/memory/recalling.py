@@ -20,8 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.ranking import Conversation, Ranked, Turn
-from workbench.parts.memory.remembered import Episode, Memory, outdated
-from workbench.parts.memory.store import SqlConversations
+from workbench.parts.memory.store import Episode, Memory, MemoryStore, outdated
 from workbench.settings import Settings
 from workbench.text import content_stems, stems
 
@@ -48,12 +47,13 @@ class Recalling:
 
     def __init__(
         self,
-        store: SqlConversations,
+        store: MemoryStore,
         settings: Settings,
         now: Callable[[], datetime],
         model: TextModel | None = None,
     ):
         self.store, self._settings, self._now, self._given = store, settings, now, model
+        self.remember, self.end = store.remember, store.end
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._lock, self._embedding = threading.Lock(), threading.Lock()
         self._refused, self._begun = set[str](), set[str]()
@@ -77,14 +77,6 @@ class Recalling:
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
-
-    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory; see ``SqlRemembered.remember``."""
-        return self.store.remember(user_id, section, content, **about)
-
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """See ``ports.Remembering``."""
-        self.store.end_all(user_id, memory_ids, why)
 
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None
@@ -113,21 +105,22 @@ class Recalling:
         return found, note
 
     def _asked(self, message: str, conversation_id: str, user_id: str) -> tuple[_Held, np.ndarray | None, str]:
-        """What is at hand, and the vector of the question; without it where the model fails."""
+        """Return what is in memory, and the vector of the question; without it where the model fails."""
         try:
             vector = self._model.array([message])[0]
         except WorkbenchError as error:  # words do without
             return self._follow(conversation_id, user_id, ""), None, f"recalled by words alone: {error}"
         note = ""
         try:
-            if self.store.count_unembedded(self._model.name, conversation_id, user_id) <= _INLINE:
+            waiting = self.store.unembedded(self._model.name, _INLINE + 1, conversation_id, user_id)
+            if len(waiting) <= _INLINE:
                 self.embed(conversation_id, user_id)
         except WorkbenchError as error:
             note = f"recalled by words where there is no vector yet: {error}"
         return self._follow(conversation_id, user_id, self._model.name), vector, note
 
     def _follow(self, conversation_id: str, user_id: str, model: str) -> _Held:
-        """What is kept at hand of a conversation, with what has come since."""
+        """Return what is kept in memory of a conversation, with what has come since."""
         key = f"{conversation_id or f'user:{user_id}'} {model}"
         held = self._held.pop(key, None)
         new = self.store.episodes(conversation_id, user_id, after=held.last - 1 if held else 0)
@@ -146,13 +139,13 @@ class Recalling:
 
     @property
     def _words(self) -> Callable[[Sequence[str]], np.ndarray] | None:
-        """The vectors of words, where the reranker has them."""
+        """Return the vectors of words, where the reranker has them."""
         if not rerank.available(self._settings, self._model.name):
             return None
         return lambda words: word_vectors(self._model, list(words))
 
     def forget(self) -> None:
-        """Let go of everything at hand."""
+        """Let go of everything in memory."""
         with self._lock:
             self._held.clear()
 
@@ -199,7 +192,7 @@ class Recalling:
 
 
 class _Held:
-    """The exchanges of one conversation at hand, and their turns to be ranked."""
+    """The exchanges of one conversation in memory, and their turns to be ranked."""
 
     def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None):
         self.turns, self.last = Conversation(words), 0
@@ -244,7 +237,7 @@ class _Held:
             yield episode
 
     def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
-        """How near the nearer message of an exchange is to the question."""
+        """Return how near the nearer message of an exchange is to the question."""
         asked = content_stems(message)
         said = stems(" ".join(self.episodes[episode_id][part] for part in _PARTS))  # type: ignore[literal-required]
         share = len(asked & said) / len(asked) if asked else 0.0

@@ -1,397 +1,442 @@
-"""What is kept of conversations: messages in order, and what people thought of the answers.
+"""What is remembered of conversations: summaries, episodes, and single memories with their history.
 
-The SQL is written once; a database gives it a transaction (``SqliteConversations`` here, ``PostgresConversations`` in
-``postgres.py``). Every write is one transaction that is durable when the method returns, so a killed process loses
-nothing that it was told was stored. Ids follow from content (who, which session, which key): storing twice stores once.
+A memory is one row for as long as it holds: a changed one is ended, with a reason, and another takes its place, so that
+what was known at any time can be seen again, and a change undone. An episode is an exchange that has been answered; its
+row comes with the answer in one transaction, and its vector later, by whoever keeps the memory up: until then it is
+found by its words.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sqlite3
-import threading
 import uuid
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.errors import WorkbenchError, WorkspaceError
-from workbench.parts.memory.remembered import TABLES, Execute, SqlRemembered, as_json
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
-from workbench.state import Citation
+from typing_extensions import TypedDict
+
+from workbench.errors import WorkbenchError, shown
+from workbench.language.preferences import Statement
+from workbench.records.conversations import Execute, SqlConversations, digest
 from workbench.text import clean
 
-VERSION = 4
-"""Of the tables."""
-_TABLES = (
-    f"INSERT INTO conversation_version VALUES ({VERSION})",
-    """CREATE TABLE conversations (
+VERSION = 1
+TABLES = (
+    """CREATE TABLE conversation_summaries (
         id TEXT PRIMARY KEY,
-        user_id TEXT NOT NULL,
-        session_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL UNIQUE REFERENCES conversations (id) ON DELETE CASCADE,
+        summary TEXT NOT NULL,
+        covered_message_count INTEGER NOT NULL,
+        update_count INTEGER NOT NULL,
+        author TEXT NOT NULL,
         created_at TEXT NOT NULL,
-        updated_at TEXT NOT NULL,
-        UNIQUE (user_id, session_id)
+        updated_at TEXT NOT NULL
     )""",
-    """CREATE TABLE messages (
+    "CREATE INDEX summaries_by_update ON conversation_summaries (updated_at DESC)",
+    """CREATE TABLE episodes (
         position {serial},
         id TEXT NOT NULL UNIQUE,
         conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-        role TEXT NOT NULL,
+        user_message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        assistant_message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        created_at TEXT NOT NULL,
+        model TEXT NOT NULL,
+        vector {bytes}
+    )""",
+    "CREATE INDEX episodes_in_order ON episodes (conversation_id, position)",
+    "CREATE INDEX episodes_by_model ON episodes (model, position)",
+    """CREATE TABLE memories (
+        position {serial},
+        id TEXT NOT NULL UNIQUE,
+        user_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        section TEXT NOT NULL,
         content TEXT NOT NULL,
+        about TEXT NOT NULL,
+        attribute TEXT NOT NULL,
+        polarity TEXT NOT NULL,
+        author TEXT NOT NULL,
+        pinned BOOLEAN NOT NULL,
         created_at TEXT NOT NULL,
-        citations TEXT NOT NULL,
-        debug TEXT,
-        partial BOOLEAN NOT NULL
+        ended_at TEXT,
+        ended_why TEXT NOT NULL,
+        replaced_by TEXT NOT NULL
     )""",
-    "CREATE INDEX messages_in_order ON messages (conversation_id, position)",
-    """CREATE TABLE feedback (
-        id TEXT PRIMARY KEY,
-        message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
-        query TEXT NOT NULL,
-        is_positive BOOLEAN NOT NULL,
-        thread_id TEXT NOT NULL,
-        agent_type TEXT NOT NULL,
-        created_at TEXT NOT NULL,
-        metadata TEXT NOT NULL
-    )""",
-    "CREATE INDEX feedback_by_message ON feedback (message_id)",
-    *TABLES,
+    "CREATE INDEX memories_of_user ON memories (user_id, ended_at)",
 )
+SECTIONS = ("persona", "name", "preferences", "current_intent", "facts", "archival")
+"""Where a memory stands: in core memory, whose ``human`` has a name, preferences, an intent and facts; or archived."""
+ONE = ("persona", "name", "current_intent")
+"""Sections that hold one memory: a new one takes the place of the one before."""
+POLARITIES = ("", "like", "dislike")
 
 
-def create_tables(execute: Callable[..., Sequence[Any]], *, serial: str, bytes: str) -> None:
-    """Make the tables where they are missing, inside a transaction that the caller holds.
+class Memory(TypedDict):
+    """One thing that is, or was, remembered of a person.
+
+    Attributes:
+        message_id: the message that says it; "" for what somebody wrote by hand.
+        polarity: ``like`` or ``dislike`` of a preference, else "".
+        about: what it is about, by which a newer one replaces it.
+        attribute: which fact it is where a person has one of it (``home``), else "".
+        author: ``rules``, ``person``, or the name of a model.
+        ended_at: since when it does not hold any more; None while it does.
+    """
+
+    id: str
+    user_id: str
+    conversation_id: str
+    message_id: str
+    section: str
+    content: str
+    about: str
+    attribute: str
+    polarity: str
+    author: str
+    pinned: bool
+    created_at: str
+    ended_at: str | None
+    ended_why: str
+    replaced_by: str
+
+
+class Episode(TypedDict):
+    """An exchange that was answered."""
+
+    position: int
+    id: str
+    conversation_id: str
+    user_message_id: str
+    user_message: str
+    assistant_message: str
+    created_at: str
+
+
+_EPISODE = (
+    "SELECT e.position, e.id, e.conversation_id, e.user_message_id, q.content AS user_message,"
+    " a.content AS assistant_message, e.created_at FROM episodes e JOIN messages q ON q.id = e.user_message_id"
+    " JOIN messages a ON a.id = e.assistant_message_id"
+)
+_MEMORY = ", ".join(Memory.__annotations__)
+
+
+def _whose(conversation_id: str, user_id: str) -> tuple[str, list[str]]:
+    """Return the condition for a conversation, else for all of a user's, else for everyone's."""
+    if conversation_id:
+        return " AND e.conversation_id = ?", [conversation_id]
+    if user_id:
+        return " AND e.conversation_id IN (SELECT id FROM conversations WHERE user_id = ?)", [clean(user_id)]
+    return "", []
+
+
+class MemoryStore:
+    """What is remembered, in the database of the conversations; it has their methods too.
+
+    Every method may be called from any thread.
 
     Args:
-        execute: runs one statement with its parameters and returns the rows.
-        serial: the database's words for a column that counts by itself.
-        bytes: its word for bytes.
-
-    Raises:
-        WorkspaceError: another version of workbench wrote these tables.
+        conversations: the store of the messages.
     """
-    execute("CREATE TABLE IF NOT EXISTS conversation_version (version INTEGER PRIMARY KEY)")
-    versions = [row["version"] for row in execute("SELECT version FROM conversation_version")]
-    if versions not in ([], [VERSION]):
-        raise WorkspaceError(
-            f"Another version of workbench wrote the conversation tables (version {versions[-1]}, here {VERSION}). "
-            "Open another workspace, or another database."
-        )
-    for statement in () if versions else _TABLES:
-        execute(statement.replace("{serial}", serial).replace("{bytes}", bytes))
 
+    def __init__(self, conversations: SqlConversations):
+        self.conversations_store = conversations
+        self._transaction, self._time = conversations.transaction, conversations.time
+        conversations.create_tables("memory", VERSION, TABLES)
+        conversations.answered.append(_add_episode)
 
-ROLES = ("user", "assistant")
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.conversations_store, name)
 
+    # summaries
 
-class SqlConversations(SqlRemembered):
-    """Conversations in a relational database; every method may be called from any thread."""
-
-    def __init__(self, now: Callable[[], datetime] | None = None):
-        self._now = now or (lambda: datetime.now(UTC))
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give the connection back; the store cannot be used afterwards."""
-
-    def __enter__(self) -> SqlConversations:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
-        """The conversation of this user and session; the same id at every call and in every database."""
-        conversation_id, now = self.conversation_id(user_id, session_id), self._time()
+    def get_summary(self, conversation_id: str) -> dict[str, Any] | None:
+        """``summary``, ``covered_message_count``, ``update_count``, ``author``, ``created_at``, ``updated_at``."""
         with self._transaction() as execute:
-            execute(
-                "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO NOTHING",
-                (conversation_id, clean(user_id), clean(session_id), now, now),
-            )
-        return conversation_id
+            rows = execute("SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,))
+        return rows[0] if rows else None
 
-    def conversations(self, user_id: str) -> dict[str, str]:
-        """The conversations of a user: id -> session."""
-        with self._transaction() as execute:
-            rows = execute("SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),))
-        return {row["id"]: row["session_id"] for row in rows}
-
-    @staticmethod
-    def conversation_id(user_id: str, session_id: str) -> str:
-        """The id that the conversation of this user and session has, or will have."""
-        return _digest(user_id, session_id)
-
-    @staticmethod
-    def message_id(conversation_id: str, message_key: str) -> str:
-        """The id that the message of that key has, or will have."""
-        return _digest(conversation_id, message_key)
-
-    def append_message(
+    def save_summary(
         self,
         conversation_id: str,
-        role: str,
-        content: str,
-        *,
-        message_key: str | None = None,
-        citations: Sequence[Citation] = (),
-        debug: Mapping[str, Any] | None = None,
-        partial: bool = False,
-        answers: str = "",
-    ) -> str:
-        """Store a message at the end of the conversation.
+        summary: str,
+        covered_message_count: int,
+        author: str = "",
+        of: Sequence[str] | None = None,
+    ) -> None:
+        """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped.
 
-        Args:
-            conversation_id: from ``get_or_create_conversation_id``.
-            role: ``user`` or ``assistant``.
-            content: the text; NUL and lone surrogates, which no database takes, are replaced.
-            message_key: what makes the message this one (``run_id`` + role). Storing the key again changes nothing,
-                unless what is there is ``partial``: then the message is completed where it stands.
-            citations: an answer's sources.
-            debug: anything that JSON holds.
-            partial: an answer that was cut off.
-            answers: the id of the message that this one answers; the two are an episode then, in the same transaction.
-
-        Returns:
-            The id of the message.
-
-        Raises:
-            WorkbenchError: no such conversation or role.
+        So is one ``of`` messages, by their ids, that are not the first ones any more: some were forgotten meanwhile.
         """
-        if role not in ROLES:
-            raise WorkbenchError(f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}.")
-        message_id = self.message_id(conversation_id, message_key) if message_key else uuid.uuid4().hex
         now = self._time()
         with self._transaction() as execute:
-            # The update comes first: it holds the conversation's row, so two writers cannot swap places in the order.
-            if not execute("UPDATE conversations SET updated_at = ? WHERE id = ? RETURNING id", (now, conversation_id)):
-                raise WorkbenchError(
-                    f"Unknown conversation {conversation_id!r}: it was cleared, or is of another workspace. "
-                    "Get one from get_or_create_conversation_id."
-                )
+            first = f"SELECT id FROM messages WHERE conversation_id = ? ORDER BY position LIMIT {covered_message_count}"
+            if of is not None and [row["id"] for row in execute(first, (conversation_id,))] != list(of):
+                return
             execute(
-                "INSERT INTO messages (id, conversation_id, role, content, created_at, citations, debug, partial)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content,"
-                " citations = excluded.citations, debug = excluded.debug, partial = excluded.partial"
-                " WHERE messages.partial",
-                (
-                    message_id,
-                    conversation_id,
-                    role,
-                    clean(content),
-                    now,
-                    as_json(list(citations)),
-                    None if debug is None else as_json(debug),
-                    partial,
-                ),
+                "INSERT INTO conversation_summaries (id, conversation_id, summary, covered_message_count, update_count,"
+                " author, created_at, updated_at) SELECT ?, id, ?, ?, 1, ?, ?, ? FROM conversations WHERE id = ?"
+                " ON CONFLICT (conversation_id) DO UPDATE SET summary = excluded.summary, author = excluded.author,"
+                " covered_message_count = excluded.covered_message_count, updated_at = excluded.updated_at,"
+                " update_count = conversation_summaries.update_count + 1"
+                " WHERE conversation_summaries.covered_message_count <= excluded.covered_message_count",
+                (uuid.uuid4().hex, clean(summary), covered_message_count, author, now, now, conversation_id),
             )
-            if answers and not partial:
-                execute(
-                    "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at,"
-                    " model, vector) SELECT ?, ?, id, ?, ?, '', NULL FROM messages WHERE id = ?"
-                    " ON CONFLICT (id) DO NOTHING",
-                    (_digest(answers, message_id), conversation_id, message_id, now, answers),
-                )
-        return message_id
 
-    def list_messages(
-        self, conversation_id: str, limit: int | None = None, before: str | None = None
-    ) -> list[dict[str, Any]]:
-        """The newest ``limit`` messages (all when None), oldest first.
+    # episodes
+
+    def episodes(self, conversation_id: str = "", user_id: str = "", after: int = 0) -> list[Episode]:
+        """Return the exchanges of a conversation, or where none is named of all of a user's, oldest first.
+
+        Only those behind the position ``after`` are given.
+        """
+        whose, given = _whose(conversation_id, user_id)
+        with self._transaction() as execute:
+            rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *given))
+        return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
+
+    def exchanges(self, user_id: str) -> list[dict[str, str]]:
+        """Return the ids of each of a user's episodes and of its two messages, and of their conversation."""
+        sql = (
+            "SELECT e.id, e.conversation_id, e.user_message_id, e.assistant_message_id FROM episodes e"
+            " JOIN conversations c ON c.id = e.conversation_id WHERE c.user_id = ? ORDER BY e.position"
+        )
+        with self._transaction() as execute:
+            return execute(sql, (clean(user_id),))
+
+    def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
+        """Return the vectors of these episodes by this model, as far as they are there."""
+        found: dict[str, bytes] = {}
+        with self._transaction() as execute:
+            for start in range(0, len(ids), 500):
+                part = list(ids[start : start + 500])
+                marks = ", ".join("?" * len(part))
+                sql = f"SELECT id, vector FROM episodes WHERE model = ? AND id IN ({marks})"
+                found |= {row["id"]: bytes(row["vector"]) for row in execute(sql, [model, *part])}
+        return found
+
+    def unembedded(
+        self, model: str, limit: int, conversation_id: str = "", user_id: str = "", without: Collection[str] = ()
+    ) -> list[Episode]:
+        """Return the oldest episodes that have no vector by this model, but for those ``without``; whose, as above."""
+        whose, given = _whose(conversation_id, user_id)
+        other = f" AND e.id NOT IN ({', '.join('?' * len(without))})" if without else ""
+        sql = f"{_EPISODE} WHERE e.model != ?{whose}{other} ORDER BY e.position LIMIT {int(limit)}"
+        with self._transaction() as execute:
+            rows = execute(sql, (model, *given, *without))
+        return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
+
+    def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
+        """Return how many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
+        whose, given = _whose(conversation_id, user_id)
+        upto, place = ("1 = 1", []) if until is None else ("e.position <= ?", [until])
+        with self._transaction() as execute:
+            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE {upto}{whose}", [*place, *given])[0]["n"])
+
+    def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
+        """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
+        with self._transaction() as execute:
+            for episode_id, vector in vectors:
+                execute("UPDATE episodes SET vector = ?, model = ? WHERE id = ?", (vector, model, episode_id))
+
+    # single memories
+
+    def remember(
+        self,
+        user_id: str,
+        section: str,
+        content: str,
+        *,
+        about: str = "",
+        attribute: str = "",
+        polarity: str = "",
+        author: str = "person",
+        conversation_id: str = "",
+        message_id: str = "",
+        key: str = "",
+        replaces: Sequence[str] = (),
+        why: str = "",
+    ) -> str:
+        """Keep a memory, and end those that it replaces, at once.
 
         Args:
-            conversation_id: whose messages; an unknown conversation has none.
-            limit: how many at most.
-            before: id of a message: only what came earlier. Nothing comes before an id that is not there.
-
-        Returns:
-            Dicts with ``id, conversation_id, role, content, created_at, citations, debug, partial``.
-        """
-        clause, parameters = "", [conversation_id]
-        if before is not None:
-            clause = " AND position < (SELECT position FROM messages WHERE id = ? AND conversation_id = ?)"
-            parameters += [before, conversation_id]
-        tail = "" if limit is None else f" LIMIT {max(0, int(limit))}"
-        with self._transaction() as execute:
-            rows = execute(
-                f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
-                parameters,
-            )
-        return [_message(row) for row in reversed(rows)]
-
-    def message(self, message_id: str) -> dict[str, Any] | None:
-        """The message of that id, as ``list_messages`` gives it; None when there is none."""
-        with self._transaction() as execute:
-            rows = execute(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
-        return _message(rows[0]) if rows else None
-
-    def count_messages(self, conversation_id: str) -> int:
-        """How many messages the conversation has; 0 for one that is not there."""
-        with self._transaction() as execute:
-            rows = execute("SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,))
-        return int(rows[0]["n"])
-
-    def clear_messages(self, conversation_id: str) -> int:
-        """Delete the messages of a conversation and the feedback on them; the conversation can go on.
-
-        Returns:
-            How many messages were deleted.
-        """
-        with self._transaction() as execute:
-            return len(execute("DELETE FROM messages WHERE conversation_id = ? RETURNING id", (conversation_id,)))
-
-    def clear(self, user_id: str, session_id: str | None = None) -> int:
-        """Delete one conversation of a user, or all of theirs; no other user's is touched.
-
-        Returns:
-            How many messages were deleted.
-        """
-        given = {"user_id": user_id, **({} if session_id is None else {"session_id": session_id})}
-        whose = " AND ".join(f"{name} = ?" for name in given)
-        with self._transaction() as execute:
-            deleted = execute(
-                f"DELETE FROM messages WHERE conversation_id IN (SELECT id FROM conversations WHERE {whose})"
-                " RETURNING id",
-                list(given.values()),
-            )
-            execute(f"DELETE FROM conversations WHERE {whose}", list(given.values()))
-        return len(deleted)
-
-    def add_feedback(
-        self,
-        message_id: str,
-        is_positive: bool,
-        *,
-        query: str = "",
-        thread_id: str = "",
-        agent_type: str = "",
-        metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
-    ) -> str:
-        """Store what somebody thought of an answer.
-
-        With a ``key``, as the name of who says it, what was stored under it is replaced.
-
-        Returns:
-            The id of the feedback.
+            user_id: whose.
+            section: one of ``SECTIONS``; of those in ``ONE`` the present memory is replaced.
+            content: the text.
+            about: what it is about.
+            attribute: which fact.
+            polarity: of a preference.
+            author: who noted it.
+            conversation_id: where it was said.
+            message_id: the message that says it.
+            key: what makes it this one: keeping it again changes nothing.
+            replaces: ids of memories that do not hold any more.
+            why: why they do not.
 
         Raises:
-            WorkbenchError: no such message.
+            WorkbenchError: no such section or polarity, or nothing to remember.
         """
-        feedback_id = _digest(message_id, key) if key else uuid.uuid4().hex
+        if section not in SECTIONS:
+            raise WorkbenchError(f"There is no section {shown(section)} in memory. Known: {', '.join(SECTIONS)}.")
+        if polarity not in POLARITIES:
+            raise WorkbenchError(f"A preference cannot be {shown(polarity)}. Known: like, dislike.")
+        if not (text := clean(content).strip()):
+            raise WorkbenchError("There is nothing to remember: the text is empty.")
+        memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
+        where = (memory_id, who, conversation_id, message_id, section, text)
+        row = (*where, clean(about), clean(attribute), polarity, author, False, now)
         with self._transaction() as execute:
-            stored = execute(
-                "INSERT INTO feedback (id, message_id, query, is_positive, thread_id, agent_type, created_at, metadata)"
-                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? ON CONFLICT (id) DO UPDATE SET"
-                " is_positive = excluded.is_positive, created_at = excluded.created_at, metadata = excluded.metadata"
-                " RETURNING id",
-                (
-                    feedback_id,
-                    clean(query),
-                    is_positive,
-                    thread_id,
-                    agent_type,
-                    self._time(),
-                    as_json(metadata or {}),
-                    message_id,
-                ),
-            )
-        if not stored:
-            raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
-        return feedback_id
+            if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
+                return memory_id
+            old = list(replaces)
+            if section in ONE:
+                sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
+                old += [found["id"] for found in execute(sql, (who, section))]
+            self._end(execute, who, old, now, why, memory_id)
+            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 15)})", (*row, None, "", ""))
+        return memory_id
 
-    def list_feedback(self, message_id: str | None = None, **equals: str) -> list[dict[str, Any]]:
-        """The feedback on a message or on all of them, oldest first; ``equals`` narrows by ``thread_id``, ``user_id``
-        or ``session_id``.
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
+        """End those of these memories that hold, at once; they stay in the history. Return how many they are."""
+        with self._transaction() as execute:
+            return self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
 
-        Returns:
-            Every column of the table, ``metadata`` as a dict, and whose conversation it is.
+    @staticmethod
+    def _end(execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str) -> int:
+        sql = (
+            "UPDATE memories SET ended_at = ?, ended_why = ?, replaced_by = ? WHERE id = ? AND user_id = ?"
+            " AND ended_at IS NULL RETURNING id"
+        )
+        return sum(len(execute(sql, (now, clean(why), by, one, user_id))) for one in dict.fromkeys(ids))
+
+    def pin(self, user_id: str, memory_id: str, pinned: bool) -> None:
+        """Keep a memory whatever else is said, or release that."""
+        with self._transaction() as execute:
+            sql = "UPDATE memories SET pinned = ? WHERE id = ? AND user_id = ? RETURNING id"
+            if not execute(sql, (pinned, memory_id, clean(user_id))):
+                raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)}.")
+
+    def undo(self, user_id: str) -> str:
+        """Take back the last change of what is remembered of a person; the id of the memory that it was about.
+
+        Raises:
+            WorkbenchError: nothing was ever remembered.
         """
-        given = {**equals, **({} if message_id is None else {"message_id": message_id})}
-        where = " AND ".join(f"{_ABOUT[name]} = ?" for name in given) or "1 = 1"
+        who = clean(user_id)
+        with self._transaction() as execute:
+            sql = "SELECT id, created_at, ended_at FROM memories WHERE user_id = ? ORDER BY position DESC"
+            rows = execute(sql, (who,))
+            if not rows:
+                raise WorkbenchError(f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo.")
+            made, over = max(row["created_at"] for row in rows), [r["ended_at"] for r in rows if r["ended_at"]]
+            if over and max(over) > made:
+                last = max(over)
+                back = [row["id"] for row in rows if row["ended_at"] == last]
+            else:
+                newest = next(row["id"] for row in rows if row["created_at"] == made)
+                back = [r["id"] for r in execute("SELECT id FROM memories WHERE replaced_by = ?", (newest,))]
+                execute("DELETE FROM memories WHERE id = ?", (newest,))
+            for one in back:
+                execute("UPDATE memories SET ended_at = NULL, ended_why = '', replaced_by = '' WHERE id = ?", (one,))
+        return back[0] if back else newest
+
+    def memories(self, user_id: str, *, at: str | None = None, ended: bool = False) -> list[Memory]:
+        """Return what is remembered of a person, oldest first.
+
+        Args:
+            user_id: of whom.
+            at: as of this time, ISO 8601; None is now.
+            ended: with what does not hold any more.
+        """
+        sql = f"SELECT {_MEMORY} FROM memories WHERE user_id = ? ORDER BY position"
+        with self._transaction() as execute:
+            rows = [{**row, "pinned": bool(row["pinned"])} for row in execute(sql, (clean(user_id),))]
+        if at is not None:
+            rows = [r for r in rows if r["created_at"] <= at]
+            rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
+        return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
+
+    def talks(self, user_id: str) -> list[dict[str, Any]]:
+        """The conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, and ``messages``."""
+        with self._transaction() as execute:
+            return execute(
+                "SELECT c.id, c.session_id, c.created_at, COUNT(m.id) AS messages FROM conversations c"
+                " LEFT JOIN messages m ON m.conversation_id = c.id WHERE c.user_id = ?"
+                " GROUP BY c.id, c.session_id, c.created_at ORDER BY c.created_at, c.id",
+                (clean(user_id),),
+            )
+
+    def source(self, message_id: str) -> dict[str, Any] | None:
+        """Where a message stands: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None where gone."""
         with self._transaction() as execute:
             rows = execute(
-                "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"
-                f" JOIN conversations c ON c.id = m.conversation_id WHERE {where} ORDER BY f.created_at, f.id",
-                list(given.values()),
+                "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
+                " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn"
+                " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
+                (message_id,),
             )
-        return [
-            {**row, "is_positive": bool(row["is_positive"]), "metadata": json.loads(row["metadata"])} for row in rows
-        ]
+        return rows[0] if rows else None
 
-    def remove_feedback(self, message_id: str, key: str) -> None:
-        """Take back what was stored under that key."""
+    def forget(
+        self,
+        *,
+        memories: Iterable[str] = (),
+        messages: Iterable[str] = (),
+        conversations: Iterable[str] = (),
+        summaries: Iterable[str] = (),
+        feedback: Iterable[str] = (),
+    ) -> None:
+        """Delete these for good, in one transaction, by their ids.
+
+        A conversation goes when no message is left in it: its name may be in use again. With a message go its episode,
+        its feedback, and the summary of its conversation, which is made again of what is left; what was replaced by a
+        memory does not say any more by what.
+        """
+        empty = "NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = conversations.id)"
+        of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
         with self._transaction() as execute:
-            execute("DELETE FROM feedback WHERE id = ?", (_digest(message_id, key),))
+            for sql, ids in (
+                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", list(messages)),
+                ("DELETE FROM conversation_summaries WHERE id = ?", list(summaries)),
+                ("DELETE FROM messages WHERE id = ?", list(messages)),
+                ("UPDATE memories SET message_id = '' WHERE message_id = ?", list(messages)),
+                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", list(memories)),
+                ("DELETE FROM memories WHERE id = ?", list(memories)),
+                ("DELETE FROM feedback WHERE id = ?", list(feedback)),
+                (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
+            ):
+                for one in ids:
+                    execute(sql, (one,))
 
-    def _time(self) -> str:
-        return self._now().astimezone(UTC).isoformat()
+
+def as_statement(memory: Mapping[str, Any]) -> Statement:
+    """Return a memory as the statement that it was."""
+    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
 
 
-_COLUMNS = "id, conversation_id, role, content, created_at, citations, debug, partial"
-_ABOUT = {
-    "message_id": "f.message_id",
-    "thread_id": "f.thread_id",
-    "user_id": "c.user_id",
-    "session_id": "c.session_id",
-}
+def outdated(summary: Mapping[str, Any], memories: Iterable[Memory]) -> bool:
+    """Return True if a memory has ended since a summary was made: the summary may still say it."""
+    return any((memory["ended_at"] or "") > summary["updated_at"] for memory in memories)
 
 
-class SqliteConversations(SqlConversations):
-    """Conversations in a SQLite file, which other tables and other processes may share.
+def core_of(memories: Iterable[Memory]) -> dict[str, Any]:
+    """Core memory as one object: what the assistant is, and what is known of the person.
 
-    One connection under one lock: SQLite writes one at a time anyway, and a transaction here takes well under a
-    millisecond. Transactions take the write lock at once, so two processes wait for each other instead of failing.
+    >>> row = {"section": "preferences", "content": "likes tea"}
+    >>> core_of([row])["human"]
+    {'name': '', 'preferences': ['likes tea'], 'current_intent': '', 'facts': []}
     """
-
-    def __init__(self, path: str | Path, now: Callable[[], datetime] | None = None):
-        super().__init__(now)
-        self._path = str(path)
-        self._lock = threading.RLock()
-        with named(self._path):
-            self._connection = sqlite3.connect(
-                self._path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
-            )
-            self._connection.row_factory = sqlite3.Row
-            self._connection.execute("PRAGMA foreign_keys = ON")
-            begin_with_log(self._connection)
-        with self._transaction() as execute:
-            create_tables(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", bytes="BLOB")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Execute]:
-        with self._lock, named(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._execute
-            except BaseException:
-                self._connection.rollback()
-                raise
-            self._connection.commit()
-
-    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]
-
-    def close(self) -> None:
-        """Close the file; what was stored stays stored."""
-        with self._lock:
-            self._connection.close()
+    held: dict[str, list[str]] = {section: [] for section in SECTIONS}
+    for memory in memories:
+        name = memory.get("about") if memory["section"] == "name" else ""  # not the whole sentence that says it
+        held[memory["section"]].append(name or memory["content"])
+    one = {name: (held[name] or [""])[-1] for name in ONE}
+    human = {"name": one["name"], "preferences": held["preferences"], "current_intent": one["current_intent"]}
+    return {"persona": one["persona"], "human": {**human, "facts": held["facts"]}}
 
 
-def _digest(*parts: str) -> str:
-    """32 hex digits that follow from the parts, wherever the cut between them is."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def _message(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **row,
-        "citations": json.loads(row["citations"]),
-        "debug": None if row["debug"] is None else json.loads(row["debug"]),
-        "partial": bool(row["partial"]),
-    }
+def _add_episode(execute: Execute, conversation_id: str, question: str, answer: str, now: str) -> None:
+    execute(
+        "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at, model, vector)"
+        " SELECT ?, ?, id, ?, ?, '', NULL FROM messages WHERE id = ? ON CONFLICT (id) DO NOTHING",
+        (digest(question, answer), conversation_id, answer, now, question),
+    )

@@ -1,1 +1,15 @@
-"""A report: its kinds, outline, sections, references, and the forms it comes in. Pure: the graph is in ``graphs``."""
+"""Reports: clarified, outlined, written section by section from evidence, checked, reviewed and printed."""
+
+from workbench.extensions import Part
+
+PART = Part(
+    "reports",
+    __name__,
+    nodes={"reporter": "graph:add_reporter", "topic": "kinds:subject_of", "options": "report:asked_for"},
+    tools={"reflection": "validating:TOOL"},
+    commands={"report": "commands:report"},
+    workbench={"report": "report:write_report"},
+    run={"report": "report:report"},
+    forms={"outline": "forms:OutlineForm", "section": "forms:SectionForm", "report": "forms:ReportForm"},
+    views={"report": "showing:finished", "report_so_far": "showing:written_so_far"},
+)

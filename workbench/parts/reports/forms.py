@@ -232,7 +232,3 @@ class ReportForm(SectionForm):
 
     def _schema(self, schema: Json) -> Json:
         return _required(title=_TITLE, style={"type": "string", "enum": list(STYLES)})
-
-
-FORMS = {"outline": OutlineForm, "section": SectionForm, "report": ReportForm}
-"""By review point."""

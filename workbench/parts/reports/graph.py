@@ -6,7 +6,7 @@ same evidence is taken over. A person may decide at ``outline``, at each ``secti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -27,6 +27,7 @@ from workbench.language.citing import cite
 from workbench.parts.reports import checking, review
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, print_of
+from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.extracting import section_text, sentences_in
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
 from workbench.parts.reports.outline import Meaning, Outliner, carried, least
@@ -253,6 +254,15 @@ def after_research(state: ConversationState) -> list[Send] | str:
     one = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
     own = print_of(one, _by_id(found(state)), report["by"])
     return [Send("section", _task(state, one, own, report["redo"]["wish"]))]
+
+
+def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
+    """Add to the conversation graph what a report needs: its questions before the retrieval, its writer after it."""
+    graph.add_node("clarify", logged("clarify", "clarify", clarify))
+    graph.add_node("review_clarify", logged("review_clarify", "clarify", review_clarify))
+    graph.add_node("reporter", build_reporter().compile(checkpointer=True))
+    graph.add_edge("clarify", "review_clarify")
+    graph.add_conditional_edges("review_clarify", after_clarify, ["retrieval", "kb_handler", "generate", "reporter"])
 
 
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:

@@ -8,9 +8,9 @@ register_report_type(ReportType("brief", sections=3, statements=3, parts=frozens
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workbench.errors import WorkbenchError, shown
 from workbench.state import Question, SectionOutline
@@ -136,3 +136,12 @@ def _aspect(item: str) -> Aspect:
 def spans(reading: Question) -> list[tuple[int, int]]:
     """Return where names stand in a question."""
     return [(name["start"], name["end"]) for name in reading["names"]]
+
+
+def subject_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
+    reading = state["route_decision"].get("question")
+    topic = split(state["message"], spans(reading) if reading else ())
+    aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
+    preferences = state.get("memory_context", "")
+    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects, "preferences": preferences}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -420,3 +420,51 @@ def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[st
         return answer("approve", who="update")
     words = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
     return answer(decided["action"], point="clarify", who=decided["who"], **words)
+
+
+def write_report(
+    wb: Any,
+    question: str,
+    *,
+    assumptions: Sequence[str] | None = None,
+    report_type: str | None = None,
+    style: str | None = None,
+    cached: bool = True,
+    wait: bool = True,
+    **options: Any,
+) -> Run:
+    """Write a report: a run that plans and searches as any other, and whose answer has sections and references.
+
+    ``run.report`` is the report: its text, outline, claims and checks, and the files it can be written to.
+
+    Args:
+        question: the topic; behind a colon its aspects, each a section: "Tides: causes, records, power".
+        assumptions: what is taken as given, a sentence each.
+        report_type: ``short``, ``long``, or one's own; None for the setting.
+        style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
+        cached: take over what an earlier report of the same wrote from the same evidence.
+        wait: False returns at once.
+        **options: those of ``start``; ``review`` may also name ``clarify``, ``outline``, ``section``, ``report``.
+
+    Raises:
+        WorkbenchError: no such type or style; it says which there are.
+    """
+    asked = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
+    given: Any = {**options, "report": asked}
+    run: Run = (wb.ask if wait else wb.start)(question, **given)
+    return run
+
+
+def _report(run: Run) -> Report:
+    """Return the report that a run writes.
+
+    Raises:
+        RunError: it writes none.
+    """
+    if "report" not in run.options:
+        raise RunError(f"Run {run.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")
+    return Report(run)
+
+
+report = property(_report)
+"""``run.report``."""

@@ -1,1 +1,10 @@
-"""A workspace for others: over HTTP, as tools for agents (MCP), for a LangGraph server; its spans and metrics."""
+"""The workspace for others: over HTTP, by the Model Context Protocol, for a LangGraph server; spans and metrics."""
+
+from workbench.extensions import Part
+
+PART = Part(
+    "serve",
+    __name__,
+    commands={"mcp": "commands:mcp", "serve": "commands:over_http"},
+    services={"observers": "observing:Observers"},
+)

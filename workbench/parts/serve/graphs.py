@@ -41,7 +41,7 @@ _opening = threading.Lock()
 
 
 class Asked(BaseModel):
-    """What a client may say beside the message, in the input or as context; an unknown name is refused."""
+    """What a client may say next to the message, in the input or as context; an unknown name is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,13 +62,13 @@ class Asked(BaseModel):
 
 
 class AskedOfRetrieval(BaseModel):
-    """What ``retrieval`` and ``fusion`` need beside the query."""
+    """What ``retrieval`` and ``fusion`` need next to the query."""
 
     kb_prefix: str = Field("", description="The knowledge base")
 
 
 class AskedOfRouter(BaseModel):
-    """What ``router`` may be told beside the message."""
+    """What ``router`` may be told next to the message."""
 
     requested_kb_prefixes: list[str] = Field(default_factory=list, description="Knowledge bases; empty: it chooses")
     worker_name: str = Field("", description="KB:AGENT_TYPE; empty: it chooses")
@@ -81,7 +81,7 @@ class ServedState(ConversationState, total=False):
 
 
 class Binding(NamedTuple):
-    """What a graph needs beside its nodes: the workspace, what completes an input, and the form of its options."""
+    """What a graph needs next to its nodes: the workspace, what completes an input, and the form of its options."""
 
     workbench: Workbench
     ports: Context

@@ -2,7 +2,7 @@
 
 Who has the token may speak as any user; without a token only this machine is heard, under its own name, and no page of
 another site is (a host of its own, a body that is not JSON). A stream that its client leaves interrupts the run, which
-can be resumed; a chat without a stream goes on without its client, and its answer stands in the conversation.
+can be resumed; a chat without a stream continues without its client, and its answer stands in the conversation.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Door:
         self.hidden = secrets(wb.settings)
 
     async def health(self, request: Request) -> Response:
-        """Whether the stores answer."""
+        """Return whether the stores answer."""
         try:
             await to_thread.run_sync(lambda: (self._wb.runs.list(1), self._wb.messages("", "")))
         except WorkbenchError:
@@ -192,7 +192,7 @@ class Door:
         return await self._ended(await self._asked(given), given.debug)
 
     async def answer(self, request: Request) -> Response:
-        """Answer what a run asks, or go on with one that was interrupted."""
+        """Answer what a run asks, or continue with one that was interrupted."""
         given = await self._body(request, Decision)
 
         def begin() -> Run:
@@ -205,7 +205,7 @@ class Door:
         return await self._ended(run, given.debug)
 
     async def runs(self, request: Request) -> Response:
-        """The runs, newest first, a line each."""
+        """Return the runs, newest first, a line each."""
         given = _read(RunsListing, dict(request.query_params))
         equals = {name: value for name, value in given.model_dump(exclude={"limit"}).items() if value}
 
@@ -216,11 +216,11 @@ class Door:
         return JSONResponse({"runs": redacted(await to_thread.run_sync(work), self.hidden)})
 
     async def run(self, request: Request) -> Response:
-        """A run whole: plan, records, reflections, evidence, answer, the log in levels."""
+        """Return a run whole: plan, records, reflections, evidence, answer, the log in levels."""
         return await self._of(request, "run_id", Run.to_dict)
 
     async def debug(self, request: Request) -> Response:
-        """What was collected for a request, whose id is its run's."""
+        """Return what was collected for a request, whose id is its run's."""
         return await self._of(request, "request_id", debugged)
 
     async def _of(self, request: Request, name: str, make: Callable[[Run], dict[str, Any]]) -> Response:
@@ -229,7 +229,7 @@ class Door:
         return JSONResponse(redacted(told, self.hidden))
 
     async def messages(self, request: Request) -> Response:
-        """The messages of a conversation, oldest first."""
+        """Return the messages of a conversation, oldest first."""
         given, session = _read(Listing, dict(request.query_params)), request.path_params["session"]
         told: dict[str, Any] = {"limit": given.limit, "before": given.before}
         found = await to_thread.run_sync(lambda: self._wb.messages(session, given.user_id, **told))
@@ -260,7 +260,7 @@ class Door:
         return JSONResponse(await to_thread.run_sync(work))
 
     async def _body(self, request: Request, model: type[G]) -> G:
-        """The body as that model: JSON, and no more of it, nor for longer, than is bearable."""
+        """Return the body as that model: JSON, and no more of it, nor for longer, than is bearable."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
         read = bytearray()
@@ -275,14 +275,14 @@ class Door:
         return _read(model, bytes(read))
 
     async def _asked(self, given: Chat) -> Run:
-        """The run, at work."""
+        """Return the run, at work."""
         worker = f"{given.kb_prefix}:{given.agent_type}" if given.kb_prefix and given.agent_type else given.agent_type
         options: Any = {"user": given.user_id, "session": given.session_id, "kb": given.kb_prefix or None}
         options |= {"review": given.review, "incognito": given.incognito, "debug": given.debug, "worker": worker}
         return await _whole(lambda: self._wb.start(given.message, **options))
 
     async def _ended(self, run: Run, debug: bool) -> Response:
-        """How a run ended, or what it asks."""
+        """Return how a run ended, or what it asks."""
         await run.aio.wait()
         told = await to_thread.run_sync(lambda: _told(run, debug))
         if told["status"] not in ("done", "paused"):
@@ -292,7 +292,7 @@ class Door:
         return JSONResponse(told)
 
     def _run(self, run_id: str, user: str) -> Run:
-        """A run of this user; that of another is as unknown as none, and no id of theirs is told."""
+        """Return a run of this user; that of another is as unknown as none, and no id of theirs is told."""
         if run_id in self._wb.runs:
             run = self._wb.run(run_id)
             if not user or run.user_id == user:
@@ -318,7 +318,7 @@ def _answered(run: Run, given: Decision) -> Run:
 
 
 def _told(run: Run, debug: bool) -> dict[str, Any]:
-    """A run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
+    """Return a run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
     still, conversation = run.recording(), run.conversation_id
     names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
     seen = still.to_dict() if debug else {}
@@ -333,7 +333,7 @@ def _stopped(run: Run) -> str:
 class Events(StreamingResponse):
     """What a run does until it pauses or ends, as server-sent events.
 
-    A client that goes away interrupts the run: what is done is kept, and ``resume`` goes on from there.
+    A client that goes away interrupts the run: what is done is kept, and ``resume`` continues from there.
     """
 
     def __init__(self, run: Run, debug: bool, heartbeat_s: float, hidden: list[str]):
@@ -362,7 +362,7 @@ class Events(StreamingResponse):
         self._whole = True
 
     def _frames_of(self, event: Mapping[str, Any]) -> str:
-        """An event as it is sent; an answer that no model wrote, and that is there at once, is a token too."""
+        """Return an event as it is sent; an answer that no model wrote, and that is there at once, is a token too."""
         status, told = event["status"], [event]
         if status == "done" and "token" not in self._seen and event["content"]["answer"]:
             told.insert(0, token(event["content"]["answer"]))
@@ -371,7 +371,7 @@ class Events(StreamingResponse):
         return "".join(f"data: {json.dumps(one, ensure_ascii=False)}\n\n" for one in shown)
 
     def _heard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
-        """An event as a client has it; None for what it has not."""
+        """Return an event as a client has it; None for what it has not."""
         told = normalize_stream_event(event)
         if told["status"] == "start":
             return {**told, "content": {"run_id": self._run.run_id, "session_id": self._run.session_id}}
@@ -379,7 +379,7 @@ class Events(StreamingResponse):
         return told if for_client(event) or told["status"] in wanted else None
 
     async def _end(self) -> dict[str, Any]:
-        """The last event of a run that did not tell how it ended: its answer was refused, or it was stopped."""
+        """Return the last event of a run that did not tell how it ended: its answer was refused, or it was stopped."""
         try:
             await self._run.aio.wait()
             told = await to_thread.run_sync(lambda: _told(self._run, False))
@@ -391,7 +391,7 @@ class Events(StreamingResponse):
 
 
 async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T | None]:
-    """The events as they come, and None whenever nothing has come for so long."""
+    """Yield the events as they come, and None whenever nothing has come for so long."""
     coming = asyncio.ensure_future(anext(events))
     try:
         while True:
@@ -410,7 +410,7 @@ async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T 
 
 
 async def _whole(begin: Callable[[], Run]) -> Run:
-    """Begin a run, also when the client goes meanwhile: or there would be one that nobody knows of."""
+    """Begin a run, also when the client goes meanwhile: or there would be one that no one knows of."""
     with CancelScope(shield=True):
         run = await to_thread.run_sync(begin)
     return run
@@ -456,7 +456,7 @@ def token_of(settings: Settings) -> str:
 
 
 def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S, limits: Limits = LIMITS) -> Starlette:
-    """The application over an open workspace."""
+    """Return the application over an open workspace."""
     door, token = Door(wb, heartbeat_s, limits), token_of(wb.settings)
 
     def endpoint(method: Callable[[Request], Awaitable[Response]], admits: bool = True) -> Any:
@@ -502,7 +502,7 @@ def _refused(status: int, detail: Any, headers: Mapping[str, str] | None = None)
 
 
 def listen(host: str, port: int, token: str) -> socket.socket:
-    """A socket that listens there.
+    """Return a socket that listens there.
 
     Raises:
         SettingsError: it is not this machine's own name and there is no token; or it cannot be listened on.

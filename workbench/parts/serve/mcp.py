@@ -2,7 +2,7 @@
 
 An agent names questions, runs and knowledge bases, never a file: nothing outside the workspace is read or written.
 Where a run pauses, its person is asked in the client (elicitation); only a client that cannot ask one gets the proposal
-as text, and may answer by itself. What comes from documents and models stands between marks, and is said to be data.
+as text, and may answer alone. What comes from documents and models stands between marks, and is said to be data.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Door:
         """Ask a question: it is planned, searched, judged, and answered with citations.
 
         Gives the answer, its sources, how well each sentence is supported by what it cites, and the id of the run.
-        At the points of `review` a person decides; a client that cannot ask one gets the proposal, and goes on by
+        At the points of `review` a person decides; a client that cannot ask one gets the proposal, and continues by
         `answer`.
         """
         options: Any = {"kb": kb or None, "review": review, "session": session or None}
@@ -145,7 +145,7 @@ class Door:
     ) -> Result:
         """Run a run once more with something edited: its tape answers whatever the edit does not touch.
 
-        The run itself stays as it is; `compare` shows what the edit changed.
+        The run itself stays unchanged; `compare` shows what the edit changed.
         """
         edits = {"query": query, "models": models, "prompts": prompts, "needs": needs}
         edits["thresholds"] = thresholds.model_dump(exclude_none=True) if thresholds else {}
@@ -206,7 +206,7 @@ class Door:
         return _result({"memories": [*found]}, plain(found.blocks(), _WIDTH, wrap=False))
 
     async def _carried(self, ctx: Context, begin: Callable[[], Run], would: str = "") -> Result:
-        """A run to its end, or to a pause at which nobody can be asked or the person has not decided."""
+        """Carry a run to its end, or to a pause at which no one can be asked or the person has not decided."""
         with CancelScope(shield=True):  # or there would be a run that nobody knows of
             run, left = await asyncio.to_thread(self._begun, ctx, begin)
         while not left:
@@ -231,9 +231,9 @@ class Door:
         return await asyncio.to_thread(_ended, run)
 
     def _begun(self, ctx: Context, begin: Callable[[], Run]) -> tuple[Run, bool]:
-        """The run at work, and whether its person was asked and left it waiting.
+        """Return the run at work, and whether its person was asked and left it waiting.
 
-        A call that is made again with what the person said goes on with the run that asked.
+        A call that is made again with what the person said continues with the run that asked.
         """
         if not ctx.request_state:
             return begin(), False
@@ -259,20 +259,20 @@ async def _followed(run: Run, ctx: Context) -> None:
 
 
 def _heard(event: Mapping[str, Any]) -> str:
-    """An event as a line of progress; empty for what is none."""
+    """Return an event as a line of progress; empty for what is none."""
     if begun := event.get("retrieval_step_start"):
         return visible(f"{begun['step_id']} · {begun['tool']}")[:200]
     return visible(event["content"]["stage"]) if event.get("status") == "progress" else ""
 
 
 def _can_ask(ctx: Context) -> bool:
-    """Whether the client can show its person a form."""
+    """Return whether the client can show its person a form."""
     can = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
     return can is not None and (can.form is not None or can.url is None)
 
 
 def _question(run: Run, would: str) -> ElicitRequestFormParams:
-    """The form for a person: what is proposed, and what the agent would decide."""
+    """Return the form for a person: what is proposed, and what the agent would decide."""
     labels, told = labels_for(run.message), plain(outline(run.to_dict(), _PAUSED), _WIDTH, wrap=False)
     hint = labels("an_agent_would", decision=visible(would)) if would else ""
     means = "; ".join(f"{name}: {labels(action)}" for name, action in _ANSWERS.items())
@@ -284,7 +284,7 @@ def _question(run: Run, would: str) -> ElicitRequestFormParams:
 
 
 def _said(given: Any) -> dict[str, Any] | None:
-    """What the person answered; None when they left it open.
+    """Return what the person answered; None when they left it open.
 
     Raises:
         InvalidAnswer: it does not fit the form.
@@ -313,7 +313,7 @@ def _answer(run: Run, asked: Mapping[str, Any] | None, given: dict[str, Any]) ->
 
 
 def _ended(run: Run) -> CallToolResult:
-    """How a run ended, or what it waits for."""
+    """Return how a run ended, or what it waits for."""
     document = run.to_dict()
     told = {name: document[name] for name in ("run_id", "session_id", "status", "message", "kb_prefix")}
     told |= {"answer": document["answer"], **_sources(document), "stop_reason": document["stop_reason"]}
@@ -349,7 +349,7 @@ def _shown(run: Run) -> CallToolResult:
 
 
 def _sources(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer cites, and how well it is supported."""
+    """Return what an answer cites, and how well it is supported."""
     cited = [
         {"n": c["n"], "result_id": c["result_id"], "sentence": c["sentence"]}
         | {name: str(c["source"].get(name) or "") for name in ("title", "url")}
@@ -371,7 +371,7 @@ def _result(told: Mapping[str, Any], text: str, failed: bool = False) -> CallToo
 
 
 def _own_words(tool: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitable[Result]]:
-    """A tool whose errors of the workbench are tool errors with their own words."""
+    """Return a tool whose errors of the workbench are tool errors with their own words."""
 
     @wraps(tool)
     async def called(*args: Any, **given: Any) -> Result:
@@ -384,7 +384,7 @@ def _own_words(tool: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitabl
 
 
 def _offered(tool: Callable[..., Awaitable[Result]], name: str) -> Tool:
-    """A tool of the protocol; an argument that it does not have is refused."""
+    """Return a tool of the protocol; an argument that it does not have is refused."""
     reads = name in ("search", "show", "compare", "archival_memory_search")
     hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
     made = Tool.from_function(_own_words(tool), name=name, description=f"{getdoc(tool)}\n\n{NOTICE}", annotations=hints)
@@ -397,7 +397,7 @@ def _offered(tool: Callable[..., Awaitable[Result]], name: str) -> Tool:
 
 
 def server_of(wb: Workbench, tools: Sequence[str]) -> MCPServer:
-    """A server with these tools over an open workspace; ``run()`` serves it over standard input and output."""
+    """Return a server with these tools over an open workspace; ``run()`` serves it over standard input and output."""
     door = Door(wb)
     names = ", ".join(wb.knowledge.names()) or "none yet"
     instructions = (

@@ -90,7 +90,7 @@ class Metrics:
         self._counters["money"].labels(role).inc(call["money"] or 0)
 
     def took(self, name: str, seconds: float) -> None:
-        """Count what is done beside runs."""
+        """Count what is done next to runs."""
         self._seconds[name].observe(seconds)
 
     def failed(self, name: str) -> None:

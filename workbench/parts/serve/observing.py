@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import Any
 
+from workbench.extensions import Service
 from workbench.parts.serve import metrics, spans
 from workbench.ports import Remembering
 from workbench.runs.recording import Recording
@@ -28,15 +29,16 @@ def required(settings: Settings) -> None:
     metrics.required(settings.metrics)
 
 
-class Observers:
-    """Those that the settings name; without any, nothing is done.
+class Observers(Service):
+    """Those that ``spans`` and ``metrics`` of the settings name; without any, nothing is done.
 
-    Args:
-        settings: ``spans`` and ``metrics``.
-        tools: the names that a label may have; any other tool is "other".
+    A label of a metric may have the names of the workspace's tools; any other tool is "other".
     """
 
-    def __init__(self, settings: Settings, tools: Container[str]):
+    def __init__(self, wb: Any):
+        super().__init__(wb)
+        settings, tools = wb.settings, wb.tools
+        required(settings)
         self._hear: dict[str, Callable[[Recording], None]] = {}
         self._sending: list[threading.Thread] = []
         self._counters = metrics.opened(settings.metrics)
@@ -46,11 +48,10 @@ class Observers:
         if settings.spans:
             self._hear["spans"] = spans.sent
 
-    def __bool__(self) -> bool:
-        return bool(self._hear)
-
-    def tell(self, run: Recording) -> None:
-        """Tell them of a run that has ended, beside whatever goes on."""
+    def ended(self, run: Recording) -> None:
+        """Tell them of a run that has ended, in a thread of its own."""
+        if not self._hear:
+            return
         self._sending = [sending for sending in self._sending if sending.is_alive()]
         thread = threading.Thread(target=self._tell, args=(run,), name="observers", daemon=True)
         self._sending.append(thread)
@@ -64,19 +65,16 @@ class Observers:
                 told = f"{type(error).__name__}: {error}"
                 _log.warning("The %s of run %s are lost: %s", name, run.run_id, told)
 
-    def took(self, name: str, seconds: float) -> None:
-        """Count what was done beside runs."""
-        if self._counters:
+    def counted(self, name: str, seconds: float | None) -> None:
+        """Count what was done next to runs, or that it failed."""
+        if self._counters and seconds is None:
+            self._counters.failed(name)
+        elif self._counters and seconds is not None:
             self._counters.took(name, seconds)
 
-    def failed(self, name: str) -> None:
-        """Count a failure of it."""
-        if self._counters:
-            self._counters.failed(name)
-
-    def watching(self, memory: Remembering) -> Remembering:
-        """The memory, with its recalls counted where anything is."""
-        return _Watched(memory, self) if self._counters else memory
+    def memory(self, driver: Any, memory: Any) -> Any:
+        """Return the memory, with its recalls counted where anything is."""
+        return _Watched(memory, self) if self._counters and memory else memory
 
     def close(self) -> None:
         """Wait for what is under way, and serve the counters no longer."""
@@ -96,7 +94,7 @@ class _Watched:
         """As the memory does it."""
         begun = time.perf_counter()
         told = self._memory.recall(message, **whose)
-        self._observers.took("vector_search", time.perf_counter() - begun)
+        self._observers.counted("vector_search", time.perf_counter() - begun)
         return told
 
     def __getattr__(self, name: str) -> Any:

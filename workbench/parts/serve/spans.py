@@ -45,7 +45,7 @@ def required(setting: str) -> None:
 
 
 def spans_of(run: Recording) -> list[Span]:
-    """The spans of a run, a parent always before what it holds."""
+    """Return the spans of a run, a parent always before what it holds."""
     document, calls = run.to_dict(), list(run.calls())
     log, began = document["log"], _ns(run.created_at)
     ended = max([began, *(_ns(e["timestamp"]) + _ms(e["duration_ms"]) for e in log)])
@@ -80,7 +80,7 @@ def _route(run: Recording, log: Sequence[Mapping[str, Any]]) -> Iterator[Span]:
 
 
 def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
-    """The calls of a node, one behind the other from its beginning: a tape keeps how long they took, not when."""
+    """Yield the calls of a node, one behind the other from its beginning: a tape keeps how long they took, not when."""
     for call in calls:
         end = start + int(call["seconds"] * 1e9)
         provider, _, model = call["model"].partition(":")
@@ -132,7 +132,7 @@ def send(spans: Sequence[Span], exporter: Any = None) -> None:
 
 
 def sent(run: Recording) -> None:
-    """Send the spans of a run; of an incognito one nobody hears."""
+    """Send the spans of a run; of an incognito one no one hears."""
     if not run.options.get("incognito"):
         send(spans_of(run))
 

@@ -46,77 +46,32 @@ class Rows(list[Any], Shown):
 # static forms
 
 
-def known_blocks(known: Data, labels: Labels) -> list[Block]:
-    """Return what is known of a person: what holds, what ended, their conversations, and a summary."""
-    who = labels("mem_known_of", who=known["user"])
+def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
+    """Return what is known of a person: what holds, what ended, their conversations, and summaries."""
+    holding, ended = ([row for row in known["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
     when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
-    holding = [row for row in known["memories"] if not row["ended_at"]]
-    heads = columns(
-        labels, "mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code"
-    )
-    rows = [
-        (
-            labels(f"mem_{row['section']}"),
-            _content(row, labels),
-            source(row, labels),
-            author(row["author"], labels),
-            day(row["created_at"]),
-            str(row["version"]),
-            row["id"],
-        )
-        for row in holding
-    ]
-    title = " · ".join(filter(None, (who, when, labels("mem_count", n=len(rows)))))
-    results: list[Block] = [clipped(title, heads, rows, notes=[] if rows else [labels("mem_nothing")])]
-    if ended := [row for row in known["memories"] if row["ended_at"]]:
-        heads = columns(labels, "mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
-        gone = [
-            (
-                labels(f"mem_{row['section']}"),
-                _content(row, labels),
-                source(row, labels),
-                day(row["ended_at"]),
-                row["ended_why"],
-                row["id"],
-            )
-            for row in ended
-        ]
-        results.append(clipped(labels("mem_ended"), heads, gone, opened=False))
+    count = labels("mem_count", n=len(holding))
+    title = " · ".join(filter(None, (labels("mem_known_of", who=known["user"]), when, count)))
+    names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code")
+    found: list[Block] = [_table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])]
+    if ended:
+        over = ("mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
+        found.append(_table(labels("mem_ended"), over, ended, labels, opened=False))
     if talks := known["conversations"]:
-        heads = columns(labels, "mem_session", "mem_messages:number", "mem_since")
-        words = [(one["session_id"], str(one["messages"]), day(one["created_at"])) for one in talks]
-        results.append(clipped(labels("mem_talks", n=len(words)), heads, words, opened=False))
-    for summary in known["summaries"]:
-        by = " · ".join(
-            filter(None, (author(summary["author"], labels), labels("mem_covers", n=summary["covered_message_count"])))
-        )
-        lines = [((line, ""),) for line in cut(summary["text"], 1_500).splitlines()]
-        heading = f"{labels('mem_summary')}{labels('colon')}{summary['session_id']}"
-        results.append(Lines((((heading, "strong"),), *lines, ((by, "dim"),))))
-    return results
+        heads = ("mem_session", "mem_messages:number", "mem_since")
+        found.append(_table(labels("mem_talks", n=len(talks)), heads, talks, labels, opened=False))
+    for one in known["summaries"]:
+        by = (author(one["author"], labels), labels("mem_covers", n=one["covered_message_count"]))
+        lines = [((line, ""),) for line in cut(one["text"], 1_500).splitlines()]
+        heading = f"{labels('mem_summary')}{labels('colon')}{one['session_id']}"
+        found.append(Lines((((heading, "strong"),), *lines, ((" · ".join(filter(None, by)), "dim"),))))
+    return found
 
 
 def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]:
     """Return what a search found, best first."""
-    heads = columns(labels, ":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
-    words = [
-        (f"{row['similarity']:.2f}", labels(f"mem_{row['part']}"), row["text"], source(row, labels), row["id"])
-        for row in rows
-    ]
-    return [clipped(labels("mem_found", n=len(words), query=query), heads, words)]
-
-
-def changes_blocks(changes: Sequence[Row], labels: Labels) -> list[Block]:
-    """Return what changed between two moments."""
-    heads = columns(labels, "mem_change:status", "mem_before", "mem_after", "mem_why")
-    words = [(_change(row, labels), row["before"], row["after"], row["why"]) for row in changes]
-    notes = [] if words else [labels("mem_no_change")]
-    return [clipped(labels("mem_changes", n=len(words)), heads, words, notes=notes)]
-
-
-def _change(row: Row, labels: Labels) -> str:
-    sign = {"new": "+", "changed": "→", "ended": "−"}[row["change"]]
-    return f"{sign} {labels('mem_' + row['change'])}"
+    names = (":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
+    return [_table(labels("mem_found", n=len(rows), query=query), names, rows, labels)]
 
 
 def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
@@ -128,31 +83,46 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
             bar = "█" * max(round(_BAR * sum(kept) / total), 1)
             rows.append((labels(f"mem_{name}"), str(len(kept)), f"{sum(kept):,}", bar))
     heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
-    results: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
+    found: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
     if out := [part for part in parts if not part["kept"]]:
-        heads = columns(labels, "mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
-        left = [
-            (labels(f"mem_{p['part']}"), p["text"], source(p, labels), str(p["tokens"]), labels(f"mem_why_{p['why']}"))
-            for p in out
-        ]
-        results.append(clipped(labels("mem_left_out", n=len(out)), heads, left))
-    return results
+        names = ("mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
+        found.append(_table(labels("mem_left_out", n=len(out)), names, out, labels))
+    return found
 
 
 def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
     """Return which memory probably stood behind which sentence."""
-    heads = columns(labels, "mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
-    words = [
-        (
-            row["sentence"] or labels("mem_whole"),
-            row["text"],
-            source(row, labels),
-            labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}"),
-            row["id"],
-        )
-        for row in rows
-    ]
-    return [clipped(labels("mem_blame"), heads, words, notes=[labels("mem_probably" if words else "mem_no_blame")])]
+    names = ("mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
+    note = labels("mem_probably" if rows else "mem_no_blame")
+    return [_table(labels("mem_blame"), names, rows, labels, notes=[note])]
+
+
+def _table(title: str, names: Sequence[str], rows: Sequence[Row], labels: Labels, **look: Any) -> Block:
+    keys = [name.partition(":")[0].removeprefix("mem_") for name in names]
+    shown = [_cells(row, labels) for row in rows]
+    return clipped(title, columns(labels, *names), [[cells[key] for key in keys] for cells in shown], **look)
+
+
+def _cells(row: Row, labels: Labels) -> dict[str, str]:
+    """Return what stands in the columns of a row, by their names."""
+    cells = {name: "" if value is None else str(value) for name, value in row.items()}
+    for name in ("section", "part"):
+        if name in row:
+            cells[name] = labels(f"mem_{row[name]}")
+    text = cells.get("content", cells.get("text", ""))
+    cells["content"] = cells["memory"] = f"{text} · {labels('mem_pinned')}" if row.get("pinned") else text
+    cells |= {"from": source(row, labels), "who": author(cells.get("author", ""), labels)}
+    cells |= {"since": day(cells.get("created_at", "")), "until": day(cells.get("ended_at", ""))}
+    cells["why"] = cells.get("ended_why") or cells.get("why", "")
+    if "kept" in row and row["why"]:
+        cells["why"] = labels(f"mem_why_{row['why']}")
+    if "how" in row:
+        cells["sentence"] = row["sentence"] or labels("mem_whole")
+        cells["how"] = labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}")
+    if "similarity" in row:
+        cells[""] = f"{row['similarity']:.2f}"
+    cells["session"] = cells.get("session_id", "")
+    return cells
 
 
 def source(row: Row, labels: Labels) -> str:
@@ -166,17 +136,13 @@ def source(row: Row, labels: Labels) -> str:
 
 
 def author(name: str, labels: Labels) -> str:
-    """Who noted something: the rules, a person, or a model by its name."""
+    """Return who noted something: the rules, a person, or a model by its name."""
     return labels(f"mem_by_{name}") if name in ("rules", "person", "agent") else name
 
 
 def day(moment: str) -> str:
     """Return a moment in UTC, to the minute."""
     return moment[:16].replace("T", " ")
-
-
-def _content(row: Row, labels: Labels) -> str:
-    return f"{row['content']} · {labels('mem_pinned')}" if row["pinned"] else str(row["content"])
 
 
 # on the bench

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.words import is_small_talk
-from workbench.parts.memory.remembered import Memory
+from workbench.parts.memory.store import Memory
 from workbench.state import Asked, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 

@@ -7,25 +7,22 @@ down when it has been answered, by a run of its own alone: forks and replays wri
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.summarizing import summarize
 from workbench.language.wording import in_words
-from workbench.parts.memory.remembered import outdated
+from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
+from workbench.parts.memory.store import outdated
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import Condition, Obeyed
-from workbench.text import fold, language_of
+from workbench.text import fold
 
 RULES = "rules"
 
@@ -33,7 +30,7 @@ RULES = "rules"
 def obeyed(
     preferences: Iterable[Mapping[str, Any]], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> list[Obeyed]:
-    """What preferences come to as conditions on what is recommended.
+    """Return what preferences come to as conditions on what is recommended.
 
     What is disliked is left out, of a list too when this very message says so. What is liked is looked for where the
     question asks for nothing in particular: then the newest like leads, with the others of its field. Of two about one
@@ -92,7 +89,7 @@ def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
 
 
 def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
-    """The route with what is obeyed among its conditions: likes of one field together, any of them will do."""
+    """Return the route with what is obeyed among its conditions: likes of one field together, any of them will do."""
     if not conditions:
         return route
     reading = route.decision["question"]
@@ -156,7 +153,7 @@ class SummedUp(BaseModel):
 
 
 def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bool:
-    """Whether a summary is to be brought up: enough messages have left the window since it was.
+    """Return whether a summary is to be brought up: enough messages have left the window since it was.
 
     >>> [n for n in range(9, 25) if due(n, 0 if n < 12 else 6, begins=10, window=6, every=5)]
     [10, 11, 17, 18, 19, 20, 21, 22, 23, 24]
@@ -191,32 +188,11 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     return author
 
 
-_summed: OrderedDict[str, str] = OrderedDict()
-"""What models made of requests, by their digests: an equal one is not sent again."""
-_KEPT = 1_000
-
-
-def let_go() -> None:
-    """Keep no summary at hand; those that are stored stay."""
-    _summed.clear()
-
-
 async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
     told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(told)}
-    question, settings = messages[-1]["content"], context.settings
-    prompt = context.prompts.of("summarizer", language_of(question)).messages(slots)
-    asked = json.dumps([prompt, settings.model_of("summarizer"), settings.chat_base_url])
-    key = hashlib.sha256(asked.encode()).hexdigest()
-    if key not in _summed:
-        said = await say(context, "summarizer", SummedUp, slots, question=question, quiet=True)
-        if said.form is None:
-            return ""
-        _summed[key] = said.form.summary.strip()
-    _summed.move_to_end(key)
-    while len(_summed) > _KEPT:
-        _summed.popitem(last=False)
-    return _summed[key]
+    said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
+    return said.form.summary.strip() if said.form else ""
 
 
 def _of_the_corpus(messages: Sequence[Mapping[str, Any]], notes: Sequence[Any]) -> list[Mapping[str, Any]]:

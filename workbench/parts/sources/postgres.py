@@ -1,4 +1,4 @@
-"""Conversations in PostgreSQL, for a group that shares them; the SQL is that of ``store.py``."""
+"""Conversations in PostgreSQL, for a group that shares them; the SQL is that of ``records/conversations.py``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
-from workbench.parts.memory.remembered import Execute
-from workbench.parts.memory.store import SqlConversations, create_tables
+from workbench.records.conversations import TABLES, VERSION, Execute, SqlConversations
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +21,7 @@ _CREATING = 0x776F726B  # any number, as long as every workbench takes the same 
 class PostgresConversations(SqlConversations):
     """Conversations in PostgreSQL.
 
-    One connection under one lock, opened anew by the next call when the server has dropped it.
+    One connection under one lock, opened again by the next call when the server has dropped it.
 
     Args:
         dsn: ``postgresql://user:password@host/database`` or libpq's ``key=value`` form; never shown in an error.
@@ -34,14 +33,15 @@ class PostgresConversations(SqlConversations):
         WorkspaceError: the server cannot be reached.
     """
 
+    _types: ClassVar = {"serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA"}
+    _exclusive = f"SELECT pg_advisory_xact_lock({_CREATING})"
+
     def __init__(self, dsn: str, now: Callable[[], datetime] | None = None):
         super().__init__(now)
         self._dsn = dsn
         self._lock = threading.RLock()
         self._connection = self._connect()
-        with self._transaction() as execute:
-            execute(f"SELECT pg_advisory_xact_lock({_CREATING})")
-            create_tables(execute, serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", bytes="BYTEA")
+        self.create_tables("conversation", VERSION, TABLES)
 
     def _connect(self) -> psycopg.Connection[dict[str, Any]]:
         try:
@@ -62,7 +62,8 @@ class PostgresConversations(SqlConversations):
             ) from None
 
     @contextmanager
-    def _transaction(self) -> Iterator[Execute]:
+    def transaction(self) -> Iterator[Execute]:
+        """See ``SqlConversations``."""
         from psycopg import OperationalError
 
         with self._lock:
@@ -79,7 +80,7 @@ class PostgresConversations(SqlConversations):
                     yield self._execute
             except OperationalError as error:
                 raise WorkspaceError(
-                    f"PostgreSQL dropped the conversation store: {str(error).strip()}. The next call connects anew."
+                    f"PostgreSQL dropped the conversation store: {str(error).strip()}. The next call connects again."
                 ) from None
 
     def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:

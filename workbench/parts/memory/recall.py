@@ -16,10 +16,11 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.memory_answer import TAKEN_BACK, question_to_memory
+from workbench.graphs.memory import window
 from workbench.graphs.roles import numbered, say, told_history
 from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
-from workbench.parts.memory.remembered import Memory, core_of
+from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
+from workbench.parts.memory.store import Memory, as_statement, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
@@ -45,12 +46,7 @@ MOST_NOTED = 8
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Load what is remembered; the current message, stored already, is never among it."""
     context, message = runtime.context, state.get("message", "")
-    window, conversation = context.settings.history_window, state.get("conversation_id", "")
-    stored = (
-        context.conversations.list_messages(conversation, window, before=state.get("user_message_id") or None)
-        if window and conversation
-        else []
-    )
+    conversation, stored = state.get("conversation_id", ""), window(state, context)
     history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
     told = await asyncio.to_thread(
         context.memory.recall,
@@ -92,7 +88,7 @@ def _sought(context: Context, message: str) -> str:
 
 
 def assembled(
-    told: Mapping[str, Any], window: Sequence[Mapping[str, Any]], left_out: set[str], context: Context, message: str
+    told: Mapping[str, Any], stored: Sequence[Mapping[str, Any]], left_out: set[str], context: Context, message: str
 ) -> list[Remembered]:
     """Everything that was recalled, in the order of a prompt, with what stands in it and why the rest does not.
 
@@ -106,7 +102,7 @@ def assembled(
     said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
     fitting = [e for e in told["episodes"] if not e["shown"]]
     episodes = [("episode", e["id"], told_episode(e, message), e["created_at"], e["similarity"]) for e in fitting]
-    history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
+    history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in stored]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
     spare = [c for c, m in zip(core, told["memories"], strict=True) if _only_archived(m, message)]
     always = sorted((c for c in reversed(core) if c not in spare), key=lambda c: -c[4])
@@ -130,7 +126,7 @@ def _only_archived(memory: Memory, message: str) -> bool:
 
 
 def told_memory(memory: Memory, zh: bool) -> str:
-    """A memory in a line."""
+    """Return a memory in a line."""
     return f"{_HEADINGS[memory['section']][zh]}{'：' if zh else ': '}{memory['content']}"
 
 
@@ -150,14 +146,42 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
     return "\n".join(lines)
 
 
+_KNOWN = (
+    ("What is known of the person", "【用户长期记忆】"),
+    ("The conversation so far, in short", "【对话背景】"),
+    ("Earlier exchanges that may matter", "【相关历史】"),
+)
+
+
+def prompt_text(state: Mapping[str, Any], zh: bool) -> str:
+    """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
+    core = state.get("memory_context")
+    if struck := state.get("struck"):  # what is not to count is not told either
+        kept = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
+        core = told_core([m for m in state.get("known") or [] if m["id"] in kept], zh)
+    remembered = (
+        core,
+        state.get("conversation_summary"),
+        episodes(state.get("episodic_memory") or [], state["message"]),
+    )
+    colon = "" if zh else ":"
+    told = [f"{heading[zh]}{colon}\n{clean(text)}" for heading, text in zip(_KNOWN, remembered, strict=True) if text]
+    return "\n\n".join(told)
+
+
+def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) -> str:
+    """At most two earlier exchanges, one a line."""
+    return "\n".join(told_episode(episode, message) for episode in found[:most])
+
+
 def told_episode(episode: Mapping[str, Any], message: str) -> str:
-    """An exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
+    """Return an exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
     asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
     return f"- {_fitting(asked, message)} → {_fitting(said, message)}"
 
 
 def _fitting(text: str, message: str) -> str:
-    """The sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
+    """Return the sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
     wanted, told = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
     left, kept = _EXCERPT, set[int]()
     for number in sorted(range(len(told)), key=lambda n: (-len(wanted & set(terms(told[n]))), n)):
@@ -269,11 +293,6 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
         )
     ]
     return gone if gone or _OWN.search(what) else None
-
-
-def as_statement(memory: Memory) -> Statement:
-    """Return a kept memory as the statement that it was."""
-    return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
 
 
 async def _by_model(

@@ -1,0 +1,160 @@
+"""Parts: capabilities that hang on the spine. Each is one folder, known by its ``PART``, and loaded when first used.
+
+The spine imports no part: it asks here for what a part brings, by kind and name, and does without where it is missing.
+A distribution adds a part of its own by an entry point in the group ``workbench.parts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import Any
+
+from workbench.errors import WorkbenchError
+
+BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    "memory": ("memory", "prompt_parts", "blame"),
+    "reports": ("report",),
+    "fusion": ("fusion", "canvas", "to_canvas", "plan_from_canvas"),
+    "evaluate": (),
+    "serve": (),
+    "sources": (),
+}
+"""The parts of this package, each with the attributes that it gives to ``Workbench`` and ``Run``."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one capability brings. Values are ``"module:name"``, the module relative to ``package``.
+
+    Attributes:
+        name: as it is called in messages.
+        package: where its modules are.
+        nodes: what the graphs call.
+        tools: tools for plans, by their names.
+        commands: commands of ``workbench``.
+        workbench: attributes of ``Workbench``: functions and properties, whose first argument is the workspace.
+        run: attributes of ``Run``, likewise.
+        forms: widgets of review points.
+        widgets: other widgets.
+        cells: what a cell shows as a widget, by ``"module:Class"`` of its objects.
+        views: pictures and texts.
+        stores: where vectors or conversations may be kept instead.
+        sources: what is asked outside the corpus.
+        services: ``Service`` classes; each is made once for an open workspace.
+    """
+
+    name: str
+    package: str
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    tools: Mapping[str, str] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
+    workbench: Mapping[str, str] = field(default_factory=dict)
+    run: Mapping[str, str] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
+    widgets: Mapping[str, str] = field(default_factory=dict)
+    cells: Mapping[str, str] = field(default_factory=dict)
+    views: Mapping[str, str] = field(default_factory=dict)
+    stores: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    services: Mapping[str, str] = field(default_factory=dict)
+
+
+class Service:
+    """What a part does while a workspace is open; a part overrides what it needs.
+
+    Args:
+        wb: the open workspace.
+    """
+
+    def __init__(self, wb: Any):
+        self._wb = wb
+
+    def memory(self, driver: Any, memory: Any) -> Any:
+        """Return what the runs of a driver recall from, given what would be used without this part."""
+        return memory
+
+    def ended(self, run: Any) -> None:
+        """Hear of a run that has ended."""
+
+    def counted(self, name: str, seconds: float | None) -> None:
+        """Hear how long something took that is done next to runs; None says that it failed."""
+
+    def cleared(self) -> None:
+        """Release what was read of conversations: some were deleted."""
+
+    def close(self) -> None:
+        """End what is under way."""
+
+
+@cache
+def parts() -> Mapping[str, Part]:
+    """Return the parts that are here, by name: those of this package, then those of others."""
+    modules = [f"workbench.parts.{name}" for name in BUILT_IN]
+    found = [import_module(module).PART for module in modules if find_spec(module)]
+    found += [entry.load() for entry in entry_points(group="workbench.parts")]
+    return {part.name: part for part in found}
+
+
+def paths(kind: str) -> dict[str, str]:
+    """Return what parts bring of a kind, by name, as ``"module:name"``; nothing is imported.
+
+    >>> paths("tools")["fusion_search"]
+    'workbench.parts.fusion.search:TOOL'
+    """
+    return {name: f"{part.package}.{path}" for part in parts().values() for name, path in getattr(part, kind).items()}
+
+
+def load(path: str) -> Any:
+    """Import what ``"module:name"`` names."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def provided(kind: str, name: str) -> Any:
+    """Return what a part brings of this kind and name; None where no part does."""
+    path = paths(kind).get(name)
+    return load(path) if path else None
+
+
+def required(kind: str, name: str, part: str) -> Any:
+    """Return what a part brings.
+
+    Raises:
+        WorkbenchError: the part is not here.
+    """
+    found = provided(kind, name)
+    if found is None:
+        raise WorkbenchError(missing(name, part))
+    return found
+
+
+def missing(name: str, part: str) -> str:
+    """Return the message that a part is not here."""
+    return (
+        f"{name!r} belongs to the part {part!r}, which is not installed. Parts here: {', '.join(parts()) or 'none'}. "
+        f"Put workbench/parts/{part} back, or install the distribution that brings it."
+    )
+
+
+class Extended:
+    """A class to which parts give attributes; ``_kind`` is the field of ``Part`` that names them."""
+
+    _kind = ""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            if path := paths(self._kind).get(name):
+                return load(path).__get__(self, type(self))
+            for part, names in BUILT_IN.items():
+                if name in names and part not in parts():
+                    raise AttributeError(missing(name, part))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> Iterator[str]:
+        yield from super().__dir__()
+        yield from paths(self._kind)

@@ -1,0 +1,46 @@
+"""What the graphs ask of the memory part, and what they do without it: the messages are kept, nothing is recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.extensions import missing, provided
+from workbench.graphs.route import Route
+from workbench.ports import Context, KnowledgeBase
+from workbench.state import ConversationState, Message, Obeyed
+
+MISSING = missing("memory", "memory")
+
+
+async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Load what is remembered for a message; without the part the last messages, and a note that this is all."""
+    if part := provided("nodes", "recall"):
+        return dict(await part(state, runtime))
+    history = history_of(state, runtime.context)
+    counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
+    runtime.stream_writer({"history": {**counts, "note": MISSING}})
+    return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
+
+
+def window(state: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:
+    """Return the last messages before the one that is answered, as they are stored."""
+    size, conversation = context.settings.history_window, state.get("conversation_id", "")
+    if not size or not conversation:
+        return []
+    return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
+
+
+def history_of(state: Mapping[str, Any], context: Context) -> list[Message]:
+    """Return the last messages before the one that is answered."""
+    return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
+
+
+def obeying(
+    state: Mapping[str, Any], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
+) -> tuple[Route, list[Obeyed]]:
+    """Return the route with preferences of the person as conditions, and these."""
+    part = provided("nodes", "obeying")
+    return part(state, route, bases, struck) if part else (route, [])
