@@ -11,17 +11,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any
 
 from workbench.knowledge.names.surfaces import Surface, Unit, ordinary_words, unbroken, units
 from workbench.ports import Mention
 from workbench.text import CJK, FUNCTION_WORDS
 
-_END = ""  # no unit is empty
-
 
 class Matcher:
-    """Names by their keys (``surfaces.key_of``) in one trie, so that a text is walked over once for all of them.
+    """Find names by their keys (``surfaces.key_of``) in any text.
 
     >>> from workbench.knowledge.names.surfaces import units
     >>> text = "The Dark Knight Rises"
@@ -30,26 +27,25 @@ class Matcher:
     """
 
     def __init__(self, keys: Iterable[str]):
-        self._root: dict[str, Any] = {}
-        for key in keys:
-            node = self._root
-            for word in key.split(" "):
-                node = node.setdefault(word, {})
-            node[_END] = key
+        self._keys = frozenset(keys)
+        self._beginnings = frozenset(" ".join(words) for key in self._keys for words in _beginnings(key))
 
     def at(self, text: str, found: Sequence[Unit], place: int) -> list[tuple[str, int]]:
-        """``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
-        node, names = self._root.get(found[place].key), list[tuple[str, int]]()
-        last = place
-        while node is not None:
-            if _END in node:
-                names.append((node[_END], last - place + 1))
+        """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
+        key, last, names = found[place].key, place, list[tuple[str, int]]()
+        while True:
             last += 1
-            node = node.get(found[last].key) if last < len(found) else None
-            if node is not None and not unbroken(text, found[last - 1], found[last]):
-                break
-        names.reverse()
-        return names
+            if key in self._keys:
+                names.append((key, last - place))
+            goes_on = key in self._beginnings and last < len(found)
+            if not goes_on or not unbroken(text, found[last - 1], found[last]):
+                return names[::-1]
+            key += f" {found[last].key}"
+
+
+def _beginnings(key: str) -> Iterator[list[str]]:
+    words = key.split(" ")
+    return (words[:length] for length in range(1, len(words)))
 
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"

@@ -22,8 +22,6 @@ from workbench.text import CJK, FUNCTION_WORDS, fold
 LONGEST = 16
 """Units of the longest name that is looked for."""
 
-_PLACES = 1 << 23
-"""For which beginnings of names are told apart: where they are few, there is one for each."""
 _UNIT = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|(?:[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\u0300-\u036f])+|&"
 )
@@ -212,18 +210,6 @@ def unbroken(text: str, left: Unit, right: Unit) -> bool:
     """Whether a name may run on from one unit to the next; a full stop after an initial ends no sentence."""
     gap = text[left.end : right.start]
     return len(gap) <= 4 and not re.search(r"[!?。！？；\n]", gap) and not (". " in gap and len(left.key) > 3)
-
-
-class Beginnings:
-    """The first one or two units of names, by their hash: none is missed, and a few others are taken for one."""
-
-    def __init__(self, keys: Iterable[str]):
-        self._marked = bytearray(_PLACES)
-        for key in keys:
-            self._marked[hash(" ".join(key.split(" ", 2)[:2])) % _PLACES] = True
-
-    def __contains__(self, beginning: str) -> bool:
-        return bool(self._marked[hash(beginning) % _PLACES])
 
 
 def candidates(text: str) -> list[str]:
