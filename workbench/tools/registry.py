@@ -38,7 +38,7 @@ BUILT_IN = {
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
     "next_hop": "workbench.tools.next_hop",
-    "enrichment": "workbench.tools.enrichment",
+    "enrichment": "workbench.parts.sources.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
     "reflection": "workbench.parts.reports.reflection",  # it validates as reports do, so it stands above this room

@@ -20,7 +20,7 @@ from workbench.knowledge.adding.extraction import Extractor, Modelled, Titled
 from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.store import Damaged, Place
+from workbench.knowledge.indexes.stores import Damaged, Place
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples

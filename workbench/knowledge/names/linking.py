@@ -49,16 +49,13 @@ def _beginnings(key: str) -> Iterator[list[str]]:
 
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
-_CUES = (
-    *("called", "titled", "named", "read", "watch", "watched", "seen", "saw", "similar to", "plot of", "title of"),
-    *("year was", "when was", "when did", "compare", "between"),
-)
+_CUES = "called|titled|named|read|watch|watched|seen|saw|similar to|plot of|title of|year was|when was|when did|compare|between"
 """Words behind which an ordinary word may be a name in any corpus."""
 
 
 @cache
 def _cue(own: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, (*_CUES, *own)))})\s+$", re.IGNORECASE)
+    return re.compile(rf"\b(?:{'|'.join((_CUES, *map(re.escape, own)))})\s+$", re.IGNORECASE)
 
 
 class Linker:
@@ -200,21 +197,7 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
     return False
 
 
-_QUESTION_WORDS = (
-    "compare",
-    "list",
-    "recommend",
-    "is",
-    "are",
-    "was",
-    "were",
-    "did",
-    "does",
-    "has",
-    "which",
-    "what",
-    "who",
-)
+_QUESTION_WORDS = frozenset(["compare", "list", "recommend", "is", "are", "was", "were", "did", "does", "has", "which", "what", "who"])
 
 
 def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Collection[str]]) -> list[Mention]:

@@ -21,29 +21,8 @@ from typing import Any
 from workbench.errors import CorpusError, shown
 from workbench.text import CJK
 
-SUFFIXES = (
-    ".jsonl",
-    ".jsonl.gz",
-    ".json",
-    ".md",
-    ".markdown",
-    ".txt",
-    ".csv",
-    ".tsv",
-    ".tsv.gz",
-    ".html",
-    ".htm",
-    ".rst",
-    ".ipynb",
-    ".pdf",
-    ".docx",
-    ".pptx",
-    ".xlsx",
-    ".epub",
-    ".rtf",
-    ".odt",
-    ".eml",
-    ".canvas",
+SUFFIXES = tuple(
+    [".jsonl", ".jsonl.gz", ".json", ".md", ".markdown", ".txt", ".csv", ".tsv", ".tsv.gz", ".html", ".htm", ".rst", ".ipynb", ".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".rtf", ".odt", ".eml", ".canvas"]
 )
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""

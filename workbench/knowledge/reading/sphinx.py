@@ -10,21 +10,7 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
 
-_LITERAL = frozenset(
-    [
-        "prompt",
-        "ipython",
-        "testcode",
-        "testoutput",
-        "testsetup",
-        "doctest",
-        "graphviz",
-        "mermaid",
-        "plantuml",
-        "uml",
-        "bash",
-    ]
-)
+_LITERAL = ["prompt", "ipython", "testcode", "testoutput", "testsetup", "doctest", "graphviz", "mermaid", "plantuml", "uml", "bash"]
 _SAID = ("version", "deprecated")
 """Directives whose name a reader sees."""
 

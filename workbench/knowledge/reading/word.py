@@ -10,23 +10,7 @@ from xml.etree import ElementTree
 from workbench.knowledge.reading import blocks
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_UNSEEN = frozenset(
-    [
-        "del",
-        "moveFrom",
-        "instrText",
-        "delText",
-        "Fallback",
-        "pPr",
-        "rPr",
-        "sdtPr",
-        "sectPr",
-        "tblPr",
-        "tcPr",
-        "trPr",
-        "tblGrid",
-    ]
-)
+_UNSEEN = frozenset(["del", "moveFrom", "instrText", "delText", "Fallback", "pPr", "rPr", "sdtPr", "sectPr", "tblPr", "tcPr", "trPr", "tblGrid"])
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes", "commentReference": "comments"}
 

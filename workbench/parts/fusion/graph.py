@@ -42,13 +42,13 @@ from workbench.events import progress
 from workbench.graphs.merge import PLACES, first_documents, with_hops
 from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import base_of, question_of
+from workbench.parts.sources.graphiti import GraphitiInput, graphiti
 from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings, default_settings
 from workbench.state import RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.next_hop import quality_of
 from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog

@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from workbench.errors import ToolError
+from workbench.parts.sources.graphiti import GraphitiInput, graphiti
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.tools.graphiti import GraphitiInput, graphiti
 from workbench.tools.tool import StepLog
 
 
