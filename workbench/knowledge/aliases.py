@@ -12,9 +12,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 LONGEST = 200
-_NAMES = frozenset(
-    ["alias", "aliases", "aka", "also_known_as", "other_name", "other_names", "other_title", "other_titles", "alternative_name", "alternative_names", "alternative_title", "alternative_titles", "alternate_title", "alternate_titles", "alternate_name", "alternate_names", "original_title", "original_name", "synonyms", "english_title", "english_name", "chinese_title", "chinese_name", "native_name", "native_title", "又名", "别名", "別名", "原名", "译名", "譯名", "中文名", "英文名", "外文名"]
-)
+_OTHER_NAMES = """
+    alias aliases aka also_known_as other_name other_names other_title other_titles alternative_name alternative_names
+    alternative_title alternative_titles alternate_title alternate_titles alternate_name alternate_names original_title
+    original_name synonyms english_title english_name chinese_title chinese_name native_name native_title
+    又名 别名 別名 原名 译名 譯名 中文名 英文名 外文名
+"""
+_NAMES = frozenset(_OTHER_NAMES.split())
 _LANGUAGE = r"(?:en|zh|ja|ko|fr|de|es|it|ru|hans|hant)(?:[_-](?:[a-z]{2}|hans|hant))?"
 _OF_TITLE = re.compile(rf"(?:title|name)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?:title|name)")
 _IN_CHINESE = re.compile("[中英外]文.名")

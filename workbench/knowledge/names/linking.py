@@ -49,7 +49,10 @@ def _beginnings(key: str) -> Iterator[list[str]]:
 
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
-_CUES = "called|titled|named|read|watch|watched|seen|saw|similar to|plot of|title of|year was|when was|when did|compare|between"
+_CUES = (
+    "called|titled|named|read|watch|watched|seen|saw|similar to|plot of|title of|year was|when was|when did|compare|"
+    "between"
+)
 """Words behind which an ordinary word may be a name in any corpus."""
 
 
@@ -197,7 +200,8 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
     return False
 
 
-_QUESTION_WORDS = frozenset(["compare", "list", "recommend", "is", "are", "was", "were", "did", "does", "has", "which", "what", "who"])
+_ASKING = "compare list recommend is are was were did does has which what who"
+_QUESTION_WORDS = frozenset(_ASKING.split())
 
 
 def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Collection[str]]) -> list[Mention]:

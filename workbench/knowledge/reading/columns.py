@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from workbench.errors import shown
 from workbench.text import MONTH_NAMES, SIZES, amount, iso, month_number
 
-MISSING = frozenset(["-", "–", "—", "n/a", "na", "nan", "null", "none", "nil", "?", "#n/a", "n.a.", "unknown", "无", "未知", "不详", "."]) | {""}
+_NO_VALUE = "- – — n/a na nan null none nil ? #n/a n.a. unknown 无 未知 不详 ."
+MISSING = frozenset(_NO_VALUE.split()) | {""}
 """Cells that say that there is no value."""
 _MOSTLY = 0.95
 _DIGITS = 15

@@ -21,9 +21,11 @@ from typing import Any
 from workbench.errors import CorpusError, shown
 from workbench.text import CJK
 
-SUFFIXES = tuple(
-    [".jsonl", ".jsonl.gz", ".json", ".md", ".markdown", ".txt", ".csv", ".tsv", ".tsv.gz", ".html", ".htm", ".rst", ".ipynb", ".pdf", ".docx", ".pptx", ".xlsx", ".epub", ".rtf", ".odt", ".eml", ".canvas"]
-)
+_READ = """
+    .jsonl .jsonl.gz .json .md .markdown .txt .csv .tsv .tsv.gz .html .htm .rst .ipynb .pdf .docx .pptx .xlsx .epub .rtf
+    .odt .eml .canvas
+"""
+SUFFIXES = tuple(_READ.split())
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)

@@ -33,9 +33,11 @@ _UNSEEN = (
     "[style*='display: none' i], [style*='visibility:hidden' i], [style*='visibility: hidden' i]"
 )
 _AROUND = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo], [role=search]"
-_LINES = frozenset(
-    ["tr", "td", "th", "div", "section", "article", "figcaption", "br", "summary", "details", "option", "select", "textarea", "label", "button", "address", "main", "header", "footer", "aside", "figure"]
-)
+_OF_A_LINE = """
+    tr td th div section article figcaption br summary details option select textarea label button address main header
+    footer aside figure
+"""
+_LINES = frozenset(_OF_A_LINE.split())
 _UNCLOSED = {"tr": ("tr", "td", "th"), "td": ("td", "th"), "th": ("td", "th"), "li": ("li",), "option": ("option",)}
 _UNCLOSED |= {"dt": ("dt", "dd"), "dd": ("dt", "dd")}
 """Elements whose end may be left out, and those that they end."""

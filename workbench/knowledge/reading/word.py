@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 from workbench.knowledge.reading import blocks
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_UNSEEN = frozenset(["del", "moveFrom", "instrText", "delText", "Fallback", "pPr", "rPr", "sdtPr", "sectPr", "tblPr", "tcPr", "trPr", "tblGrid"])
+_NOT_SHOWN = "del moveFrom instrText delText Fallback pPr rPr sdtPr sectPr tblPr tcPr trPr tblGrid"
+_UNSEEN = frozenset(_NOT_SHOWN.split())
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes", "commentReference": "comments"}
 
