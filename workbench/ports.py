@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
@@ -106,9 +106,11 @@ class Ways(Protocol):
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
         """The phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+        return []
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+        return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The terms of each passage and its titles, without endings (``text.stem``)."""
@@ -169,7 +171,10 @@ class Matches(NamedTuple):
 
 
 class KnowledgeBase(Protocol):
-    """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
+    """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything.
+
+    What a base does not have is empty: a class that inherits from this one defines the reads that it has.
+    """
 
     name: str
 
@@ -180,12 +185,14 @@ class KnowledgeBase(Protocol):
     @property
     def enricher(self) -> Enricher | None:
         """The source outside that may be asked about what this base lacks; None where there is none."""
+        return None
 
     def warm(self) -> None:
         """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
 
     def reading(self) -> AbstractContextManager[None]:
         """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
+        return nullcontext()
 
     def fingerprint(self) -> str:
         """Hex digest of the content: equal for equal documents, whatever the order in which they came."""
@@ -204,6 +211,7 @@ class KnowledgeBase(Protocol):
 
         Without ``model`` it is the base's own, which asks no chat model; ``chosen`` is the one of the settings.
         """
+        return None
 
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """How far each text says each content word of a question, by what words mean where the base can tell."""
@@ -213,6 +221,7 @@ class KnowledgeBase(Protocol):
 
         Only of words in a script in which the corpus is not written: a Chinese question over English texts.
         """
+        return {}
 
     def term_weight(self, term: str) -> float:
         """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
@@ -225,21 +234,26 @@ class KnowledgeBase(Protocol):
 
     def schema(self) -> list[Field]:
         """The typed fields of its documents, those that most documents have first."""
+        return []
 
     def notable(self, limit: int) -> list[str]:
         """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+        return []
 
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
         """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
+        return []
 
     def nouns(self) -> dict[str, list[str]]:
         """Language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first."""
+        return {}
 
     def lexicon(self) -> list[dict[str, list[str]]]:
         """Words that say nearly the same in this corpus, by language, the narrower groups first.
 
         ``of`` is the type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
         """
+        return []
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
@@ -251,33 +265,40 @@ class KnowledgeBase(Protocol):
 
     def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
         """``(value, documents)`` of a field among the documents that hold, most frequent first."""
+        return []
 
     def link(self, text: str) -> list[Mention]:
         """The known names in a text, longest match first wins, in the order of the text."""
+        return []
 
     def entity(self, entity_id: str) -> Entity | None:
         """The entity of that id."""
+        return None
 
     def find_entity(self, name: str) -> Entity | None:
         """The entity that has this name or alias, compared folded; the best connected one if several do."""
 
     def relations_of(self, entity_id: str) -> list[Relation]:
         """Relations in which the entity stands on either side, by id."""
+        return []
 
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
+        return []
 
     def relation_kinds(self) -> list[RelationKind]:
         """Return every type of relation with the types of its ends, sorted."""
-
-    def communities(self) -> list[Community]:
-        """Every community, largest first, ties by id."""
+        return []
 
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """The communities in which one of these entities is, by id."""
+        return []
 
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
+        import networkx
+
+        return networkx.MultiDiGraph()
 
 
 class KnowledgeBases(Protocol):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,21 +16,16 @@ from workbench.errors import UnknownKnowledge
 from workbench.parts.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
-    Community,
     Context,
-    Enricher,
     Entity,
-    Field,
+    KnowledgeBase,
     Link,
     Matches,
-    Mention,
     Passage,
     Planner,
-    Relation,
-    RelationKind,
-    Shared,
     Titled,
     Tool,
+    Ways,
 )
 from workbench.records.store import RunStore
 from workbench.settings import Settings
@@ -40,7 +34,7 @@ from workbench.text import fold, sentences, stem, terms
 from workbench.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    import networkx
+    pass
 
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,7 +59,7 @@ class ManualClock:
         return self._elapsed
 
 
-class MemoryKnowledge:
+class MemoryKnowledge(KnowledgeBase):
     """A knowledge base over a few texts: searched by shared terms, without entities or a graph.
 
     Args:
@@ -75,15 +69,11 @@ class MemoryKnowledge:
 
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
-        self.ways = MemoryWays(self._texts)
-        self.enricher: Enricher | None = None
 
-    def warm(self) -> None:
-        """Nothing to load."""
-
-    def reading(self) -> AbstractContextManager[None]:
-        """It never changes."""
-        return nullcontext()
+    @property
+    def ways(self) -> Ways:
+        """The ways between the texts."""
+        return MemoryWays(self._texts)
 
     def fingerprint(self) -> str:
         """SHA-256 of the texts."""
@@ -104,20 +94,12 @@ class MemoryKnowledge:
         """As ``keyword_search``, with the share of the query's terms as the cosine."""
         return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
 
-    def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
-        """No reranker."""
-        return None
-
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """Whether a text says a word."""
         asked = terms(question)
         return Matches(
             asked, [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
         )
-
-    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """No word vectors."""
-        return {}
 
     def term_weight(self, term: str) -> float:
         """The same for every term that a passage has."""
@@ -138,43 +120,15 @@ class MemoryKnowledge:
             if i in self._texts
         ]
 
-    def schema(self) -> list[Field]:
-        """No typed fields."""
-        return []
-
-    def nouns(self) -> dict[str, list[str]]:
-        """Documents."""
-        return {}
-
-    def lexicon(self) -> list[dict[str, list[str]]]:
-        """No words of its own."""
-        return []
-
     def notable(self, limit: int) -> list[str]:
         """The first titles."""
         return sorted(self._texts)[:limit]
-
-    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
-        """No values."""
-        return []
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
     ) -> list[str]:
         """No typed fields: nothing holds, unless nothing is asked."""
         return [] if conditions else sorted(self._texts)[:limit]
-
-    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
-        """No typed fields."""
-        return []
-
-    def link(self, text: str) -> list[Mention]:
-        """No known names."""
-        return []
-
-    def entity(self, entity_id: str) -> Entity | None:
-        """No entities."""
-        return None
 
     def find_entity(self, name: str) -> Entity | None:
         """A document by its id, compared folded."""
@@ -183,34 +137,8 @@ class MemoryKnowledge:
                 return Entity(entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id)
         return None
 
-    def relations_of(self, entity_id: str) -> list[Relation]:
-        """No relations."""
-        return []
 
-    def mentions_of(self, entity_id: str) -> list[str]:
-        """No mentions."""
-        return []
-
-    def relation_kinds(self) -> list[RelationKind]:
-        """No relations."""
-        return []
-
-    def communities(self) -> list[Community]:
-        """No communities."""
-        return []
-
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """No communities."""
-        return []
-
-    def graph(self) -> networkx.MultiDiGraph:
-        """An empty graph."""
-        import networkx
-
-        return networkx.MultiDiGraph()
-
-
-class MemoryWays:
+class MemoryWays(Ways):
     """Ways between a few texts: a document's id is its title, and nothing else is a phrase."""
 
     def __init__(self, texts: Mapping[str, str]):
@@ -238,14 +166,6 @@ class MemoryWays:
     def _said(self, doc_id: str, within: str) -> list[Link]:
         told = [sentence for sentence in sentences(self._texts.get(within, "")) if doc_id in sentence]
         return [Link(chunk_id=f"{within}#0", doc_id=doc_id, surface=doc_id, sentence=sentence) for sentence in told]
-
-    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """No phrases."""
-        return []
-
-    def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """No phrases."""
-        return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The stems of the texts and of their ids."""

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.language.answer import judge
+from workbench.parts.sources import enrichment
 from workbench.parts.sources.tmdb import FIELDS
 from workbench.ports import Context, KnowledgeBase
 from workbench.records.tape import FROM_TAPE, Tape
 from workbench.state import Enrichment, ExecutionRecord, RetrievalResult, RetrievalState
-from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
 
 STEP = "enrichment"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.errors import KnowledgeError, ModelError
-from workbench.knowledge.graph import view
+from workbench.knowledge.graph import graph, view
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
@@ -597,8 +597,8 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def communities(self) -> list[Community]:
-        """Every community, largest first, ties by id."""
-        return self._view.communities
+        """Return every community, largest first."""
+        return graph.read(self._index)
 
     @_in_one_generation
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:

@@ -168,7 +168,7 @@ class Modelled:
             return False
         used, changed = set[str](), False
         for start in range(0, len(every), _HANDFUL):
-            part = communities.read(self._index.connection(), every[start : start + _HANDFUL])
+            part = communities.read(self._index, every[start : start + _HANDFUL])
             groups = [self._group(community) for community in part]
             keys = [_key(self.recipe, *group.values()) for group in groups]
             known = self._values(keys)

@@ -1,4 +1,4 @@
-"""JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges, read leniently and written back to the byte.
+"""JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges, read leniently.
 
 What is wrong with a node or an edge is said with its id, its line and the mend; it stays in the file as it is, and the
 rest is used. Which group a node is in says where it stands. Nothing is fetched, and no file outside the folder of the
@@ -36,6 +36,7 @@ CONTENT = {"text": "text", "file": "file", "link": "url", "group": ""}
 COLORS = {"1": "red", "2": "orange", "3": "yellow", "4": "green", "5": "cyan", "6": "purple"}
 SIDES = ("top", "right", "bottom", "left")
 LEADS_TO, IN_GROUP = "leads_to", "in_group"
+ARRAYS = ("nodes", "edges")
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DEEPEST = 20
@@ -85,7 +86,10 @@ class Canvas:
         self.edges: dict[str, dict[str, Any]] = {}
         self.problems: list[Fault] = []
         self._starts: dict[tuple[str, str], int] = {}
-        self._arrays = _arrays(self.raw)
+        self._members = _members(self.raw)
+        self._arrays = {
+            key: [item[1:] for item in _items(self.raw, start)] for key, start, *_ in self._members if key in ARRAYS
+        }
         self._last = max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', self.raw)), default=0)
         self._ends = [match.start() for match in re.finditer("\n", self.raw)]
         for name, kept, check in (("nodes", self.nodes, _node_faults), ("edges", self.edges, self._edge_faults)):
@@ -245,38 +249,30 @@ class Canvas:
         return x, y
 
     def written(self) -> str:
-        """The canvas as a file has it; what was not touched is as it was, to the byte."""
-        text = self.raw
-        last_first = sorted(("nodes", "edges"), key=lambda n: -self._arrays[n].open if n in self._arrays else 1)
-        for name in last_first:  # so that what is before keeps its place
-            text = self._with(text, name, self.nodes if name == "nodes" else self.edges)
-        return self.was if text == self.raw else text
+        """Return the canvas as a file has it: unchanged, or as Obsidian writes it, one element per line.
 
-    def _with(self, text: str, name: str, held: Mapping[str, dict[str, Any]]) -> str:
-        """The text with one array as it is now; what is not usable stays in it."""
-        by_place = {start: i for (kind, i), start in self._starts.items() if kind == name}
-        new = [element for i, element in held.items() if (name, i) not in self._starts]
-        array = self._arrays.get(name)
-        if not array and not new:
-            return text
-        if array is None:
-            end = text.rindex("}")
-            head, told = text[:end].rstrip(), ",\n\t\t".join(_dumped(one, "") for one in new)
-            return f'{head}{"" if head.endswith("{") else ","}\n\t"{name}":[\n\t\t{told}\n\t]\n{text[end:]}'
-        parts, at, between = list[str](), array.open, "\n\t\t"
-        lead = text[at : array[0][0]] if array else between
-        for start, end, _ in array:
-            between, one = text[at:start], by_place.get(start)
-            if one is None or one in held:
-                now = text[start:end] if one is None else _now(text[start:end], held[one])
-                parts += [between if parts else lead, now]
-            at = end
-        style = text[array[0][0] : array[0][1]] if array else ""
-        between = between if len(array) > 1 else f",{lead}"
-        for element in new:
-            parts += [between if parts else lead, _dumped(element, style)]
-        tail = (text[at : array.close] if array else "\n\t") if parts else ""
-        return text[: array.open] + "".join(parts) + tail + text[array.close :]
+        What was not touched of nodes, edges and other members is as it was, to the byte.
+        """
+        members = {key: self.raw[start:end] for key, start, end, _ in self._members}
+        changed = False
+        for name, held in (("nodes", self.nodes), ("edges", self.edges)):
+            before = [self.raw[start:end] for start, end, _ in self._arrays.get(name, ())]
+            lines = [*self._lines(name, held)]
+            if lines != before:
+                changed, members[name] = True, "[\n\t\t" + ",\n\t\t".join(lines) + "\n\t]" if lines else "[]"
+        told = ",\n".join(f"\t{_dumped(key)}:{text}" for key, text in members.items())
+        return f"{{\n{told}\n}}" if changed else self.was
+
+    def _lines(self, name: str, held: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+        """Yield the elements of an array as they are now; what is not usable stays in it."""
+        usable = {start: element_id for (kind, element_id), start in self._starts.items() if kind == name}
+        for start, end, element in self._arrays.get(name, ()):
+            element_id = usable.get(start)
+            if element_id is None or held.get(element_id) == element:
+                yield self.raw[start:end]
+            elif element_id in held:
+                yield _dumped(held[element_id])
+        yield from (_dumped(element) for i, element in held.items() if (name, i) not in self._starts)
 
     # documents
 
@@ -402,16 +398,9 @@ def beside(folder: Path, file: str) -> Path:
     raise CanvasError(f"{named} is not beside the canvas: put it there, or delete the node")
 
 
-class _Array(list[tuple[int, int, Any]]):
-    """The elements of an array, with where they begin and end; and where it does: after ``[``, at ``]``."""
-
-    open = close = 0
-
-
-def _arrays(raw: str) -> dict[str, _Array]:
-    """Where nodes and edges stand in the text."""
+def _members(raw: str) -> list[tuple[str, int, int, Any]]:
+    """Return (key, begin, end, value) of everything in the text of a canvas."""
     bare = len(raw) - len(raw.removeprefix(codecs.BOM_UTF8.decode()))
-    found = dict[str, _Array]()
     try:
         whole = json.loads(raw[bare:])
     except json.JSONDecodeError as error:
@@ -424,13 +413,10 @@ def _arrays(raw: str) -> dict[str, _Array]:
         ) from None
     if not isinstance(whole, dict):
         raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
-    for key, start, end, value in _items(raw, _space(raw, bare)):
-        if key in ("nodes", "edges"):
-            if not isinstance(value, list):
-                raise CanvasError(f"{key} is {shown(value)}: it must be a list")
-            found[key] = array = _Array(item[1:] for item in _items(raw, start))
-            array.open, array.close = start + 1, end - 1
-    return found
+    for key in ARRAYS:
+        if not isinstance(whole.get(key, []), list):
+            raise CanvasError(f"{key} is {shown(whole[key])}: it must be a list")
+    return list(_items(raw, _space(raw, bare)))
 
 
 def _space(raw: str, at: int) -> int:
@@ -452,31 +438,9 @@ def _items(raw: str, at: int) -> Iterator[tuple[str, int, int, Any]]:
         at = _space(raw, at + 1) if raw[at] == "," else at
 
 
-def _now(before: str, element: Mapping[str, Any]) -> str:
-    """An element as it is now: values that are not as they were, and new keys; all else as it was written."""
-    items, keys = list(_items(before, 0)), list(element)
-    style = re.match(r'(,\s*)"(?:[^"\\]|\\.)*"(\s*:\s*)', before[items[0][2] :])
-    if not style or keys[: len(items)] != [item[0] for item in items]:
-        return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
-    gap, colon = style.groups()
-    new = [f"{gap}{_dumped(key, '')}{colon}{_dumped(element[key], '')}" for key in keys[len(items) :]]
-    before = before[: items[-1][2]] + "".join(new) + before[items[-1][2] :]
-    for key, start, end, value in reversed(items):
-        if json.dumps(value) != json.dumps(element[key]):
-            before = before[:start] + _dumped(element[key], "") + before[end:]
-    return before
-
-
-def _dumped(element: Any, style: str) -> str:
-    """A value in the style of one that is there: on one line or several, with blanks or without."""
+def _dumped(element: Any) -> str:
     plain = not re.search("[\ud800-\udfff]", json.dumps(element, ensure_ascii=False))  # half a sign is no UTF-8
-    if "\n" in style:
-        inner, outer = re.match(r"\{\s*?\n([ \t]*)\S", style), re.search(r"\n([ \t]*)\}$", style)
-        around = outer[1] if outer else ""
-        step = inner[1].removeprefix(around) if inner else "  "
-        return json.dumps(element, ensure_ascii=not plain, indent=step).replace("\n", f"\n{around}")
-    spaced = re.match(r'\{"[^"]*": ', style)
-    return json.dumps(element, ensure_ascii=not plain, separators=None if spaced else (",", ":"))
+    return json.dumps(element, ensure_ascii=not plain, separators=(",", ":"))
 
 
 def _has_id(found: Any) -> bool:
