@@ -299,8 +299,6 @@ with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
     [
         ("chroma", "chroma.sqlite3*", False),
         ("lancedb", "*/data/*", False),
-        ("lancedb", "*/_transactions/*", False),
-        ("lancedb", "*/_versions/*", False),
         ("lancedb", "*/_versions/*", True),
     ],
 )
