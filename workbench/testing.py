@@ -1,4 +1,4 @@
-"""In-memory twins of the ports, for tests of one's own nodes, tools and reviewers. Real implementations, not mocks.
+"""In-memory twins of the ports, for tests of the user nodes, tools and reviewers. Real implementations, not mocks.
 
 from workbench.testing import MemoryKnowledge, memory_context
 context = memory_context([MemoryKnowledge("notes", {"a": "Lao She wrote The Teahouse."})])
@@ -55,7 +55,7 @@ class ManualClock:
         return self._start + timedelta(seconds=self._elapsed)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Return seconds since the clock was made."""
         return self._elapsed
 
 
@@ -72,7 +72,7 @@ class MemoryKnowledge(KnowledgeBase):
 
     @property
     def ways(self) -> Ways:
-        """The ways between the texts."""
+        """Return the ways between the texts."""
         return MemoryWays(self._texts)
 
     def fingerprint(self) -> str:
@@ -80,12 +80,12 @@ class MemoryKnowledge(KnowledgeBase):
         return hashlib.sha256(canonical_json(self._texts).encode()).hexdigest()
 
     def counts(self) -> dict[str, int]:
-        """Documents and passages are the same here."""
+        """Return documents and passages are the same here."""
         size = len(self._texts)
         return {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Passages by the number of terms that they share with the query."""
+        """Return passages by the number of terms that they share with the query."""
         asked = Counter(terms(query))
         scores = {f"{i}#0": float(sum((asked & Counter(terms(text))).values())) for i, text in self._texts.items()}
         return sorted(((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0]))[:top_k]
@@ -95,23 +95,23 @@ class MemoryKnowledge(KnowledgeBase):
         return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
 
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """Whether a text says a word."""
+        """Check whether a text says a word."""
         asked = terms(question)
         return Matches(
             asked, [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
         )
 
     def term_weight(self, term: str) -> float:
-        """The same for every term that a passage has."""
+        """Return the same for every term that a passage has."""
         return 1.0 if any(term in terms(text) for text in self._texts.values()) else 0.0
 
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """One passage a document."""
+        """Return one passage a document."""
         ids = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
         return self.passages_of([i for i in ids if i in self._texts])
 
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """One passage a document."""
+        """Return one passage a document."""
         return [
             Passage(
                 chunk_id=f"{i}#0", doc_id=i, title=i, text=self._texts[i], position=0, url="", licence="", fields={}
@@ -121,7 +121,7 @@ class MemoryKnowledge(KnowledgeBase):
         ]
 
     def notable(self, limit: int) -> list[str]:
-        """The first titles."""
+        """Return the first titles."""
         return sorted(self._texts)[:limit]
 
     def select(
@@ -131,7 +131,7 @@ class MemoryKnowledge(KnowledgeBase):
         return [] if conditions else sorted(self._texts)[:limit]
 
     def find_entity(self, name: str) -> Entity | None:
-        """A document by its id, compared folded."""
+        """Return a document by its id, compared folded."""
         for doc_id in sorted(self._texts):
             if fold(doc_id) == fold(name):
                 return Entity(entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id)
@@ -145,22 +145,22 @@ class MemoryWays(Ways):
         self._texts = texts
 
     def titles_in(self, text: str) -> list[Titled]:
-        """Every id that stands in the text, in its order."""
+        """Return every id that is in the text, in its order."""
         found = [(text.find(doc_id), doc_id) for doc_id in self._texts]
         return [Titled(start=at, end=at + len(i), doc_ids=[i]) for at, i in sorted(found) if at >= 0]
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """The other ids in the texts."""
+        """Return the other ids in the texts."""
         own = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
         return [link for doc_id in self._texts for i in own if i != doc_id for link in self._said(doc_id, i)]
 
     def naming(self, doc_id: str, most: int) -> list[str]:
-        """The texts that hold the id."""
+        """Return the texts that hold the id."""
         found = sorted(f"{i}#0" for i in self._texts if i != doc_id and self._said(doc_id, i))
         return found if len(found) <= most else []
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """The sentences that hold the id."""
+        """Return the sentences that hold the id."""
         return [link for chunk_id in chunk_ids for link in self._said(doc_id, chunk_id.rpartition("#")[0])]
 
     def _said(self, doc_id: str, within: str) -> list[Link]:
@@ -168,7 +168,7 @@ class MemoryWays(Ways):
         return [Link(chunk_id=f"{within}#0", doc_id=doc_id, surface=doc_id, sentence=sentence) for sentence in told]
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The stems of the texts and of their ids."""
+        """Return the stems of the texts and of their ids."""
         texts = {
             i: f"{doc_id} {self._texts[doc_id]}" for i in chunk_ids if (doc_id := i.rpartition("#")[0]) in self._texts
         }
@@ -186,7 +186,7 @@ class MemoryKnowledgeBases:
         return sorted(self._bases)
 
     def get(self, name: str) -> MemoryKnowledge:
-        """The knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
+        """Return the knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
         if name not in self._bases:
             raise UnknownKnowledge(name, self._bases)
         return self._bases[name]
@@ -201,7 +201,7 @@ class FixedPlanner:
     async def __call__(
         self, query: str, decision: RouteDecision, knowledge: Sequence[Any], tools: Mapping[str, Tool]
     ) -> Plan:
-        """The plan."""
+        """Return the plan."""
         return self.plan
 
 
@@ -212,7 +212,7 @@ def memory_context(
     planner: Planner | None = None,
     **settings: Any,
 ) -> Context:
-    """Every port in memory, on a clock that stands still."""
+    """Return every port in memory, on a clock that stands still."""
     clock = ManualClock()
     return Context(
         settings=Settings.load(**settings),

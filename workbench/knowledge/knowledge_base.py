@@ -67,7 +67,7 @@ _ASKING = FUNCTION_WORDS | frozenset(_ASKED.split())
 
 @dataclass(frozen=True)
 class Candidate:
-    """One bearer of a name: ``beside`` are the entities related to it, ``words`` all its terms."""
+    """One bearer of a name: ``next to`` are the entities related to it, ``words`` all its terms."""
 
     entity: Entity
     year: int | None
@@ -209,7 +209,7 @@ def _counted(index: Index, sql: str) -> dict[str, Any]:
 
 
 def _same(index: Index) -> dict[str, Any]:
-    """Texts that stand in several passages."""
+    """Return texts that are in several passages."""
     sql = "SELECT digest, count(*) AS times FROM passages GROUP BY digest HAVING times > 1"
     texts, passages = index.rows(f"SELECT count(*), ifnull(sum(times), 0) FROM ({sql})")[0]
     examples = []
@@ -233,7 +233,7 @@ _CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave 
 def _in_one_generation(
     method: Callable[Concatenate[CorpusKnowledge, Given], Got],
 ) -> Callable[Concatenate[CorpusKnowledge, Given], Got]:
-    """A method that reads from one snapshot of the index, however many queries it makes."""
+    """Return a method that reads from one snapshot of the index, however many queries it makes."""
 
     @wraps(method)
     def reading(self: CorpusKnowledge, *args: Given.args, **named: Given.kwargs) -> Got:
@@ -274,7 +274,7 @@ class CorpusKnowledge:
         """One generation for every call of this thread inside the block, whatever another process writes meanwhile.
 
         Raises:
-            KnowledgeError: the base was removed or made anew since it was opened, or closed.
+            KnowledgeError: the base was removed or made again since it was opened, or closed.
         """
         if self._file is not _CLOSED and self._index.connection().in_transaction:
             yield
@@ -299,12 +299,12 @@ class CorpusKnowledge:
 
     @property
     def generation(self) -> int:
-        """How many times its content has changed; 0 until the first ``add`` has ended."""
+        """Return how many times its content has changed; 0 until the first ``add`` has ended."""
         return self._index.generation
 
     @property
     def replaced(self) -> bool:
-        """Whether the base was removed or made anew since it was opened, or closed."""
+        """Check whether the base was removed or made again since it was opened, or closed."""
         return self._file is _CLOSED or _identity(self._index.path) != self._file
 
     @property
@@ -322,7 +322,7 @@ class CorpusKnowledge:
 
     @property
     def enricher(self) -> Enricher | None:
-        """The source outside that the vocabulary of the base asks for."""
+        """Return the source outside that the vocabulary of the base asks for."""
         if self._view.vocabulary.enrichment != "tmdb":
             return None
         from workbench.parts.sources.tmdb import Tmdb
@@ -331,7 +331,7 @@ class CorpusKnowledge:
 
     @property
     def _is_large(self) -> bool:
-        """Whether a search looks at what is likely to be best, and not at everything."""
+        """Check whether a search looks at what is likely to be best, and not at everything."""
         return self._view.passages > self._settings.exact_search_limit
 
     @_in_one_generation
@@ -350,7 +350,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def fingerprint(self) -> str:
-        """Hex digest of the documents: equal for equal documents, whatever the order in which they came."""
+        """Return hex digest of the documents: equal for equal documents, whatever the order in which they came."""
         return self._view.fingerprint
 
     @_in_one_generation
@@ -373,14 +373,14 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
-        """A score for each text, higher is better, or None when no reranker is configured.
+        """Return a score for each text, higher is better, or None when no reranker is configured.
 
         The text of a passage of this base is known with its title, and costs no embedding.
 
         Args:
             query: what is asked.
-            texts: what is read beside it.
-            model: by name; "" is the base's own, ``chosen`` the one of the settings. One's own part stands for both.
+            texts: what is read next to it.
+            model: by name; "" is the base's own, ``chosen`` the one of the settings. One's own part means both.
 
         Raises:
             MissingExtra: the library of a cross-encoder is not installed.
@@ -453,14 +453,14 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """The passages of these ids, in this order; unknown ids are left out."""
+        """Return the passages of these ids, in this order; unknown ids are left out."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
         found = {row[0]: row for row in rows}
         return [_passage(found[chunk_id]) for chunk_id in chunk_ids if chunk_id in found]
 
     @_in_one_generation
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Every passage of these documents, in the order of the documents, then by position."""
+        """Return every passage of these documents, in the order of the documents, then by position."""
         wanted = list(dict.fromkeys(doc_ids))
         place = {doc_id: i for i, doc_id in enumerate(wanted)}
         rows = self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", wanted)
@@ -468,7 +468,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def schema(self) -> list[Field]:
-        """The typed fields of its documents, those that most documents have first."""
+        """Return the typed fields of its documents, those that most documents have first."""
         return list(self._view.fields.values())
 
     @_in_one_generation
@@ -499,7 +499,7 @@ class CorpusKnowledge:
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
     ) -> list[str]:
-        """Ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
+        """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
         Names are compared folded and through aliases, values through the words that a vocabulary gives them. A
         condition on a field that the base does not have holds for no document.
@@ -546,7 +546,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def link(self, text: str) -> list[Mention]:
-        """The known names in a text, longest match first wins, in the order of the text.
+        """Return the known names in a text, longest match first wins, in the order of the text.
 
         Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those. Of several
         bearers of a name the words around it choose.
@@ -558,30 +558,30 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
-        """The entity of that id."""
+        """Return the entity of that id."""
         return next(iter(entities(self._index, "WHERE entity_id = ?", (entity_id,))), None)
 
     @_in_one_generation
     def find_entity(self, name: str) -> Entity | None:
-        """The entity that has this name or alias, compared folded; the best connected one if several do."""
+        """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
         key = key_of(name)
         surface = surfaces(self._index, [key]).get(key)
         return self.entity(surface.bearers[0].entity_id) if surface else None
 
     @_in_one_generation
     def relations_of(self, entity_id: str) -> list[Relation]:
-        """Relations in which the entity stands on either side, by id."""
+        """Return relations in which the entity stands on either side, by id."""
         return relations(self._index, "WHERE source = ? OR target = ?", (entity_id, entity_id))
 
     @_in_one_generation
     def mentions_of(self, entity_id: str) -> list[str]:
-        """Ids of the passages that name the entity, by id."""
+        """Return ids of the passages that name the entity, by id."""
         rows = self._index.rows("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", (entity_id,))
         return [row[0] for row in rows]
 
     @_in_one_generation
     def notable(self, limit: int) -> list[str]:
-        """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+        """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
         rows = self._index.rows(
             "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
             "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?",
@@ -602,12 +602,12 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """The communities in which one of these entities is, by id."""
+        """Return the communities in which one of these entities is, by id."""
         return self._view.communities_of(entity_ids)
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
-        """The knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
+        """Return the knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
         return self._view.graph
 
     @_in_one_generation
@@ -641,7 +641,7 @@ class CorpusKnowledge:
         return {"name": self.name, "bytes": held, **self.describe(), **inspect(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-        """The texts, those of the base's passages with their titles, and a vector for each."""
+        """Return the texts, those of the base's passages with their titles, and a vector for each."""
         import numpy as np
 
         digests = [vectors.key_of("", text) for text in texts]
@@ -673,7 +673,7 @@ class CorpusKnowledge:
 
 
 def open_model(index: Index, name: str, settings: Settings) -> TextModel:
-    """The embedding model that the index was made with.
+    """Return the embedding model that the index was made with.
 
     Raises:
         KnowledgeError: the settings name another one.
@@ -689,7 +689,7 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at this place: another one after a base was removed and made anew; None for no file."""
+    """Return which file is at this place: another one after a base was removed and made again; None for no file."""
     try:
         found = path.stat()
     except OSError:

@@ -43,19 +43,19 @@ class TextModel(Protocol):
     name: str
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
+        """Return one vector a text."""
 
     def embed_query(self, text: str) -> list[float]:
-        """The text's vector."""
+        """Return the text's vector."""
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
         """``(len(texts), dimensions)`` float32, rows of length 1."""
 
 
 def products(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """The scalar product of each row with a vector.
+    """Return the scalar product of each row with a vector.
 
-    Each is summed by itself and in this thread: a BLAS product of the whole gives other bits for other neighbours, and
+    Each is summed on its own and in this thread: a BLAS product of the whole gives other bits for other neighbours, and
     its threads wait for one another on a busy machine.
 
     >>> import numpy as np
@@ -106,11 +106,11 @@ class _Embeddings:
         raise NotImplementedError
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
+        """Return one vector a text."""
         return [row.tolist() for row in self.array(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The text's vector."""
+        """Return the text's vector."""
         return self.array([text])[0].tolist()
 
 
@@ -178,7 +178,7 @@ class SentenceEncoder(_Embeddings):
             _log.warning("threadpoolctl is not installed: on a busy machine the sentence encoder is many times slower.")
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
-        """``(len(texts), 512)`` float32; each text by itself."""
+        """``(len(texts), 512)`` float32; each text on its own."""
         import numpy as np
 
         cleaned = [clean(text) for text in texts]
@@ -199,7 +199,7 @@ class SentenceEncoder(_Embeddings):
         return np.array(asked, np.float32).reshape(len(words), 512)
 
     def _encoded(self, batches: Sequence[list[str]]) -> list[np.ndarray]:
-        """Each batch by itself; many of them by several threads, in each of which BLAS has one."""
+        """Return each batch on its own; many of them by several threads, in each of which BLAS has one."""
         with self._lock:
             if len(batches) < 4 or self._threads is None:
                 return [self._model.encode(batch) for batch in batches]
@@ -231,7 +231,7 @@ class SentenceEncoder(_Embeddings):
 
 @cache
 def sentence_encoder() -> SentenceEncoder:
-    """The process's one sentence encoder: its weights take a second to load and 100 MB to hold."""
+    """Return the process's one sentence encoder: its weights take a second to load and 100 MB to hold."""
     return SentenceEncoder()
 
 

@@ -48,7 +48,7 @@ class Thinking:
 
     @property
     def thought(self) -> str:
-        """What it thought, so far."""
+        """Return what it thought, so far."""
         return "".join(self._thoughts).strip()
 
     def assume(self, inside: bool) -> None:

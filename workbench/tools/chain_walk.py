@@ -29,7 +29,7 @@ DEEP = 500
 class Seeds:
     """What is known of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
 
-    ``named``: ids of documents whose title stands in the question -> that title; ``rest``: the likeness of any passage
+    ``named``: ids of documents whose title is in the question -> that title; ``rest``: the likeness of any passage
     that is not in ``own``.
     """
 
@@ -39,11 +39,11 @@ class Seeds:
     named: dict[str, str] = field(default_factory=dict)
 
     def likeness(self, chunk_id: str) -> float:
-        """How like the question a passage is, 0 to 1."""
+        """Return how like the question a passage is, 0 to 1."""
         return self.own.get(chunk_id, self.rest)
 
     def best(self) -> list[str]:
-        """Every passage that is known, best first, ties by id."""
+        """Return every passage that is known, best first, ties by id."""
         return by_score(self.score)
 
 
@@ -53,7 +53,7 @@ def by_score(score: Mapping[str, float]) -> list[str]:
 
 
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
-    """The passages that are like the question, and the ones that it names."""
+    """Return the passages that are like the question, and the ones that it names."""
     days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
     titles = [*knowledge.ways.titles_in(question), *days]
     named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
@@ -94,7 +94,7 @@ def _scaled(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rare_phrases(question: str, titles: Sequence[str], knowledge: KnowledgeBase) -> dict[str, float]:
-    """Passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
+    """Return passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
     known = [terms(title) for title in titles]
     bonus: dict[str, float] = {}
     for phrase, ids in knowledge.ways.holding(question, RARE).items():
@@ -171,11 +171,11 @@ class Chains:
         self.titles |= {passage["chunk_id"]: passage["title"] for passage in passages}
 
     def article(self, chunk_id: str) -> str:
-        """What tells apart passages of different articles that were read."""
+        """Return what tells apart passages of different articles that were read."""
         return self.titles.get(chunk_id, "").lower()
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
-        """The steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
+        """Return steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
         way: list[tuple[str, Step]] = []
         seen = {chunk_id}
         while (step := self._to(chunk_id)) and step.parent not in seen:
@@ -185,14 +185,14 @@ class Chains:
         return way[::-1]
 
     def _to(self, chunk_id: str) -> Step | None:
-        """The last step to a passage; one that is good by itself is led to only from what is better."""
+        """Return the last step to a passage; one that is good on its own is led to only from what is better."""
         if chunk_id in self.steps:
             return self.steps[chunk_id]
         step = self.ways.get(chunk_id)
         return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
 
     def best(self, most: int) -> list[tuple[str, float]]:
-        """The best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
+        """Return best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
         order = by_score(self.score)
         pool, rest = order[:POOL], order[POOL:most]
         self.read(order[: max(most, POOL)])
@@ -227,7 +227,7 @@ class Walk:
 
     @property
     def front(self) -> list[str]:
-        """Titles of the passages from which the next step is taken."""
+        """Return titles of the passages from which the next step is taken."""
         return [self.chains.titles[i] for i in self._front]
 
     def step(self) -> int:
@@ -266,7 +266,7 @@ class Walk:
         self._held |= dict.fromkeys(missing, frozenset()) | self._knowledge.ways.stems(missing)
 
     def _edges(self) -> dict[str, list[Edge]]:
-        """The links on from each passage in front, by the passage."""
+        """Return the links on from each passage in front, by the passage."""
         ways, found = self._knowledge.ways, dict[str, list[Edge]]()
         groups = self._groups()
         every = [i for group in groups.values() for i in group]
@@ -287,14 +287,14 @@ class Walk:
         return {parent: edges for parent, edges in found.items() if edges}
 
     def _groups(self) -> dict[str, list[str]]:
-        """Each passage in front with the first ones of its document."""
+        """Return each passage in front with the first ones of its document."""
         parts: dict[str, list[str]] = {}
         for passage in self._knowledge.passages_of([document_of(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
         return {i: list(dict.fromkeys([i, *parts.get(document_of(i), ())]))[:TOGETHER] for i in self._front}
 
     def _naming(self, parent: str) -> Iterator[Edge]:
-        """Passages that name the document of this one."""
+        """Yield passages that name the document of this one."""
         doc_id, ways = document_of(parent), self._knowledge.ways
         found = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
         for link in ways.links_to(doc_id, found[:NAMED_BY]):
@@ -319,7 +319,7 @@ class Walk:
 
 
 def explored(question: str, words: AskedWords, knowledge: KnowledgeBase, log: ToolLog) -> Chains:
-    """The chains that begin at what a question names and is like."""
+    """Return the chains that begin at what a question names and is like."""
     with log("seeds") as detail:
         begun = seeds(question, knowledge)
         walk = Walk(words, question, begun, knowledge)

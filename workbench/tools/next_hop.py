@@ -66,7 +66,7 @@ class SubQuestion(NamedTuple):
 
 
 def clarity(cosine: float) -> float:
-    """How far a word says another one, 0 to 1, by the cosine of the two.
+    """Return how far a word says another one, 0 to 1, by the cosine of the two.
 
     >>> clarity(0.4), round(clarity(0.7), 2), clarity(1.0)
     (0.0, 0.67, 1.0)
@@ -94,7 +94,7 @@ class Reading(NamedTuple):
         return cls(words, shares, [[clarity(near) for near in row] for row in rows], mean)
 
     def share(self, row: Sequence[float]) -> float:
-        """How much of the question a row says, 0 to 1."""
+        """Return how much of the question a row says, 0 to 1."""
         return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
 
     def shares(self) -> list[float]:
@@ -121,7 +121,7 @@ def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: Kno
 def sub_questions(
     question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, most: int = MOST
 ) -> list[SubQuestion]:
-    """What is left of a question, asked of each name that a sentence of the first documents brings in.
+    """Return what is left of a question, asked of each name that a sentence of the first documents brings in.
 
     Args:
         question: the question.
@@ -199,7 +199,7 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
 def judged(
     asked: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
 ) -> list[RetrievalResult]:
-    """The passages as evidence for a sub-question, by what they say beyond the sentence that it goes on from.
+    """Return the passages as evidence for a sub-question, by what they say beyond the sentence that it continues from.
 
     Args:
         asked: the sub-question.
@@ -229,7 +229,7 @@ def judged(
 
 
 def _way(tool_input: NextHopInput, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:
-    """The step from the sentence to a passage that holds the name."""
+    """Return the step from the sentence to a passage that holds the name."""
     if not seen["holds"] or tool_input.passage in ("", passage["chunk_id"]):
         return {}
     by = "title" if fold(_BRACKET.sub("", passage["title"])) == fold(tool_input.name) else "phrase"

@@ -1,7 +1,7 @@
 """The words of a question as a chain covers them: each with its weight, and the words that a text may say for it.
 
 No list says which words those are. Where the corpus is written in another script than the question, they are the words
-of the corpus that mean nearly the same (``KnowledgeBase.near``); beside them, what its vocabulary calls the same.
+of the corpus that mean nearly the same (``KnowledgeBase.near``); next to them, what its vocabulary calls the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Word(NamedTuple):
     nearest: str = ""
 
     def share(self, held: Collection[str]) -> float:
-        """How far a text of these stems says it, 0 to 1."""
+        """Return how far a text of these stems says it, 0 to 1."""
         if not self.forms.isdisjoint(held):
             return 1.0
         return max((worth for one, worth in self.related.items() if one in held), default=0.0)
@@ -54,7 +54,7 @@ class AskedWords:
 
     @classmethod
     def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
-        """The content words of a question."""
+        """Return the content words of a question."""
         groups = [
             roots_of(word for word in group.get(language, ()) if " " not in word)
             for group in knowledge.lexicon()
@@ -80,11 +80,11 @@ class AskedWords:
         return cls(tuple(found.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:
-        """The words that none of these stems is of."""
+        """Return the words that none of these stems is of."""
         return AskedWords(tuple(word for word in self.words if word.forms.isdisjoint(covered)))
 
     def share(self, held: Collection[str]) -> float:
-        """The share of the words' weight, 0 to 1, that a text of these stems covers.
+        """Return the share of the words' weight, 0 to 1, that a text of these stems covers.
 
         >>> words = AskedWords((Word(2.0, forms("spous"), {"wife": 0.8}), Word(2.0, forms("king"), {})))
         >>> round(words.share({"king", "wife"}), 3)
@@ -105,7 +105,7 @@ def _worth(others: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def root(stemmed: str) -> str:
-    """A stem without the ending of who does it: an inspector has inspected.
+    """Return a stem without the ending of who does it: an inspector has inspected.
 
     >>> root("inspector"), root("inspect"), root("her")
     ('inspect', 'inspect', 'her')
@@ -114,7 +114,7 @@ def root(stemmed: str) -> str:
 
 
 def forms(word: str) -> frozenset[str]:
-    """The stems of which this is the root.
+    """Return the stems of which this is the root.
 
     >>> sorted(forms("invent"))
     ['invent', 'inventer', 'inventor']
@@ -123,5 +123,5 @@ def forms(word: str) -> frozenset[str]:
 
 
 def roots_of(said: Iterable[str]) -> frozenset[str]:
-    """The stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
+    """Return the stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
     return frozenset().union(*(forms(root(one)) for one in stems(" ".join(said))))

@@ -128,7 +128,7 @@ class FunctionTool:
     Attributes:
         name: letters without capitals, digits and underscores, as plans write it.
         description: one sentence for people and for planning models.
-        parallel: whether it may run beside other steps.
+        parallel: whether it may run next to other steps.
         calibration: how its score becomes a probability, for people.
         intents: intents for which the rule planner adds a step with this tool.
 
@@ -209,7 +209,7 @@ class StepLog:
 
 
 def read_input(tool: Any, values: dict[str, Any]) -> BaseModel:
-    """The tool's input from plain data.
+    """Return the tool's input from plain data.
 
     Raises:
         ToolError: names each field, the reason and what is allowed.
@@ -235,7 +235,7 @@ def input_fault(tool: Any, error: Any) -> tuple[str, str, str]:
 
 
 def allowed(schema: type[BaseModel], field: str) -> str:
-    """What a field takes, for people.
+    """Return what a field takes, for people.
 
     >>> allowed(Search, "top_k")
     'integer, 1 to 1000 (default 50)'

@@ -96,7 +96,7 @@ def communities(
 
 
 def _weights(relations: Iterable[tuple[str, str, str]], categories: Collection[str]) -> dict[tuple[str, str], float]:
-    """One weight for each pair of related entities, in a fixed order."""
+    """Return one weight for each pair of related entities, in a fixed order."""
     strength: dict[tuple[str, str], float] = {}
     for source, kind, target in relations:
         a, b = sorted((source, target))
@@ -120,7 +120,7 @@ def _resolution(documents: int) -> float:
 
 
 def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float) -> list[list[str]]:
-    """Groups of ids. Whoever has one neighbour goes where that one goes; the others are left to Louvain.
+    """Return groups of ids. Whoever has one neighbour goes where that one goes; the others are left to Louvain.
 
     Numbers stand for the ids inside, so that no hash seed can change the order in which Louvain meets the nodes.
     """
@@ -156,7 +156,7 @@ def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resol
 
 
 def summary(leads: Iterable[str]) -> str:
-    """The first few of these sentences as one text, Chinese ones close up.
+    """Return the first few of these sentences as one text, Chinese ones close up.
 
     >>> summary(["One is.", "", "二是。", "三是。", "Four is.", "Five is."])
     'One is. 二是。三是。 Four is.'

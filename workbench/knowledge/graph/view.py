@@ -82,23 +82,23 @@ class View:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many rows each table has."""
+        """Return how many rows each table has."""
         tables = ("documents", "passages", "entities", "relations", "communities")
         return {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
     @cached_property
     def passages(self) -> int:
-        """How many passages there are."""
+        """Return how many passages there are."""
         return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """The typed fields by their names, those of most documents first."""
+        """Return the typed fields by their names, those of most documents first."""
         return {field["name"]: field for field in schema.schema(self._index, self.vocabulary)}
 
     @cached_property
     def types(self) -> list[str]:
-        """The types of the documents."""
+        """Return the types of the documents."""
         return [row[0] for row in self._index.rows("SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50")]
 
     @cached_property
@@ -116,26 +116,26 @@ class View:
 
     @cached_property
     def spoken(self) -> schema.Spoken:
-        """The words for every value of a category."""
+        """Return the words for every value of a category."""
         return schema.spoken_words(self.fields.values())
 
     @cached_property
     def matrix(self) -> vectors.Matrix:
-        """Every passage's vector."""
+        """Return every passage's vector."""
         return vectors.Matrix.load(self._index)
 
     @cached_property
     def graph(self) -> networkx.MultiDiGraph:
-        """Entities and relations for networkx."""
+        """Return entities and relations for networkx."""
         return graph.build(entities(self._index), relations(self._index))
 
     @property
     def in_chroma(self) -> bool:
-        """Whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
+        """Check whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
         return self._place.holds(self._index, self.generation)
 
     def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
-        """What the store finds, or None when it is not up to this generation, or was changed while it searched.
+        """Return what the store finds, or None when it is not up to this generation, or was changed while it searched.
 
         A writer raises the generation before it touches the store, so the same generation afterwards means: untouched.
         """
@@ -152,7 +152,7 @@ class View:
             return found if self._newest() == self.generation else None
 
     def _newest(self) -> int:
-        """The generation in the file now, outside of the snapshot that this thread reads from."""
+        """Return the generation in the file now, outside of the snapshot that this thread reads from."""
         with closing(sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as now:
             return int(now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
@@ -169,14 +169,14 @@ class View:
         return self._frequencies[stemmed]
 
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """The communities in which one of these entities is, by their ids."""
+        """Return the communities in which one of these entities is, by their ids."""
         rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
         homes = sorted({row[0] for row in rows})
         return graph.read(self._index, homes)
 
 
 def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
-    """Entities by id."""
+    """Return entities by id."""
     columns = "entity_id, name, type, aliases, doc_id"
     return [
         {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
@@ -187,7 +187,7 @@ def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> l
 
 
 def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Relation]:
-    """Relations by id."""
+    """Return relations by id."""
     columns = "relation_id, source, type, target, sentence, chunk_id"
     return [
         {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
@@ -198,7 +198,7 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
 
 
 def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-    """The writings of these keys that somebody bears."""
+    """Return the writings of these keys that somebody bears."""
     columns = "key, place, kind, rank, lead, entity_id, year, category"
     sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
     bearers: dict[str, list[Bearer]] = {}

@@ -83,13 +83,13 @@ class Place:
 
     @property
     def mark(self) -> str:
-        """What an index notes, to know later whether it was this place that followed it."""
+        """Return what an index notes, to know later whether it was this place that followed it."""
         if self.kind == "chroma":
             return address(self.url)
         return f"{self.kind} {self.folder}" if self.shared else self.kind
 
     def holds(self, index: Index, generation: int) -> bool:
-        """Whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
+        """Check whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
         there = bool(self.url) or self.folder.exists()
         return there and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
 
@@ -124,11 +124,11 @@ class Store(AbstractContextManager["Store"]):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the files, or of the connection."""
+        """Release the files, or of the connection."""
 
     @abstractmethod
     def count(self) -> int:
-        """Vectors kept."""
+        """Return vectors kept."""
 
     @abstractmethod
     def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
@@ -140,11 +140,11 @@ class Store(AbstractContextManager["Store"]):
 
     @abstractmethod
     def held(self) -> Iterator[tuple[str, str]]:
-        """Every id, with the key of its vector."""
+        """Return every id, with the key of its vector."""
 
     @abstractmethod
     def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
-        """The ids of so many vectors that are nearest by cosine."""
+        """Return the ids of so many vectors that are nearest by cosine."""
 
     @abstractmethod
     def remove(self) -> None:
@@ -156,7 +156,7 @@ class Store(AbstractContextManager["Store"]):
 
     @abstractmethod
     def _answering(self) -> AbstractContextManager[None]:
-        """What goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
+        """Return what goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
 
     @cleared()
     def follow(self, index: Index, tell: Told | None = None) -> None:
@@ -212,7 +212,7 @@ def place_of(folder: Path, settings: Settings) -> Place:
 
 
 def opened(place: Place, index: Index, *, make: bool = False) -> Store:
-    """The store of this index; where many workspaces share one, by a name that the index keeps.
+    """Return the store of this index; where many workspaces share one, by a name that the index keeps.
 
     One that many share and that does not have it is an error, unless it may be made there.
     """
@@ -240,8 +240,20 @@ def whole(place: Place, index: Index) -> Store:
     return store
 
 
+def is_up_to(place: Place, index: Index) -> bool:
+    """Check that a place holds what the index does now; what a server says is raised when it is searched."""
+    if not place.holds(index, index.generation):
+        return False
+    try:
+        if not place.url:
+            whole(place, index).close()
+    except Damaged:
+        return False
+    return True
+
+
 def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
-    """Bring the store at this place up to the index, and make one in a folder anew when it is damaged.
+    """Bring the store at this place up to the index, and make one in a folder again when it is damaged.
 
     Returns:
         Whether it was damaged.
@@ -251,24 +263,21 @@ def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
     """
     if (place.url or place.shared) and not index.meta("chroma_collection"):
         index.set_meta("chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}")
-    damaged = False
-    try:
-        _follow(place, index, tell)
-    except Damaged:  # made of the index, so nothing is lost with it; the caller says that it was made anew
-        shutil.rmtree(place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder)
-        damaged = True
-        _follow(place, index, tell)
+    for damaged in (False, True):
+        try:
+            with opened(place, index, make=True) as store:
+                store.follow(index, tell)
+            break
+        except Damaged:  # made of the index, so nothing is lost with it; the caller says that it was made anew
+            if damaged:
+                raise
+            shutil.rmtree(place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder)
     place.followed(index)
     return damaged
 
 
-def _follow(place: Place, index: Index, tell: Told) -> None:
-    with opened(place, index, make=True) as store:
-        store.follow(index, tell)
-
-
 def damage(place: Place, path: Path) -> str:
-    """What is wrong with the files of the store that follows the index in this file; "" where nothing is."""
+    """Return what is wrong with the files of the store that follows the index in this file; "" where nothing is."""
     with closing(Index(path)) as index:
         try:
             if not place.url and place.holds(index, index.generation):

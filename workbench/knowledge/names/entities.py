@@ -63,7 +63,7 @@ class Source:
 
 
 def values(name: str, value: Any) -> list[str]:
-    """The names in a field: short strings, and a year; other numbers are amounts, not names.
+    """Return the names in a field: short strings, and a year; other numbers are amounts, not names.
 
     >>> values("genres", ["Drama", " "]), values("year", 1993), values("rating", 7.5)
     (['Drama'], ['1993'], [])
@@ -76,7 +76,7 @@ def values(name: str, value: Any) -> list[str]:
 
 
 def year_of(fields: Mapping[str, Any]) -> int | None:
-    """The year of a document: of its ``year`` or ``date``, else of the first field that is a date.
+    """Return the year of a document: of its ``year`` or ``date``, else of the first field that is a date.
 
     >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
     (1993, 2024, None)
@@ -87,7 +87,7 @@ def year_of(fields: Mapping[str, Any]) -> int | None:
 
 
 def document_entity(doc_id: str) -> str:
-    """The entity that a document is about."""
+    """Return the entity that a document is about."""
     return f"doc:{doc_id}"
 
 
@@ -209,7 +209,7 @@ class GraphBuilder:
         return self.entities.setdefault(entity_id, entity)
 
     def _stated(self, origin: str, key: str, name: str, kind: str) -> str:
-        """The entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
+        """Return the entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
         entity_id = self._by_key.setdefault(key, f"{origin}:{key}")
         self._enter(entity_id, name, kind)
         if entity_id.startswith(f"{origin}:"):
@@ -242,7 +242,7 @@ class GraphBuilder:
         self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
 
     def _named(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
-        """The document itself, the one that bears the name as its title, or whom a text means by it; "" is nobody."""
+        """Return document itself, the one that has the name as its title, or whom a text means by it; "" is nobody."""
         key = key_of(name)
         bearers = self._titles.get(key, set())
         if doc in bearers:

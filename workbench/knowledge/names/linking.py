@@ -62,7 +62,7 @@ def _cue(own: tuple[str, ...]) -> re.Pattern[str]:
 
 
 class Linker:
-    """A matcher over compiled surfaces: all of a base's, or those that can occur in the text at hand.
+    """A matcher over compiled surfaces: all of a base's, or those that can occur in the text available.
 
     ``cues`` are the corpus' own words behind which an ordinary word may be a name (``Vocabulary.cues``).
     """
@@ -71,7 +71,7 @@ class Linker:
         self._surfaces, self._names, self._cue = surfaces, Matcher(surfaces), _cue(cues)
 
     def link(self, text: str, about: str = "") -> list[Mention]:
-        """The known names in a text, in its order; where two overlap the longer wins.
+        """Return the known names in a text, in its order; where two overlap the longer wins.
 
         ``about`` is the entity that the text is about: of several bearers of a name it is the one who is meant. Where
         several remain the best connected one is given, and the ``others`` with it.
@@ -89,7 +89,7 @@ class Linker:
         return mentions
 
     def lower_case(self, text: str) -> Iterator[str]:
-        """Keys of names whose words stand in the text in lower case, from which ``common_keys`` counts."""
+        """Yield keys of names whose words are in the text in lower case, from which ``common_keys`` counts."""
         found = units(text)
         for at in range(len(found)):
             for key, length in self._names.at(text, found, at):
@@ -106,7 +106,7 @@ class Linker:
 def _says_name(
     surface: Surface, key: str, text: str, found: Sequence[Unit], at: int, length: int, style: _Style
 ) -> bool:
-    """Whether the writer means the name, and not the words."""
+    """Check whether the writer means the name, and not the words."""
     part = found[at : at + length]
     start, end = part[0].start, part[-1].end
     if _quoted(text, start, end):
@@ -159,7 +159,7 @@ class _Style:
 
     @cached_property
     def tells(self) -> bool:
-        """Whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
+        """Check whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
         asks = bool(self._words) and self._words[0].group().lower() in _QUESTION_WORDS
         few = sum(word[0].isupper() for word in self._inner) < 3
         lower = any(word[0].islower() for word in self._inner)
@@ -167,11 +167,11 @@ class _Style:
 
     @cached_property
     def careless(self) -> bool:
-        """Whether small letters mean nothing, since there are only small letters."""
+        """Check whether small letters mean nothing, since there are only small letters."""
         return not any(word[0].isupper() for word in self._inner)
 
     def starts(self, place: int) -> bool:
-        """Whether a sentence starts here, so that a capital is the rule."""
+        """Check whether a sentence starts here, so that a capital is the rule."""
         before = self._text[:place].rstrip(" \t\"'“‘《(（*_")
         return not before or before[-1] in ".!?:;\n。！？：；…"
 
@@ -185,7 +185,7 @@ def _quoted(text: str, start: int, end: int) -> bool:
 
 
 def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, style: _Style) -> bool:
-    """Whether a capitalised neighbour makes it another name: "Jennifer Nash", "Nash Bushnell", "Old School"."""
+    """Check whether a capitalised neighbour makes it another name: "Jennifer Nash", "Nash Bushnell", "Old School"."""
     first, last = found[at], found[at + length - 1]
     if at:
         left = found[at - 1]
@@ -205,12 +205,12 @@ _QUESTION_WORDS = frozenset(_ASKING.split())
 
 
 def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Collection[str]]) -> list[Mention]:
-    """The names of a text about something; of several bearers of one the one that most beside it is related to.
+    """Return the names of a text about something; of several bearers of one the one that most next to it is related to.
 
     Args:
         mentions: as ``Linker.link`` finds them.
         about: the entity that the text is about.
-        beside: the entities that one is related to.
+        next to: the entities that one is related to.
     """
     if not any("others" in mention for mention in mentions):
         return list(mentions)
@@ -225,7 +225,7 @@ def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Col
 
 
 def common_keys(linker: Linker, passages: Iterable[str], total: int) -> list[str]:
-    """Keys of names that stand in lower case in at least 3 of 1,000 passages (and in two): ordinary in this corpus."""
+    """Keys of names that are in lower case in at least 3 of 1,000 passages (and in two): ordinary in this corpus."""
     counts: dict[str, int] = defaultdict(int)
     for text in passages:
         for key in set(linker.lower_case(text)):

@@ -39,7 +39,7 @@ _BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
-    """The writings of a document's title: 0 for a title, 1 for a short form made of it or of how the text begins.
+    """Return writings of a document's title: 0 for a title, 1 for a short form made of it or of how the text begins.
 
     >>> title_keys("John Smith (author)", [], "John Quincy Smith (born 1950) is a writer.")
     {'john smith author': 0, 'john smith': 0, 'john quincy smith': 1}
@@ -61,13 +61,13 @@ def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
 
 
 def _names(key: str) -> bool:
-    """Whether a writing can name something by itself."""
+    """Check whether a writing can name something on its own."""
     parts = key.split(" ")
     return len(parts) <= LONGEST and any(p not in _SAYS_LITTLE for p in parts) and (len(parts) > 1 or len(key) > 2)
 
 
 def phrases(sentence: str) -> set[str]:
-    """Keys of the capitalised phrases and of what stands in 《》; an ordinary word alone is none.
+    """Return keys of the capitalised phrases and of what is in 《》; an ordinary word alone is none.
 
     >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
     ['lao she', 'new york university']
@@ -119,7 +119,7 @@ class IndexWays:
         self._known: tuple[int, Matcher] = (-1, Matcher(()))
 
     def titles_in(self, text: str) -> list[Titled]:
-        """The titles that a text names, in its order, with all documents of each."""
+        """Return the titles that a text names, in its order, with all documents of each."""
         return self._titles([text])[0]
 
     def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
@@ -134,7 +134,7 @@ class IndexWays:
         return [[Titled(start=a, end=b, doc_ids=bearers[key]) for a, b, key in names] for names in named]
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """Every document that these passages name, once a sentence, without their own."""
+        """Return every document that these passages name, once a sentence, without their own."""
         said = [
             (chunk_id, doc_id, sentence)
             for chunk_id, doc_id, text in _texts(self._index, chunk_ids)
@@ -150,7 +150,7 @@ class IndexWays:
         ]
 
     def naming(self, doc_id: str, most: int) -> list[str]:
-        """Ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
+        """Return ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
         found = set[str]()
         for key in _keys_of(self._index, doc_id):
             sql = (
@@ -164,7 +164,7 @@ class IndexWays:
         return sorted(found)
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """The sentences in which these passages name a document, each by its longest writing."""
+        """Return the sentences in which these passages name a document, each by its longest writing."""
         known = Matcher(_keys_of(self._index, doc_id))
         return [
             Link(chunk_id=chunk_id, doc_id=doc_id, surface=max(said, key=len), sentence=sentence)
@@ -174,7 +174,7 @@ class IndexWays:
         ]
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """What these passages say that at most ``most`` others say too, sentence by sentence."""
+        """Return what these passages say that at most ``most`` others say too, sentence by sentence."""
         met: dict[str, list[str]] = {}
         found = []
         for chunk_id, _, text in _texts(self._index, chunk_ids):
@@ -194,14 +194,14 @@ class IndexWays:
         return {closed_up(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The terms of each passage and of its titles, as the keyword index keeps them."""
+        """Return the terms of each passage and of its titles, as the keyword index keeps them."""
         sql = "SELECT chunk_id, title, body FROM terms JOIN passages ON number = terms.rowid WHERE chunk_id IN ({})"
         rows = self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))
         return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
 
 
 def _bearers(index: Index, keys: Sequence[str]) -> dict[str, list[str]]:
-    """Key -> the documents of that title; of a made short form only where few documents have it."""
+    """Return key -> the documents of that title; of a made short form only where few documents have it."""
     found: dict[str, dict[int, list[str]]] = {}
     for key, made, doc_id in index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
         found.setdefault(key, {}).setdefault(made, []).append(doc_id)
@@ -241,7 +241,7 @@ def _may_be_named(text: str, found: Sequence[Unit], marks: Sequence[bool], at: i
 
 
 def _keys_of(index: Index, doc_id: str) -> list[str]:
-    """The writings by which a document is known: made short forms only where they are nobody else's title."""
+    """Return the writings by which a document is known: made short forms only where they are nobody else's title."""
     mine = [row[0] for row in index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
     return [key for key, bearers in _bearers(index, mine).items() if doc_id in bearers]
 

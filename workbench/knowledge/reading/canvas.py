@@ -1,6 +1,6 @@
 """JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges, read leniently.
 
-What is wrong with a node or an edge is said with its id, its line and the mend; it stays in the file as it is, and the
+What is wrong with a node or an edge is said with its id, its line and the fix; it stays in the file unchanged, and the
 rest is used. Which group a node is in says where it stands. Nothing is fetched, and no file outside the folder of the
 canvas is opened.
 """
@@ -49,11 +49,11 @@ _ENDS_SENTENCE = tuple(".!?。！？…;；")
 
 
 class CanvasError(CorpusError, Unreadable):
-    """A canvas cannot be read, changed or written; the message names the node and the mend."""
+    """A canvas cannot be read, changed or written; the message names the node and the fix."""
 
 
 class Fault(NamedTuple):
-    """What is wrong with one node or edge, in which line, and the mend."""
+    """What is wrong with one node or edge, in which line, and the fix."""
 
     line: int
     reason: str
@@ -71,7 +71,7 @@ class Card(NamedTuple):
 
 
 class Canvas:
-    """A canvas as it stands in a file.
+    """A canvas unchanged in a file.
 
     Attributes:
         nodes: the usable ones by id, in the order of the file. Edit them with ``edit``, ``add``, ``connect``,
@@ -112,10 +112,10 @@ class Canvas:
 
     @staticmethod
     def raw_of(path: Path) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
         Raises:
-            Unreadable: it is no file, too long, or not UTF-8; with the mend.
+            Unreadable: it is no file, too long, or not UTF-8; with the fix.
         """
         if not path.exists():
             raise CanvasError("there is no such file: name one that is there")
@@ -141,16 +141,16 @@ class Canvas:
 
     @property
     def groups(self) -> list[dict[str, Any]]:
-        """The nodes that are groups."""
+        """Return the nodes that are groups."""
         return [node for node in self.nodes.values() if node["type"] == "group"]
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The innermost group that holds each node, by id; a node in none is not in it."""
+        """Return the innermost group that holds each node, by id; a node in none is not in it."""
         return _parents(list(self.nodes.values()))
 
     def around(self, node_id: str) -> list[str]:
-        """The ids of the groups around a node, the innermost first."""
+        """Return the ids of the groups around a node, the innermost first."""
         found, one = list[str](), node_id
         while (one := self.parents.get(one, "")) and len(found) < _DEEPEST:
             found.append(one)
@@ -179,12 +179,12 @@ class Canvas:
         return self._put(held, {key: value for key, value in now.items() if value is not None}, shown(node_id))
 
     def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
-        """A new node, where there is room beside another one or below all; its id.
+        """Return a new node, where there is room next to another one or below all; its id.
 
         Args:
             kind: ``text``, ``file``, ``link`` or ``group``.
             content: the text, the path, the address or the label.
-            beside: the id of a node.
+            next to: the id of a node.
             **more: other keys of the node, as ``color``, ``width``.
         """
         lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
@@ -195,7 +195,7 @@ class Canvas:
         return str(self._put(self.nodes, made, "The new node")["id"])
 
     def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
-        """A new edge from one node to another; its id."""
+        """Return a new edge from one node to another; its id."""
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
         return str(self._put(self.edges, made | more, "The new edge")["id"])
 
@@ -213,14 +213,14 @@ class Canvas:
         self.__dict__.pop("parents", None)
 
     def _held(self, node_id: str) -> dict[str, dict[str, Any]]:
-        """The nodes, or the edges, with the one of that id in them."""
+        """Return the nodes, or the edges, with the one of that id in them."""
         if node_id in self.edges and node_id not in self.nodes:
             return self.edges
         self.named(node_id)
         return self.nodes
 
     def named(self, node_id: str) -> dict[str, Any]:
-        """The node of that id.
+        """Return the node of that id.
 
         Raises:
             CanvasError: with the known ones.
@@ -231,7 +231,7 @@ class Canvas:
         return self.nodes[node_id]
 
     def _free(self, kind: str) -> str:
-        """An id that nothing in the file has."""
+        """Return an id that nothing in the file has."""
         self._last += 1
         return f"wb-{kind}-{self._last}"
 
@@ -277,7 +277,7 @@ class Canvas:
     # documents
 
     def cards(self, folder: Path) -> Iterator[Card | Fault]:
-        """Every node that says something as a document, and what is wrong with files beside the canvas."""
+        """Yield every node that says something as a document, and what is wrong with files next to the canvas."""
         at = {i: bisect_left(self._ends, self._starts["nodes", i]) + 1 for i in self.nodes}
         said = {i: told(node) for i, node in self.nodes.items()}
         inside, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
@@ -319,28 +319,28 @@ _ENDS = ("none", "arrow")
 
 
 def text_of(element: Mapping[str, Any], key: str) -> str:
-    """A text of a node or an edge; what is none counts for nothing."""
+    """Return a text of a node or an edge; what is none counts for nothing."""
     return element[key] if isinstance(element.get(key), str) else ""
 
 
 def color_of(element: Mapping[str, Any]) -> str:
-    """The colour by its name, or as ``#rrggbb``; "" is none."""
+    """Return the colour by its name, or as ``#rrggbb``; "" is none."""
     color = text_of(element, "color")
     return COLORS.get(color) or (color.lower() if _HEX.fullmatch(color) else "")
 
 
 def is_name(title: str) -> bool:
-    """Whether a title names a thing; others are the beginning of a text."""
+    """Check whether a title names a thing; others are the beginning of a text."""
     return not title.endswith(_ENDS_SENTENCE)
 
 
 def title_of(node: Mapping[str, Any]) -> str:
-    """What a node is called."""
+    """Return what a node is called."""
     return told(node)[0]
 
 
 def told(node: Mapping[str, Any]) -> tuple[str, str]:
-    """The title of a node, and its text, which a short first line heads."""
+    """Return the title of a node, and its text, which a short first line heads."""
     kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
         name = PurePosixPath(content.replace("\\", "/")).stem[:_TITLE] + text_of(node, "subpath")[:_TITLE]
@@ -358,7 +358,7 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def section(text: str, subpath: str) -> str:
-    r"""The part of a text under the heading, or the block, that a subpath names; all of it where there is none.
+    r"""Return the part of a text under the heading, or the block, that a subpath names; all of it where there is none.
 
     >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green"), section("One.\n\nTwo. ^b", "#^b")
     ('## Green\nHot.\n', 'Two. ^b')
@@ -374,7 +374,7 @@ def section(text: str, subpath: str) -> str:
 
 
 def beside(folder: Path, file: str) -> Path:
-    """The file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
+    """Return the file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
 
     Raises:
         CanvasError: it lies elsewhere, is hidden or not there; nothing was opened.
@@ -448,7 +448,7 @@ def _has_id(found: Any) -> bool:
 
 
 def _node_faults(node: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """(what is wrong with the mend, whether the node cannot be used for it)."""
+    """(what is wrong with the fix, whether the node cannot be used for it)."""
     kind = node.get("type")
     if len(node["id"]) > _ID:
         yield f"has an id of more than {_ID} characters: shorten it", True

@@ -1,7 +1,7 @@
 """The writing of a column, decided once from all of its cells: numbers, units and dates; else it stays text.
 
 1,200 is twelve hundred or one and a fifth, 03/04/2024 is in March or in April: a cell alone does not say, other cells
-of its column, or of its table, may. What none says stays text, and ``note`` says so.
+of its column, or of its table, may. What none says stays text, and ``note`` reports it.
 """
 
 from __future__ import annotations

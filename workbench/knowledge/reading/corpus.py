@@ -91,7 +91,7 @@ class Document:
     source: str = ""
 
     def content(self) -> dict[str, Any]:
-        """Everything but where it came from."""
+        """Return everything but where it came from."""
         return {
             "title": self.title,
             "text": self.text,
@@ -104,7 +104,7 @@ class Document:
         }
 
     def digest(self) -> str:
-        """Hex digest of the content: two documents with one digest are the same document."""
+        """Return hex digest of the content: two documents with one digest are the same document."""
         return hashlib.sha256(canonical_json([self.doc_id, self.content()]).encode()).hexdigest()
 
 
@@ -217,7 +217,7 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
 
 
 def load(paths: Iterable[str | Path]) -> Loaded:
-    """Everything that ``Reading`` gives, at once.
+    """Return everything that ``Reading`` gives, at once.
 
     Raises:
         CorpusError: a path does not exist, or a named file is of no known kind.
@@ -228,7 +228,7 @@ def load(paths: Iterable[str | Path]) -> Loaded:
 
 
 def made_title(text: str) -> str:
-    """The title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
+    """Return the title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
 
     >>> made_title("Hello there. More.")
     'Hello there.'
@@ -237,10 +237,10 @@ def made_title(text: str) -> str:
 
 
 def chunks(text: str, limit: int, title: str = "") -> list[str]:
-    r"""The text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
+    r"""Return text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
 
     Prose is cut between sentences; a list item, a row and a block of code only where they are longer than a passage.
-    A table that goes on has its head again, and code its fences. The document's own title is no heading.
+    A table that continues has its head again, and code its fences. The document's own title is no heading.
 
     >>> chunks("One is here. Two is here. Three is here.", 26)
     ['One is here. Two is here.', 'Three is here.']
@@ -268,7 +268,7 @@ class _Passages:
 
     @property
     def _above(self) -> list[str]:
-        """The headings above, the innermost ones where there is no room for all."""
+        """Return the headings above, the innermost ones where there is no room for all."""
         path = [heading for _, heading in self._path]
         while len(" › ".join(path)) > self._limit // 3:
             path = path[1:]
@@ -276,7 +276,7 @@ class _Passages:
 
     @property
     def _heading_line(self) -> str:
-        """The headings above as one Markdown heading, with which each passage begins; empty where there are none."""
+        """Return headings above as one Markdown heading, with which each passage begins; empty where there are none."""
         return f"# {' › '.join(self._above)}\n\n" if self._path else ""
 
     def take(self, block: Block) -> None:
@@ -326,7 +326,7 @@ class _Passages:
             self._body = ""
 
     def _put(self, glue: str, text: str, anew: str = "") -> None:
-        """Add a text; a section begins with the headings above, and so does a passage, with ``anew`` for the text."""
+        """Add a text; a section begins with the headings above, and so does a passage, with ``again`` for the text."""
         begun = self._heading_line + (anew or text)
         starts = self._last.kind == "heading" and bool(self._path)
         self._add(glue, begun if starts else text, begun)
@@ -334,7 +334,7 @@ class _Passages:
         self._last = Block("text", "")
 
     def _add(self, glue: str, text: str, anew: str = "") -> None:
-        """Add a text, or begin a passage with it (or with ``anew``) where it has no room."""
+        """Add a text, or begin a passage with it (or with ``again``) where it has no room."""
         if self._body and len(self._body) + len(glue) + len(text) <= self._limit:
             self._body += glue + text
         else:
@@ -438,7 +438,7 @@ _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canv
 
 
 def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
-    """A document for each node; that of a file says what the file says."""
+    """Yield a document for each node; that of a file says what the file says."""
     found, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
     yield from found.problems
     for card in found.cards(path.parent):
@@ -600,7 +600,7 @@ class _Quoted(str):
 
 
 def _front_value(value: Any) -> Any:
-    """A value as the type that it spells; of a list of persons or places their names."""
+    """Return a value as the type that it spells; of a list of persons or places their names."""
     if isinstance(value, list):
         cells = re.split("，", value[0]) if len(value) == 1 and isinstance(value[0], str) else value
         return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
@@ -732,7 +732,7 @@ def _strings(value: Any, what: str) -> list[str]:
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
-    """The value with every text clean, and nothing that a store, a checkpoint or JSON would not give back."""
+    """Return the value with every text clean, and nothing that a store, a checkpoint or JSON would not give back."""
     if depth > _DEEPEST:
         raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter")
     if isinstance(value, str):

@@ -75,10 +75,10 @@ class Reader:
             self._process = None
 
     def read(self, path: Path) -> dict[str, Any]:
-        """What a file says, as ``title``, ``text`` and its fields.
+        """Return what a file says, as ``title``, ``text`` and its fields.
 
         Raises:
-            Unreadable: with the reason, and the mend.
+            Unreadable: with the reason, and the fix.
         """
         process = self._process = self._process or _begun()
         assert process.stdin and process.stdout
@@ -129,10 +129,10 @@ def serve(patience_s: float) -> None:
 
 
 def record(path: Path) -> dict[str, Any]:
-    """What a file says, as ``title``, ``text`` and its fields.
+    """Return what a file says, as ``title``, ``text`` and its fields.
 
     Raises:
-        Unreadable: with the reason, and the mend.
+        Unreadable: with the reason, and the fix.
     """
     kind = path.suffix.lower()
     try:
@@ -295,7 +295,7 @@ def _span(written: Any) -> int:
 
 
 def _one(values: list[str]) -> Any:
-    """Return several values; a single one by itself."""
+    """Return several values; a single one on its own."""
     unique = list(dict.fromkeys(values))
     return unique[0] if len(unique) == 1 else unique
 

@@ -69,7 +69,7 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
 
 
 def _cells(line: str | Unreadable) -> tuple[str, str, str] | None:
-    """The three names of a line; None for an empty one."""
+    """Return the three names of a line; None for an empty one."""
     if isinstance(line, Unreadable):
         raise line
     text = clean(line).strip("\r\n")
@@ -106,7 +106,7 @@ def _head(name: str, rows: Iterable[tuple[str, str, str, int]]) -> Head:
 
 
 def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
-    """The text of a head: a line for each relation, more where it has many tails, so that none is cut in two.
+    """Return the text of a head: a line for each relation, more where it has many tails, so that none is cut in two.
 
     >>> card("Tampopo", {"written_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
     'Tampopo — written by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
@@ -124,7 +124,7 @@ def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
 
 
 def said(head: str, relation: str, tail: str) -> str:
-    """One triple in words.
+    """Return one triple in words.
 
     >>> said("Tampopo", "written_by", "Jûzô Itami")
     'Tampopo — written by: Jûzô Itami'
@@ -137,7 +137,7 @@ def statements(
 ) -> Iterator[tuple[str, str, str, str]]:
     """(relation, tail, the triple in words, the passage that holds it) of one head, in the order of its text.
 
-    The passages are gone through once: they stand in the same order.
+    The passages are gone through once: they are in the same order.
     """
     place = 0
     for relation, several in tails.items():

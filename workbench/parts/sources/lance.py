@@ -49,11 +49,11 @@ class Lance(Store):
             raise Damaged(self.place, error) from error
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self._table = self._db = None
 
     def count(self) -> int:
-        """Vectors kept."""
+        """Return vectors kept."""
         return self._table.count_rows() if self._table is not None else 0
 
     def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
@@ -74,13 +74,13 @@ class Lance(Store):
             self._table.delete(f"id IN ({', '.join(quoted(one) for one in ids)})")
 
     def held(self) -> Iterator[tuple[str, str]]:
-        """Every id, with the key of its vector."""
+        """Yield every id, with the key of its vector."""
         if self._table is not None:
             for row in self._table.search().select(["id", "key"]).limit(max(1, self.count())).to_list():
                 yield row["id"], row["key"]
 
     def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
-        """The nearest by cosine, of all."""
+        """Return the nearest by cosine, of all."""
         found = self._table.search(query).distance_type("cosine").select(["id", "_distance"]).limit(wanted)
         return [row["id"] for row in found.to_list()]
 
@@ -96,7 +96,7 @@ class Lance(Store):
 
 
 def quoted(text: str) -> str:
-    """A text as SQL writes it.
+    """Return a text as SQL writes it.
 
     >>> quoted("x' OR '1'='1")
     "'x'' OR ''1''=''1'"

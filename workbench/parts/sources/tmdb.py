@@ -49,7 +49,7 @@ _NOTES = {
 
 
 def note(what: str, language: str, **told: str) -> str:
-    """A note in a language.
+    """Return a note in a language.
 
     >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
     ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
@@ -103,7 +103,7 @@ class Record:
 
 
 def key_of(name: str) -> str:
-    """What two writings of a name share.
+    """Return what two writings of a name share.
 
     >>> key_of("Spider-Man: Far From Home") == key_of("spider man far from home"), key_of("臥虎藏龍")
     (True, '卧虎藏龙')
@@ -112,7 +112,7 @@ def key_of(name: str) -> str:
 
 
 def text(value: Any, most: int = _SHORT) -> str:
-    """A text in one line, without what steers a terminal or turns the writing direction; anything else is empty.
+    """Return a text in one line, without what steers a terminal or turns the writing direction; anything else is empty.
 
     >>> text("  Life\\n of \\u202ePi "), text(["Pi"]), text("x" * 9, 3)
     ('Life of Pi', '', 'xxx')
@@ -121,18 +121,18 @@ def text(value: Any, most: int = _SHORT) -> str:
 
 
 def number(value: Any) -> int:
-    """A whole number that can be an id or an amount; anything else is 0."""
+    """Return a whole number that can be an id or an amount; anything else is 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
 def items(answer: Any, name: str) -> list[Mapping[str, Any]]:
-    """The objects in the list of that name in an object; nothing else."""
+    """Return the objects in the list of that name in an object; nothing else."""
     value = answer.get(name) if isinstance(answer, dict) else None
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def hits(answer: Mapping[str, Any]) -> list[Record]:
-    """The films and people of a search, in its order."""
+    """Return the films and people of a search, in its order."""
     found = []
     for item in items(answer, "results")[:20]:
         kind, tmdb_id = text(item.get("media_type")), number(item.get("id"))
@@ -194,7 +194,7 @@ def _credits(several: Iterable[Mapping[str, Any]]) -> list[Credit]:
 
 
 def _amounts(answer: Mapping[str, Any], chinese: bool) -> dict[str, str]:
-    """What is counted, in words: minutes, dollars, votes."""
+    """Return what is counted, in words: minutes, dollars, votes."""
     votes, average = number(answer.get("vote_count")), answer.get("vote_average")
     rated = isinstance(average, int | float) and not isinstance(average, bool) and 0 < average <= 10 and votes
     dollars = {name: number(answer.get(name)) for name in ("budget", "revenue")}
@@ -246,7 +246,7 @@ _GLUE, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 
 def told(records: Iterable[Record], language: str) -> Enriched:
-    """Each record as a passage of evidence, and all of them as one piece of graph."""
+    """Return each record as a passage of evidence, and all of them as one piece of graph."""
     found = Enriched(passages=[], entities=[], relations=[], notes=[], asked=0)
     entities: dict[str, Entity] = {}
     relations: dict[str, Relation] = {}
@@ -327,7 +327,7 @@ class Tmdb:
         self._settings = settings
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
-        """What TMDB says of these names; never raises for what TMDB does.
+        """Return what TMDB says of these names; never raises for what TMDB does.
 
         All of it takes ``tmdb_timeout_s`` at most; what came by then is told.
         """
@@ -352,7 +352,7 @@ class Tmdb:
 
 
 async def _bearers(server: _Server, wanted: Wanted, notes: list[str]) -> list[Record]:
-    """Everything that bears a name; of several films those of the year, where one is known."""
+    """Return everything that bears a name; of several films those of the year, where one is known."""
     name = text(wanted.name)
     answer = await server.get("search/multi", query=name, include_adult="false")
     keys = {key for key in map(key_of, (wanted.name, *wanted.also)) if key}
@@ -367,7 +367,7 @@ async def _bearers(server: _Server, wanted: Wanted, notes: list[str]) -> list[Re
 
 
 def _likely(found: list[Record], keys: set[str], years: Sequence[int]) -> list[Record]:
-    """The hits to look at: those of the very name, those of the year before all; else the first one.
+    """Return the hits to look at: those of the very name, those of the year before all; else the first one.
 
     Lists of releases disagree by a year about festival films.
     """
@@ -421,7 +421,7 @@ class _Server:
         await self._client.aclose()
 
     async def get(self, path: str, **parameters: str) -> dict[str, Any]:
-        """The JSON object at a path.
+        """Return the JSON object at a path.
 
         Raises:
             NoAnswer: there is none, after as many tries as patience allows.
@@ -450,7 +450,7 @@ class _Server:
         return found
 
     def explain(self, error: BaseException) -> str:
-        """What went wrong, and where, in a line without the key."""
+        """Return what went wrong, and where, in a line without the key."""
         kind = "" if isinstance(error, NoAnswer | LimitReached) else type(error).__name__
         said = ": ".join(part for part in (kind, " ".join(str(error).split())[:200]) if part)
         return redact(f"{address(self._url)}: {said.rstrip('.')}.", [self._key])
