@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workbench.cli import main
@@ -402,6 +402,7 @@ def test_beside_an_edited_node_what_was_not_touched_stays_to_the_byte():
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.sampled_from(["edit", "add", "remove", "connect"]), IDS, IDS), max_size=8),
     st.sampled_from(STYLES),
