@@ -410,7 +410,7 @@ class Conversations(Protocol):
 
 
 class Remembering(Protocol):
-    """What nodes need of what is remembered of a person and of a conversation."""
+    """What nodes need of what is remembered of a person and of a conversation; nothing, unless a method says more."""
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """Return what there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
@@ -418,27 +418,18 @@ class Remembering(Protocol):
         ``episodes`` are earlier exchanges with their ``similarity``, best first; ``note`` says what failed, so that
         the window has to do.
         """
-
-    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
-
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Say that memories do not hold any more; those that had ended stay as they were."""
-
-
-class NoMemory:
-    """Where nothing is remembered: agents, and graphs of the user."""
-
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
-        """Nothing."""
         return {"memories": [], "summary": None, "episodes": [], "note": ""}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Nowhere."""
+        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
         return ""
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Nothing."""
+        """Say that memories do not hold any more; those that had ended stay unchanged."""
+
+
+class NoMemory(Remembering):
+    """Remember nothing: agents, and graphs of the user."""
 
 
 class RunLog(Protocol):

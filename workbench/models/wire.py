@@ -254,7 +254,7 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def secrets(settings: Settings) -> list[str]:
-    """Return what must be in no file: keys, and the passwords of addresses; the longest first, lest a part hide a whole."""
+    """Return what must be in no file: keys and passwords of addresses; the longest first, lest a part hide a whole."""
     values = [getattr(settings, name) for name in type(settings).model_fields]
     found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]

@@ -60,8 +60,8 @@ class ToolRegistry(Mapping[str, Tool]):
     (['naive_search', 'keyword_search'], True)
     """
 
-    def __init__(self, built_in: bool = True):
-        self._tools: dict[str, Tool | str] = dict(BUILT_IN) if built_in else {}
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool | str] = dict(BUILT_IN)
 
     def __getitem__(self, name: str) -> Tool:
         if not isinstance(name, str) or name not in self._tools:

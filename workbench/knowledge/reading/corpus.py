@@ -42,7 +42,7 @@ from workbench.knowledge.reading.files import (
 from workbench.plans import canonical_json
 from workbench.text import CJK, clean, fold, sentences
 
-__all__ = ["SUFFIXES", "Document", "Loaded", "Problem", "chunks", "given_paths", "load"]
+__all__ = ["SUFFIXES", "Document", "Problem", "Reading", "chunks", "given_paths", "load"]
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _CALLED = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
@@ -108,15 +108,6 @@ class Document:
         return hashlib.sha256(canonical_json([self.doc_id, self.content()]).encode()).hexdigest()
 
 
-@dataclass
-class Loaded:
-    """What the files gave. ``sources`` are all files that were read to the end, also the ones without a document."""
-
-    documents: list[Document] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
-
-
 class Place(NamedTuple):
     """Where a document was read: source, line, digest."""
 
@@ -146,6 +137,7 @@ class Reading:
     """
 
     def __init__(self, paths: Iterable[str | Path]):
+        self.documents: list[Document] = []
         self.problems: list[Problem] = []
         self.sources: list[str] = []
         self.places: Places = dict[str, Place]()
@@ -216,15 +208,15 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
         yield own
 
 
-def load(paths: Iterable[str | Path]) -> Loaded:
-    """Return everything that ``Reading`` gives, at once.
+def load(paths: Iterable[str | Path]) -> Reading:
+    """Return a reading that has come to its end, with all of its ``documents``.
 
     Raises:
         CorpusError: a path does not exist, or a named file is of no known kind.
     """
     reading = Reading(paths)
-    documents = list(reading)
-    return Loaded(documents, reading.problems, reading.sources)
+    reading.documents = list(reading)
+    return reading
 
 
 def made_title(text: str) -> str:
