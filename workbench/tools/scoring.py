@@ -201,7 +201,9 @@ class Question:
         called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in said]
-        others = {m["entity_id"]: _entities(m["others"], knowledge) for m in mentions if m.get("others")}
+        others = {
+            m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
+        }
         return cls(
             **Wording.of(asked, knowledge, further, text)._asdict(),
             rest=rest,
@@ -327,10 +329,6 @@ def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -
 def _weight(passages: int, said: int) -> float:
     """Return what a name weighs that so many passages say: as much as two words of its rarity."""
     return 2 * math.log((passages + 1) / (min(passages, said) + 1))
-
-
-def _entities(entity_ids: Sequence[str], knowledge: KnowledgeBase) -> list[Entity]:
-    return [entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))]
 
 
 def _told(entity: Entity, knowledge: KnowledgeBase) -> str:

@@ -82,14 +82,10 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {_key(name): _cleaned(inner) for name, inner in value.items()}
+        return {clean(str(name)): _cleaned(inner) for name, inner in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(map(_cleaned, value), key=repr)
     return [_cleaned(inner) for inner in value] if type(value) in (list, tuple) else value
-
-
-def _key(name: Any) -> str:
-    return clean(str(name))
 
 
 def _fallback(value: Any) -> Any:

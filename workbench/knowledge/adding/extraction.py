@@ -156,7 +156,11 @@ class Modelled:
         if not self.recipe:
             return {}
         found = self._values(p.key(self.recipe) for p in passages)
-        return {p: _extraction(said) for p in passages if (said := found.get(p.key(self.recipe)))}
+        return {
+            p: Extraction([Name(*name) for name in said[0]], [Stated(*stated) for stated in said[1]])
+            for p in passages
+            if (said := found.get(p.key(self.recipe)))
+        }
 
     def describe(self, tell: Callable[[int, int], None]) -> bool:
         """Let the model say what each community is about; whether any now says something else.
@@ -220,10 +224,6 @@ class Modelled:
             return {}
         told = {"read": self.read, "by_rules": self.unusable + self.left, "summaries": self.summaries, **spent}
         return {**told, "note": self.note or spent.get("note", "")}
-
-
-def _extraction(said: Any) -> Extraction:
-    return Extraction([Name(*name) for name in said[0]], [Stated(*stated) for stated in said[1]])
 
 
 def _key(*parts: str) -> str:

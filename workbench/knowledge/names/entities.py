@@ -131,7 +131,11 @@ class GraphBuilder:
                 self._add_names(source)
         self._settle_names()
         self._add_mentions(read)
-        self._write("entities", map(_entity_row, self.entities.values()))
+        rows = (
+            (e["entity_id"], e["name"], e["type"], canonical_json(e["aliases"]), e["doc_id"])
+            for e in self.entities.values()
+        )
+        self._write("entities", rows)
 
     def _write(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         rows = list(rows)
@@ -303,10 +307,6 @@ class GraphBuilder:
     def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
         relation_id = f"{source}|{kind}|{target}"
         self._write("relations", [(relation_id, source, kind, target, sentence, chunk_id)])
-
-
-def _entity_row(entity: Entity) -> tuple[Any, ...]:
-    return entity["entity_id"], entity["name"], entity["type"], canonical_json(entity["aliases"]), entity["doc_id"]
 
 
 def _most_frequent(counts: Counter[str]) -> str:

@@ -57,7 +57,8 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
             except Unreadable as error:
                 yield number, str(error)
                 continue
-            if cells and not (number == 1 and _is_header(cells)):
+            heads = number == 1 and cells and all(c.lower() in names for c, names in zip(cells, _HEADER, strict=True))
+            if cells and not heads:
                 rows.append((*cells, number))
             if len(rows) >= _AT_ONCE:
                 _keep(sorter, rows)
@@ -85,10 +86,6 @@ def _cells(line: str | Unreadable) -> tuple[str, str, str] | None:
             raise Unreadable(f"the {name} has more than {longest} characters: shorten it")
     head, relation, tail = cells
     return head, relation, tail
-
-
-def _is_header(cells: Sequence[str]) -> bool:
-    return all(cell.lower() in names for cell, names in zip(cells, _HEADER, strict=True))
 
 
 def _keep(sorter: sqlite3.Connection, rows: list[tuple[str, str, str, int]]) -> None:
