@@ -16,8 +16,7 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
-from workbench.tools.chain_walk import explored
-from workbench.tools.query_terms import AskedWords
+from workbench.tools.chain_walk import AskedWords, explored
 from workbench.tools.scoring import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
