@@ -34,15 +34,11 @@ class Word(NamedTuple):
         weight: inverse document frequency.
         forms: its stems.
         related: stems that may stand for it -> what they count, 0 to 1.
-        said: as the question writes it.
-        nearest: the word of the corpus that is nearest to it, where the corpus is written in another script.
     """
 
     weight: float
     forms: frozenset[str]
     related: Mapping[str, float]
-    said: str = ""
-    nearest: str = ""
 
     def share(self, held: Collection[str]) -> float:
         """Return how far a text of these stems says it, 0 to 1."""
@@ -73,15 +69,14 @@ class AskedWords:
                 continue  # pairs of signs that no text of this corpus has: their words follow
             word = root(stem(term))
             own = dict.fromkeys(frozenset().union(*(group for group in groups if word in group)), RELATED)
-            others = near.get(term, [])
-            worth = {one: worth for one, worth in (own | _worth(others)).items() if one not in forms(word)}
-            nearest = others[0][0] if others else ""
-            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth, term, nearest))
+            related = own | _worth(near.get(term, []))
+            worth = {one: worth for one, worth in related.items() if one not in forms(word)}
+            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth))
         for word, others in foreign.items():
             if worth := _worth(others):
                 closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
                 weight = min(map(knowledge.term_weight, closest))
-                found[word] = Word(weight, frozenset({word}), worth, word, others[0][0])
+                found[word] = Word(weight, frozenset({word}), worth)
         return cls(tuple(found.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:

@@ -49,7 +49,6 @@ class SubQuestion(NamedTuple):
         name: brought in by the sentence.
         passage: id of the passage that has the sentence, and ``title``: its own.
         sentence: as it stands there.
-        explained: how much of the question's words the sentence says, 0 to 1.
     """
 
     query: str
@@ -57,7 +56,6 @@ class SubQuestion(NamedTuple):
     passage: str
     title: str
     sentence: str
-    explained: float
 
     def asked(self, question: str) -> dict[str, Any]:
         """Return the input of ``next_hop`` for it, of this question."""
@@ -75,23 +73,19 @@ def clarity(cosine: float) -> float:
 
 
 class Reading(NamedTuple):
-    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text.
-
-    ``rarity``: of the words, from 0 (every passage has it) to 1, on average.
-    """
+    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text."""
 
     words: list[str]
     weights: list[float]
     texts: list[list[float]]
-    rarity: float
 
     @classmethod
     def of(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
         """Read the texts by what words mean, where the base can tell."""
         words, rarity, rows = knowledge.matches(question, texts)
         whole = sum(rarity) + 1e-6 * len(rarity) or 1.0
-        shares, mean = [(r + 1e-6) / whole for r in rarity], sum(rarity) / max(1, len(rarity))
-        return cls(words, shares, [[clarity(near) for near in row] for row in rows], mean)
+        shares = [(r + 1e-6) / whole for r in rarity]
+        return cls(words, shares, [[clarity(near) for near in row] for row in rows])
 
     def share(self, row: Sequence[float]) -> float:
         """Return how much of the question a row says, 0 to 1."""
@@ -143,7 +137,7 @@ def sub_questions(
                 best[key] = (
                     explained,
                     place,
-                    SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence, round(explained, 3)),
+                    SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence),
                 )
     order = sorted(best, key=lambda key: (-round(best[key][0] - BEHIND * best[key][1], 9), key))
     return [best[key][2] for key in order[:most]]
