@@ -68,7 +68,11 @@ _MORE = 50
 """Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six digits."""
 LOCAL = "passages"
 """The collection of a base that has a folder of its own."""
-Told = Callable[[int, int], None]
+OnDone = Callable[[int, int], None]
+
+
+def ignore(done: int, total: int) -> None:
+    """Report progress to no one."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ class Store(AbstractContextManager["Store"]):
         """Return what goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
 
     @cleared()
-    def follow(self, index: Index, tell: Told | None = None) -> None:
+    def follow(self, index: Index, tell: OnDone = ignore) -> None:
         """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
@@ -167,7 +171,7 @@ class Store(AbstractContextManager["Store"]):
             rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
             rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
             for start in range(0, len(rows), WRITE):
-                (tell or nobody)(start, len(rows))
+                tell(start, len(rows))
                 self._write(index, rows[start : start + WRITE])
             self._count = self.count()
             self.settle()
@@ -190,10 +194,6 @@ class Store(AbstractContextManager["Store"]):
         keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
         return best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
-
-
-def nobody(done: int, total: int) -> None:
-    """Nobody watches."""
 
 
 def place_of(folder: Path, settings: Settings) -> Place:
@@ -252,7 +252,7 @@ def is_up_to(place: Place, index: Index) -> bool:
     return True
 
 
-def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
+def follow(place: Place, index: Index, tell: OnDone = ignore) -> bool:
     """Bring the store at this place up to the index, and make one in a folder again when it is damaged.
 
     Returns:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import vault
 from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
-from workbench.knowledge.reading.triples import said as in_words
+from workbench.knowledge.reading.triples import in_words
 from workbench.text import clean, sentences
 
 SUFFIX = ".canvas"
@@ -279,7 +279,7 @@ class Canvas:
     def cards(self, folder: Path) -> Iterator[Card | Fault]:
         """Yield every node that says something as a document, and what is wrong with files next to the canvas."""
         at = {i: bisect_left(self._ends, self._starts["nodes", i]) + 1 for i in self.nodes}
-        said = {i: told(node) for i, node in self.nodes.items()}
+        said = {i: title_and_text(node) for i, node in self.nodes.items()}
         inside, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
         lines = defaultdict[str, list[str]](list)  # edges in words; a question or an answer would only be repeated
         labelled = {node["id"] for node in self.groups if said[node["id"]][0]}
@@ -336,10 +336,10 @@ def is_name(title: str) -> bool:
 
 def title_of(node: Mapping[str, Any]) -> str:
     """Return what a node is called."""
-    return told(node)[0]
+    return title_and_text(node)[0]
 
 
-def told(node: Mapping[str, Any]) -> tuple[str, str]:
+def title_and_text(node: Mapping[str, Any]) -> tuple[str, str]:
     """Return the title of a node, and its text, which a short first line heads."""
     kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":

@@ -115,15 +115,15 @@ def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
             if line and len(line) + len(tail) > _LINE:
                 told.append(line)
                 line = ""
-            line += f", {tail}" if line else said(name, relation, tail)
+            line += f", {tail}" if line else in_words(name, relation, tail)
         told.append(line)
     return "\n".join(f"{line.removesuffix('.')}." for line in told)
 
 
-def said(head: str, relation: str, tail: str) -> str:
+def in_words(head: str, relation: str, tail: str) -> str:
     """Return one triple in words.
 
-    >>> said("Tampopo", "written_by", "Jûzô Itami")
+    >>> in_words("Tampopo", "written_by", "Jûzô Itami")
     'Tampopo — written by: Jûzô Itami'
     """
     return f"{head} — {relation.replace('_', ' ')}: {tail}"
@@ -141,4 +141,4 @@ def statements(
         for tail in several:
             held = (n for n in range(place, len(passages)) if tail in passages[n][1])
             place = next(held, place)
-            yield relation, tail, said(head, relation, tail), passages[place][0] if passages else ""
+            yield relation, tail, in_words(head, relation, tail), passages[place][0] if passages else ""
