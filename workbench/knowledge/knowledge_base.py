@@ -411,14 +411,18 @@ class CorpusKnowledge:
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """How far each text says each content word of a question: by word vectors where it has them, else by stems."""
         if not self._reranks:
-            asked = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
-            held = [{stem(term) for term in terms(text)} for text in texts]
-            said = [[float(stem(term) in stems) for term in asked] for stems in held]
+            question_words = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
+            stems_of_texts = [{stem(term) for term in terms(text)} for text in texts]
+            rows = [[float(stem(term) in stems) for term in question_words] for stems in stems_of_texts]
         else:
-            asked = list(dict.fromkeys(rerank.words(question)))
-            said = rerank.closest(asked, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
+            question_words = list(dict.fromkeys(rerank.words(question)))
+            rows = (
+                rerank.closest(question_words, [rerank.words(text) for text in texts], self._word_vectors)
+                .round(3)
+                .tolist()
+            )
         most = math.log1p(self._view.passages) or 1.0
-        return Matches(asked, [round(min(1.0, self._weight(word) / most), 6) for word in asked], said)
+        return Matches(question_words, [round(min(1.0, self._weight(word) / most), 6) for word in question_words], rows)
 
     @_in_one_generation
     def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
@@ -431,20 +435,20 @@ class CorpusKnowledge:
         foreign = self._view.foreign if self._reranks else None
         if foreign is None:
             return {}
-        asked = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
-        if not asked:
+        foreign_words = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
+        if not foreign_words:
             return {}
         words, matrix = self._view.words
-        rows = self._word_vectors(asked).astype(np.float32)
+        rows = self._word_vectors(foreign_words).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         parts = range(0, len(words), _BLOCK)
         alike = np.concatenate([matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in parts]).round(2)
-        found = {}
-        for word, column in zip(asked, alike.T, strict=True):
+        neighbours = {}
+        for word, column in zip(foreign_words, alike.T, strict=True):
             close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= NEAR)]
             if close:
-                found[word] = sorted(close, key=lambda one: (-one[1], one[0]))
-        return found
+                neighbours[word] = sorted(close, key=lambda one: (-one[1], one[0]))
+        return neighbours
 
     @_in_one_generation
     def term_weight(self, term: str) -> float:
@@ -455,8 +459,8 @@ class CorpusKnowledge:
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Return the passages of these ids, in this order; unknown ids are left out."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
-        found = {row[0]: row for row in rows}
-        return [_passage(found[chunk_id]) for chunk_id in chunk_ids if chunk_id in found]
+        by_id = {row[0]: row for row in rows}
+        return [_passage(by_id[chunk_id]) for chunk_id in chunk_ids if chunk_id in by_id]
 
     @_in_one_generation
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
@@ -480,9 +484,9 @@ class CorpusKnowledge:
         they are from.
         """
         words = self._view.vocabulary
-        told = {language: list(said) for language, said in words.documents.items()}
-        beside = {"measure": words.measure, "source": words.enrichment}
-        every = {**told, **{what: [said] for what, said in beside.items() if said}}
+        documents = {language: list(names) for language, names in words.documents.items()}
+        more = {"measure": words.measure, "source": words.enrichment}
+        every = {**documents, **{key: [names] for key, names in more.items() if names}}
         return {**every, "types": self._view.types, "tables": list(self._view.tables)}
 
     @_in_one_generation
@@ -507,34 +511,36 @@ class CorpusKnowledge:
         Raises:
             KnowledgeError: an operator or a value does not fit its field.
         """
-        where, given = self._where(conditions)
-        by, more = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
-        most = "" if limit is None else f" LIMIT {int(limit)}"
-        rows = self._index.rows(f"SELECT doc_id FROM documents WHERE {where} ORDER BY {by}{most}", [*given, *more])
+        where, parameters = self._where(conditions)
+        by, values = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
+        limited = "" if limit is None else f" LIMIT {int(limit)}"
+        rows = self._index.rows(
+            f"SELECT doc_id FROM documents WHERE {where} ORDER BY {by}{limited}", [*parameters, *values]
+        )
         return [row[0] for row in rows]
 
     @_in_one_generation
     def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
         """``(value, documents)`` of a field among the documents that hold, most frequent first."""
-        where, given = self._where(conditions)
+        where, parameters = self._where(conditions)
         inside = f"SELECT doc_id FROM documents WHERE {where}"
         rows = self._index.rows(
             f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN ({inside}) GROUP BY key "
             "ORDER BY 2 DESC, 1",
-            [field, *given],
+            [field, *parameters],
         )
         return [(value, count) for value, count in rows]
 
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
-        tests, given, fields = list[str](), list[Any](), self._view.fields
+        tests, parameters, fields = list[str](), list[Any](), self._view.fields
         for condition in conditions:
             field = fields.get(condition["field"])
-            test, more = schema.where(condition, field, self._meant) if field else ("0", [])
+            test, values = schema.where(condition, field, self._meant) if field else ("0", [])
             if condition["field"] == "table" and not field:
-                test, more = schema.in_table(condition, self._view.tables)
+                test, values = schema.in_table(condition, self._view.tables)
             tests.append(test)
-            given += more
-        return " AND ".join(tests) or "1", given
+            parameters += values
+        return " AND ".join(tests) or "1", parameters
 
     def _meant(self, field: str, value: str) -> list[str]:
         """Keys of all that a value of a field may stand for: itself, how the documents write it, who has that name."""
@@ -645,28 +651,28 @@ class CorpusKnowledge:
         import numpy as np
 
         digests = [vectors.key_of("", text) for text in texts]
-        known = {
+        by_digest = {
             digest: (vectors.titled(title, json.loads(aliases), text), np.frombuffer(blob, np.float32))
             for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
         }
-        missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in known]
+        missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in by_digest]
         for text, row in zip(missing, self._model.array([simplified(text) for text in missing]), strict=True):
-            known[vectors.key_of("", text)] = (text, row)
-        return [known[digest][0] for digest in digests], np.array([known[digest][1] for digest in digests])
+            by_digest[vectors.key_of("", text)] = (text, row)
+        return [by_digest[digest][0] for digest in digests], np.array([by_digest[digest][1] for digest in digests])
 
     def _word_vectors(self, words: Sequence[str]) -> np.ndarray:
         import numpy as np
 
-        held = self._words
-        missing = [word for word in words if word not in held]
+        cache = self._words
+        missing = [word for word in words if word not in cache]
         if missing:
             sql = "SELECT word, vector FROM words WHERE word IN ({})"
-            known = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
-            new = [word for word in missing if word not in known]
-            known.update(zip(new, word_vectors(self._model, new), strict=True))
-            kept = held if len(held) < _WORDS_HELD else {word: held[word] for word in words if word in held}
-            held = self._words = {**kept, **{word: row.astype(np.float32) for word, row in known.items()}}
-        return np.array([held[word] for word in words])
+            stored = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
+            new = [word for word in missing if word not in stored]
+            stored.update(zip(new, word_vectors(self._model, new), strict=True))
+            recent = cache if len(cache) < _WORDS_HELD else {word: cache[word] for word in words if word in cache}
+            cache = self._words = {**recent, **{word: row.astype(np.float32) for word, row in stored.items()}}
+        return np.array([cache[word] for word in words])
 
     def _weight(self, word: str) -> float:
         return max((self._view.weight(term) for term in terms(word)), default=0.0)
