@@ -114,16 +114,16 @@ class Vocabulary:
         >>> words.joined({"authors": ["Mara"], "year": 1920})
         {'author': ['Mara'], 'year': 1920}
         """
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for name, value in fields.items():
             own = name if name in self.fields else self._field_by_word.get(fold(name), _JOINED.get(name, name))
-            found[own] = [*_many(found[own]), *_many(value)] if own in found else value
-        return found
+            merged[own] = [*_many(merged[own]), *_many(value)] if own in merged else value
+        return merged
 
     @cached_property
     def _field_by_word(self) -> dict[str, str]:
-        said = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
-        return {fold(word): name for name, word in reversed(list(said))}
+        pairs = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
+        return {fold(word): name for name, word in reversed(list(pairs))}
 
     def meaning(self, name: str) -> FieldMeaning:
         """Return what a field of this name says of a document.
@@ -135,13 +135,13 @@ class Vocabulary:
 
     @cached_property
     def _meanings(self) -> dict[str, FieldMeaning]:
-        found = {}
+        meanings = {}
         for name, words in self.fields.items():
             plain = _meaning(name)
             kind = words.of or plain.type
             says = FieldMeaning(words.relation or plain.relation, kind, words.reverse, kind in GROUPING)
-            found[name] = found[says.relation] = says  # a relation's own name says the same
-        return found
+            meanings[name] = meanings[says.relation] = says  # a relation's own name says the same
+        return meanings
 
     def canonical(self, name: str, value: str) -> str:
         """Return a value of a field as the documents write it, from any of its words.
@@ -153,12 +153,12 @@ class Vocabulary:
 
     @cached_property
     def _by_word(self) -> dict[tuple[str, str], str]:
-        found: dict[tuple[str, str], str] = {}
+        values_by_word: dict[tuple[str, str], str] = {}
         for name, values in self.values.items():
             for value, words in values.items():
                 for word in (value, *(w for many in words.values() for w in many)):
-                    found.setdefault((name, fold(word)), value)
-        return found
+                    values_by_word.setdefault((name, fold(word)), value)
+        return values_by_word
 
     def _of_country(self, name: str) -> bool:
         return self.meaning(name).type == "Country"
@@ -222,15 +222,15 @@ def load(path: Path) -> Vocabulary:
     try:
         if path.stat().st_size > LARGEST:
             raise CorpusError(f"The vocabulary {path} is larger than {LARGEST:,} bytes. Name the right file.")
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-        if isinstance(documents := given.get("documents"), dict):
-            given["measure"] = documents.pop("measure", "")
-        return TypeAdapter(Vocabulary).validate_python(given)
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(documents := content.get("documents"), dict):
+            content["measure"] = documents.pop("measure", "")
+        return TypeAdapter(Vocabulary).validate_python(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "[key]")
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"] if part != "[key]")
         raise CorpusError(
-            f"The vocabulary {path}: {where} is not usable: {first['msg']}. See data/README.md for what it may hold."
+            f"The vocabulary {path}: {where} is not usable: {fault['msg']}. See data/README.md for what it may hold."
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CorpusError(

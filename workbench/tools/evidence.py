@@ -94,8 +94,8 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any
     best: dict[str, RetrievalResult] = {}
     for result in sorted(results, key=lambda r: (-r["score"], r["result_id"])):
         best.setdefault(result["result_id"], result)
-    kept = list(best.values())[:top_k]
-    return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(kept, start=1)]
+    first = list(best.values())[:top_k]
+    return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(first, start=1)]
 
 
 def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> dict[str, Any]:
@@ -121,15 +121,17 @@ def titles(results: Iterable[Mapping[str, Any]], without: Sequence[str] = ()) ->
 def card(found: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
     """Return an entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
     about = "; ".join([found["type"], *found["aliases"][:3]])
-    told: dict[str, list[str]] = {}
-    called = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
+    phrases: dict[str, list[str]] = {}
+    field_names = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
     for relation in knowledge.relations_of(found["entity_id"]):
         forward = relation["source"] == found["entity_id"]
         other = knowledge.entity(relation["target"] if forward else relation["source"])
         if other:
-            phrase = _phrase(relation["type"], forward, called.get(relation["type"], ""))
-            told.setdefault(phrase, []).append(other["name"])
-    facts = "; ".join(f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(told.items()))
+            phrase = _phrase(relation["type"], forward, field_names.get(relation["type"], ""))
+            phrases.setdefault(phrase, []).append(other["name"])
+    facts = "; ".join(
+        f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(phrases.items())
+    )
     return f"{found['name']} ({about})" + (f": {facts}" if facts else "")
 
 

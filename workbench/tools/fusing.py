@@ -59,8 +59,8 @@ def cascade(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None
     >>> cascade({"graph": [("a", 1.0)], "words": [("b", 9.0), ("a", 5.0)]})
     [('a', 1.0), ('b', 0.5)]
     """
-    given = weights or {}
-    order = sorted(rankings, key=lambda name: -given.get(name, 1.0))
+    by_source = weights or {}
+    order = sorted(rankings, key=lambda name: -by_source.get(name, 1.0))
     ids = dict.fromkeys(i for name in order for i, _ in rankings[name])
     return [(i, round(1 / place, 9)) for place, i in enumerate(ids, start=1)]
 

@@ -91,8 +91,8 @@ def _touched(
         held = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
         return round(held + sum(member in names for member in community["members"]), 9)
 
-    found = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
-    scored = [(touched(c), c) for c in found]
+    communities = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
+    scored = [(touched(c), c) for c in communities]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
     return [c for score, c in scored[:COMMUNITIES] if score > 0]
 

@@ -62,9 +62,9 @@ def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[st
         lexical = knowledge.keyword_search(question.words, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
-        near = knowledge.vector_search(question.text, pool)
-        detail["hits"] = len(near)
-    return {"bm25": lexical, "dense": near}
+        dense = knowledge.vector_search(question.text, pool)
+        detail["hits"] = len(dense)
+    return {"bm25": lexical, "dense": dense}
 
 
 def fused(

@@ -214,11 +214,11 @@ def unbroken(text: str, left: Unit, right: Unit) -> bool:
 
 def candidates(text: str) -> list[str]:
     """Return every key that could be a name in the text: all runs of its units."""
-    found, keys = units(text), dict[str, None]()
-    for at, unit in enumerate(found):
+    parts, keys = units(text), dict[str, None]()
+    for at, unit in enumerate(parts):
         key = unit.key
         keys[key] = None
-        for left, right in pairwise(found[at : at + LONGEST]):
+        for left, right in pairwise(parts[at : at + LONGEST]):
             if not unbroken(text, left, right):
                 break
             key += f" {right.key}"

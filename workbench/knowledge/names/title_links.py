@@ -74,12 +74,12 @@ def phrases(sentence: str) -> set[str]:
     >>> phrases("老舍写了《茶馆》。")
     {'茶 馆'}
     """
-    found = {key_of(title) for title in _BOOK.findall(sentence)}
+    keys = {key_of(title) for title in _BOOK.findall(sentence)}
     for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
         phrase = _DATED.sub("", match.group())
         parts = key_of(phrase).split(" ")
-        found.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
-    return {key for key in found if _tells(key)}
+        keys.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
+    return {key for key in keys if _tells(key)}
 
 
 def _tells(key: str) -> bool:
@@ -99,9 +99,9 @@ def insert(connection: sqlite3.Connection, doc_id: str, keys: dict[str, int]) ->
 
 def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
     """Keep the phrases of passage ``number``, its document's titles among them."""
-    found = {key for sentence in sentences(text) for key in phrases(sentence)}
-    found.update(key for key in titles if _tells(key))
-    connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(found)))
+    keys = {key for sentence in sentences(text) for key in phrases(sentence)}
+    keys.update(key for key in titles if _tells(key))
+    connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys)))
 
 
 def delete(connection: sqlite3.Connection, doc_id: str) -> None:
@@ -151,17 +151,17 @@ class IndexWays:
 
     def naming(self, doc_id: str, most: int) -> list[str]:
         """Return ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
-        found = set[str]()
+        chunk_ids = set[str]()
         for key in _keys_of(self._index, doc_id):
             sql = (
                 "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
             )
             match = f'body : "{keywords.stored(closed_up(key))}"'
-            found.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
-            if len(found) > most:
+            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
+            if len(chunk_ids) > most:
                 return []
-        return sorted(found)
+        return sorted(chunk_ids)
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the sentences in which these passages name a document, each by its longest writing."""
@@ -175,19 +175,19 @@ class IndexWays:
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
         """Return what these passages say that at most ``most`` others say too, sentence by sentence."""
-        met: dict[str, list[str]] = {}
-        found = []
+        holders: dict[str, list[str]] = {}
+        links = []
         for chunk_id, _, text in _texts(self._index, chunk_ids):
             for sentence in sentences(text):
                 for key in sorted(phrases(sentence)):
-                    if key not in met:
-                        met[key] = _holding(self._index, key, most)
-                    others = [other for other in met[key] if other != chunk_id]
+                    if key not in holders:
+                        holders[key] = _holding(self._index, key, most)
+                    others = [other for other in holders[key] if other != chunk_id]
                     if others:
-                        found.append(
+                        links.append(
                             Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=others)
                         )
-        return found
+        return links
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
@@ -202,10 +202,10 @@ class IndexWays:
 
 def _bearers(index: Index, keys: Sequence[str]) -> dict[str, list[str]]:
     """Return key -> the documents of that title; of a made short form only where few documents have it."""
-    found: dict[str, dict[int, list[str]]] = {}
+    documents: dict[str, dict[int, list[str]]] = {}
     for key, made, doc_id in index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
-        found.setdefault(key, {}).setdefault(made, []).append(doc_id)
-    return {key: sorted(by[min(by)]) for key, by in found.items() if 0 in by or len(by[1]) <= NAMESAKES}
+        documents.setdefault(key, {}).setdefault(made, []).append(doc_id)
+    return {key: sorted(by[min(by)]) for key, by in documents.items() if 0 in by or len(by[1]) <= NAMESAKES}
 
 
 def _named(text: str, known: Matcher) -> Iterator[tuple[int, int, str]]:
