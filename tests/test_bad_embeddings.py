@@ -13,7 +13,7 @@ from tests.servers import Reply, ScriptedServer, closed_port, scripted_server
 from tests.test_bad_models import KEY, QUESTION, fill, no_key_in, notes_of
 from workbench.errors import ModelError, SettingsError
 from workbench.knowledge.indexes.chroma import Chroma
-from workbench.knowledge.indexes.stores import Place
+from workbench.knowledge.indexes.store import Place
 from workbench.models.embeddings import text_model
 from workbench.session import Workbench
 from workbench.settings import Settings

@@ -100,7 +100,7 @@ def test_a_server_that_is_killed_is_named_and_work_goes_on_when_it_is_back(tmp_p
 
 
 def test_a_server_killed_between_two_writes_is_caught_up_with(tmp_path, server, monkeypatch):
-    monkeypatch.setattr("workbench.knowledge.indexes.stores.WRITE", 7)
+    monkeypatch.setattr("workbench.knowledge.indexes.store.WRITE", 7)
     library = Library(tmp_path / "kb", settings(server.url))
     path = write(tmp_path / "notes.jsonl", range(50))
 

@@ -20,7 +20,7 @@ from workbench.knowledge.indexes import chroma as chroma_module
 from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.stores import Place
+from workbench.knowledge.indexes.store import Place
 from workbench.knowledge.library import Library
 from workbench.maintenance.files import examine
 from workbench.models.embeddings import HashingEmbeddings
@@ -261,13 +261,13 @@ KILLED = """
 import os, sys, threading
 from contextlib import suppress
 from pathlib import Path
-from workbench.knowledge.indexes import stores
+from workbench.knowledge.indexes import store
 from workbench.session import Workbench
 from workbench.settings import Settings
 
 workspace, notes, place, sign, settings = sys.argv[1:]
-going, whole = threading.Event(), stores.Store._write
-stores.WRITE = 20
+going, whole = threading.Event(), store.Store._write
+store.WRITE = 20
 
 def files():
     seen = set()
@@ -287,7 +287,7 @@ def put(*given):
     whole(*given)
 
 threading.Thread(target=watch, args=[files()], daemon=True).start()
-stores.Store._write = put
+store.Store._write = put
 with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
     wb.add_knowledge("notes", [notes], lambda *_: None)
 """

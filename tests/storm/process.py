@@ -203,7 +203,7 @@ def _content(folder: Path) -> dict[str, list[Any]]:
     import sqlite3
 
     from workbench.knowledge.indexes.chroma import Chroma
-    from workbench.knowledge.indexes.stores import Place
+    from workbench.knowledge.indexes.store import Place
 
     tables = ["documents", "vectors", "words", "found_names", "facts", "entities", "surfaces", "relations"]
     home, content = folder / "knowledge" / "film", {}

@@ -15,7 +15,8 @@ from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.stores import Damaged, Place, Store, whole
+from workbench.knowledge.indexes.store import Damaged, Place, Store
+from workbench.knowledge.indexes.stores import whole
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from workbench.errors import KnowledgeError, ModelError
-from workbench.knowledge.indexes.stores import LOCAL, Damaged, Place, Store, cleared
+from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, cleared
 
 if TYPE_CHECKING:
     import numpy as np

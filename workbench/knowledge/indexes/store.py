@@ -1,0 +1,191 @@
+"""The port of stores in which the vectors of a base are searched when they are many.
+
+A store is made of the index, and follows it after each change: the keys that it holds are compared with those of the
+index, and only the difference is written, so that a kill in the middle costs nothing. A new one is a subclass of
+``Store`` with the methods that are abstract here, and a line in ``stores.opened``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import KnowledgeError
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.vectors import best, stored
+from workbench.models.embeddings import products
+from workbench.models.wire import address
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+# --- Memory that is handed out cleared, for a library that writes what it was given to a file ---
+
+_PERTURB = -6
+"""glibc's M_PERTURB: memory is filled with the complement of this byte when it is handed out."""
+_lock, _inside = threading.Lock(), 0
+
+
+@contextmanager
+def cleared() -> Iterator[None]:
+    """Hand out zeroes in this block, in every thread; blocks may overlap."""
+    global _inside
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _perturb(0xFF)
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _perturb(0)
+
+
+def _perturb(byte: int) -> None:
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # no glibc here
+        return
+    mallopt(_PERTURB, byte)
+
+
+WRITE = 1_000
+_MORE = 50
+"""Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six digits."""
+LOCAL = "passages"
+"""The collection of a base that has a folder of its own."""
+OnDone = Callable[[int, int], None]
+
+
+def ignore(done: int, total: int) -> None:
+    """Report progress to no one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the vectors of a base lie: in its folder, in a folder that many bases share, or on a server."""
+
+    folder: Path
+    url: str = ""
+    timeout_s: float = 60
+    kind: str = "chroma"
+    shared: bool = False
+
+    @property
+    def mark(self) -> str:
+        """Return what an index notes, to know later whether it was this place that followed it."""
+        if self.kind == "chroma":
+            return address(self.url)
+        return f"{self.kind} {self.folder}" if self.shared else self.kind
+
+    def holds(self, index: Index, generation: int) -> bool:
+        """Check whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
+        there = bool(self.url) or self.folder.exists()
+        return there and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
+
+    def followed(self, index: Index) -> None:
+        """Note that this place is up to the index."""
+        with index.transaction():
+            index.set_meta("chroma_at", self.mark)
+            index.set_meta("chroma_generation", str(index.generation))
+
+
+class Damaged(KnowledgeError):
+    """The files of a store are not what was written."""
+
+    def __init__(self, place: Place, error: Exception | str, name: str = ""):
+        why = " ".join(str(error).split())[:300]
+        base, where = name or place.folder.parent.name, place.mark if place.url else place.folder
+        super().__init__(
+            f"The vectors in {where} cannot be used: {why}. The index itself is whole and keeps every vector: free "
+            f"some space if the disk is full, and run `workbench kb rebuild {base}`."
+        )
+
+
+class Store(AbstractContextManager["Store"]):
+    """The vectors of one base. Hold it shortly, or close it when the generation changes: it may show what was."""
+
+    place: Place
+    _count: int
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the files, or of the connection."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return vectors kept."""
+
+    @abstractmethod
+    def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
+        """Keep these vectors under these ids, in place of what is there."""
+
+    @abstractmethod
+    def delete(self, ids: Sequence[str]) -> None:
+        """Keep nothing under these ids."""
+
+    @abstractmethod
+    def held(self) -> Iterator[tuple[str, str]]:
+        """Return every id, with the key of its vector."""
+
+    @abstractmethod
+    def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
+        """Return the ids of so many vectors that are nearest by cosine."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Delete everything of this base."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Make searches quick, after it was written."""
+
+    @abstractmethod
+    def _answering(self) -> AbstractContextManager[None]:
+        """Return what goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
+
+    @cleared()
+    def follow(self, index: Index, tell: OnDone = ignore) -> None:
+        """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
+        with self._answering():
+            wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
+            held = dict(self.held())
+            rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
+            rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
+            for start in range(0, len(rows), WRITE):
+                tell(start, len(rows))
+                self._write(index, rows[start : start + WRITE])
+            self._count = self.count()
+            self.settle()
+
+    def _write(self, index: Index, rows: Sequence[tuple[str, str | None]]) -> None:
+        """Keep under each id the vector of its key, and nothing where it has none."""
+        if gone := [chunk_id for chunk_id, key in rows if key is None]:
+            self.delete(gone)
+        if kept := {chunk_id: key for chunk_id, key in rows if key is not None}:
+            self.put(list(kept), list(kept.values()), stored(index, list(kept.values())))
+
+    @cleared()
+    def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
+        """As ``Matrix.search``, over the candidates that the store finds, compared exactly."""
+        wanted = min(top_k + _MORE, self._count)
+        if not wanted or top_k < 1:
+            return []
+        with self._answering():
+            ids = sorted(self.near(query, wanted))
+        keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
+        ids = [chunk_id for chunk_id in ids if chunk_id in keys]
+        return best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
