@@ -85,18 +85,18 @@ format: $(ENV_READY) ## mend what can be mended by itself
 
 .PHONY: score
 score: $(ENV_READY) ## ask the blind questions over films and three other corpora: how many answers are right
-	@$(BIN)/python -W ignore -m tests.score
+	@$(BIN)/python -W ignore -m experiments.score
 
 DATA ?=
 LIMIT ?=
 .PHONY: bench
 bench: $(ENV_READY) ## measure speed and retrieval, and write experiments/benchmarks.md (DATA=folder of question sets, LIMIT=)
-	$(BIN)/python -m tests.benchmarks $(DATA) $(if $(LIMIT),--limit $(LIMIT))
+	$(BIN)/python -m experiments.benchmarks $(DATA) $(if $(LIMIT),--limit $(LIMIT))
 
 BASE ?= HEAD~1
 .PHONY: pairs
 pairs: $(ENV_READY) ## what a change costs: this tree beside the commit BASE, in pairs
-	@$(BIN)/python -W ignore -m tests.pairs $(BASE)
+	@$(BIN)/python -W ignore -m experiments.pairs $(BASE)
 
 .PHONY: screenshots
 screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real JupyterLab; needs Chromium
