@@ -189,6 +189,7 @@ class KnowledgeBase(Protocol):
 
     def warm(self) -> None:
         """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
+        return
 
     def reading(self) -> AbstractContextManager[None]:
         """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
@@ -426,6 +427,7 @@ class Remembering(Protocol):
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
         """Say that memories do not hold any more; those that had ended stay unchanged."""
+        return
 
 
 class NoMemory(Remembering):
