@@ -3,7 +3,7 @@
     python experiments/names.py matching [--names 100000]
     python experiments/names.py scripts WORKSPACE KB QUESTIONS CORPUS [--limit N]
 
-``matching`` compiles made-up names and matches them in a text of 100,000 words: by the trie of ``matching.py``, by
+``matching`` compiles made-up names and matches them in a text of 100,000 words: by ``linking.Matcher``, by
 trying every length of every place, and by an Aho-Corasick automaton over letters where ``pyahocorasick`` is installed.
 ``scripts`` asks every question as it is written and as OpenCC writes it in simplified characters (the questions and the
 corpus are traditional). The first row is the plain baseline: BM25 over character bigrams that are not folded.
@@ -77,7 +77,9 @@ def matching(count: int) -> None:
         _row(f"{name} ({hits:,} found)", compiled, after - before, 1e6 * spent / len(found))
 
     measure(
-        "trie over words", lambda: Matcher(keys), lambda m: sum(len(m.at(text, found, at)) for at in range(len(found)))
+        "dictionary of words",
+        lambda: Matcher(keys),
+        lambda m: sum(len(m.at(text, found, at)) for at in range(len(found))),
     )
     measure("every length of every place", lambda: frozenset(keys), lambda known: _tried(known, found))
     if find_spec("ahocorasick"):

@@ -10,8 +10,7 @@ from tests.shelf import small_base
 from workbench.knowledge.names.title_links import phrases, title_keys
 from workbench.testing import MemoryKnowledge
 from workbench.tools.chain import TOOL, ChainOutput, search
-from workbench.tools.chain_walk import STEPS, Walk, seeds
-from workbench.tools.query_terms import AskedWords
+from workbench.tools.chain_walk import STEPS, AskedWords, Walk, seeds
 from workbench.tools.tool import Search, StepLog
 
 ENGLISH = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 from workbench.session import Workbench
 
@@ -15,13 +16,25 @@ FILE = EXPERIMENTS / "film_hops.jsonl"
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_file_is_what_the_script_makes() -> None:
-    made = subprocess.run([sys.executable, EXPERIMENTS / "film_hops.py"], capture_output=True, check=True)
-    assert made.stdout.decode() == FILE.read_text(encoding="utf-8")
+@pytest.fixture
+def made(monkeypatch, capsys):
+    """Run the script with these options; what it says."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+
+    def run(*options: object) -> str:
+        monkeypatch.setattr("sys.argv", ["film_hops", *map(str, options)])
+        importlib.import_module("film_hops").main()
+        return capsys.readouterr().out
+
+    return run
 
 
-def test_the_texts_are_the_films_without_their_fields(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, EXPERIMENTS / "film_hops.py", "--texts", tmp_path], check=True)
+def test_the_file_is_what_the_script_makes(made) -> None:
+    assert made() == FILE.read_text(encoding="utf-8")
+
+
+def test_the_texts_are_the_films_without_their_fields(made, tmp_path: Path) -> None:
+    made("--texts", tmp_path)
     assert (tmp_path / "questions.jsonl").read_text(encoding="utf-8") == FILE.read_text(encoding="utf-8")
     texts = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {doc_id for row in ROWS for doc_id in row["gold"]} <= {text["id"] for text in texts}

@@ -39,7 +39,7 @@ SLICE = {
 
 @pytest.mark.parametrize("name", [name for name in KINDS if SLICE.get(name, 1)])
 def test_a_slice_of_each_class_breaks_nothing(place: Place, name: str) -> None:
-    became = [feed_one(place, KINDS[name], Random(f"test/{name}/{n}")) for n in range(SLICE.get(name, 40))]
+    became = [feed_one(place, KINDS[name], Random(f"test/{name}/{n}")) for n in range(SLICE.get(name, 15))]
     broken = [(how, why) for how, why in became if how not in ("answered", "refused")]
     assert not broken and {how for how, _ in became} <= set(COLUMNS)
     assert place.lost() == 0
@@ -105,9 +105,7 @@ def test_a_folder_with_pipes_loops_and_links_to_nothing_is_read(tmp_path: Path) 
     assert {Path(p["file"]).name for p in loaded.problems} == {"pipe.txt", "zero.txt", "nothing.txt", "loop.txt", "up"}
 
 
-@pytest.mark.parametrize(
-    "one", ["喜宴和", "Ang Lee and ", "a", "喜", "《", "e\u0301", '"', "films directed by Ang Lee after 1990 or "]
-)
+@pytest.mark.parametrize("one", ["喜宴和", "《", "e\u0301", "films directed by Ang Lee after 1990 or "])
 def test_the_longest_question_is_answered_in_seconds_and_a_longer_one_refused(place: Place, one: str) -> None:
     longest = place.wb.settings.max_message_characters
     begun = time.monotonic()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.shelf import VOCABULARY, where
-from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkspaceBusy
+from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge
 from workbench.knowledge.library import Library
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -91,19 +91,29 @@ def film(library, tmp_path):
     return library.get("film")
 
 
-def test_searches(film):
-    assert film.keyword_search("喜宴哪一年上映", 5)[0][0] == "f1#0"
-    assert film.keyword_search("李安的喜剧", 5)[0][0] == "f1#0"
-    assert film.vector_search("a cook and his daughters", 1)[0][0] == "f2#0"
-    (passage,) = film.passages(["f1#0", "nowhere#0"])
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """The films for every test that only reads them."""
+    folder = tmp_path_factory.mktemp("films")
+    library = Library(folder / "kb", Settings.load(**CORE))
+    library.add("film", [write(folder / "films.jsonl")])
+    yield library.get("film")
+    library.close()
+
+
+def test_searches(shared):
+    assert shared.keyword_search("喜宴哪一年上映", 5)[0][0] == "f1#0"
+    assert shared.keyword_search("李安的喜剧", 5)[0][0] == "f1#0"
+    assert shared.vector_search("a cook and his daughters", 1)[0][0] == "f2#0"
+    (passage,) = shared.passages(["f1#0", "nowhere#0"])
     assert passage["title"] == "The Wedding Banquet"
     assert passage["fields"]["year"] == 1993
-    assert [p["chunk_id"] for p in film.passages(["f2#0", "f1#0", "f2#0"])] == ["f2#0", "f1#0", "f2#0"]
-    assert [p["doc_id"] for p in film.passages_of(["f3", "f1"])] == ["f3", "f1"]
-    assert film.passages([]) == []
-    assert film.rerank("wedding", TEXTS) is None
-    assert film.term_weight("film") == 0 < film.term_weight("wedding") < film.term_weight("nowhere")
-    assert film.counts()["documents"] == 5
+    assert [p["chunk_id"] for p in shared.passages(["f2#0", "f1#0", "f2#0"])] == ["f2#0", "f1#0", "f2#0"]
+    assert [p["doc_id"] for p in shared.passages_of(["f3", "f1"])] == ["f3", "f1"]
+    assert shared.passages([]) == []
+    assert shared.rerank("wedding", TEXTS) is None
+    assert shared.term_weight("film") == 0 < shared.term_weight("wedding") < shared.term_weight("nowhere")
+    assert shared.counts()["documents"] == 5
 
 
 @pytest.mark.parametrize(
@@ -130,46 +140,49 @@ def test_searches(film):
         (["budget = 3"], []),
     ],
 )
-def test_select(film, lines, expected):
-    assert film.select(where(*lines)) == expected
+def test_select(shared, lines, expected):
+    assert shared.select(where(*lines)) == expected
 
 
-def test_select_in_an_order_and_counted(film):
-    assert film.select([], {"field": "year", "descending": False}, 2) == ["f1", "f2"]
-    assert film.select([], {"field": "year", "descending": True})[-1] == "f5"  # who has none comes last
-    assert film.tally("directors") == [("Ang Lee", 2), ("Christopher Nolan", 2), ("Nobody Known", 1)]
-    assert film.tally("genres", where("directors = Ang Lee")) == [("Comedy", 1), ("Drama", 1)]
+def test_select_in_an_order_and_counted(shared):
+    assert shared.select([], {"field": "year", "descending": False}, 2) == ["f1", "f2"]
+    assert shared.select([], {"field": "year", "descending": True})[-1] == "f5"  # who has none comes last
+    assert shared.tally("directors") == [("Ang Lee", 2), ("Christopher Nolan", 2), ("Nobody Known", 1)]
+    assert shared.tally("genres", where("directors = Ang Lee")) == [("Comedy", 1), ("Drama", 1)]
 
 
 @pytest.mark.parametrize("line", ["year >= soon", "year between 1990", "directors < Ang Lee"])
-def test_a_condition_that_cannot_be_tested_is_named(film, line):
+def test_a_condition_that_cannot_be_tested_is_named(shared, line):
     with pytest.raises(KnowledgeError, match="cannot be tested"):
-        film.select(where(line))
+        shared.select(where(line))
 
 
-def test_the_schema_is_told_from_the_values(film):
-    told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in film.schema()}
+def test_the_schema_is_told_from_the_values(shared):
+    told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in shared.schema()}
     assert told["year"] == ("date", False, 4, "1993", "2010")
     assert told["directors"][0] == "name" and told["genres"][0] == "category"
-    assert film.values_in("American comedies, 喜剧") == [
+    assert shared.values_in("American comedies, 喜剧") == [
         (0, 8, "countries", "USA"),
         (9, 17, "genres", "Comedy"),
         (19, 21, "genres", "Comedy"),
     ]
 
 
-def test_names_and_relations(film):
-    assert [m["entity_id"] for m in film.link("诺兰? no: Nolan and 《喜宴》")] == ["person:christopher nolan", "doc:f1"]
-    assert film.link("a comedy of 1993 from Taiwan") == []  # these group, and name nobody
-    assert film.find_entity("李安")["name"] == "Ang Lee"
-    assert film.find_entity("nolan")["name"] == "Christopher Nolan"
-    assert film.find_entity("喜剧")["type"] == "Genre"
-    assert film.find_entity("nobody at all") is None
-    assert film.entity("nothing") is None
-    assert {r["type"] for r in film.relations_of("doc:f1")} == {"directed_by", "has_genre", "released_in"}
-    assert [r["source"] for r in film.relations_of("person:ang lee")] == ["doc:f1", "doc:f2"]
-    assert film.mentions_of("doc:f1") == ["f1#0"]
-    assert film.communities()[0]["doc_ids"]
+def test_names_and_relations(shared):
+    assert [m["entity_id"] for m in shared.link("诺兰? no: Nolan and 《喜宴》")] == [
+        "person:christopher nolan",
+        "doc:f1",
+    ]
+    assert shared.link("a comedy of 1993 from Taiwan") == []  # these group, and name nobody
+    assert shared.find_entity("李安")["name"] == "Ang Lee"
+    assert shared.find_entity("nolan")["name"] == "Christopher Nolan"
+    assert shared.find_entity("喜剧")["type"] == "Genre"
+    assert shared.find_entity("nobody at all") is None
+    assert shared.entity("nothing") is None
+    assert {r["type"] for r in shared.relations_of("doc:f1")} == {"directed_by", "has_genre", "released_in"}
+    assert [r["source"] for r in shared.relations_of("person:ang lee")] == ["doc:f1", "doc:f2"]
+    assert shared.mentions_of("doc:f1") == ["f1#0"]
+    assert shared.communities()[0]["doc_ids"]
 
 
 def test_adding_again_costs_nothing_and_changes_nothing(library, film, tmp_path, monkeypatch):
@@ -343,10 +356,10 @@ def test_above_the_limit_chroma_is_asked(tmp_path):
     exact.close()
 
 
-def test_many_threads_read_at_once(film):
-    expected = answers(film)
+def test_many_threads_read_at_once(shared):
+    expected = answers(shared)
     with ThreadPoolExecutor(10) as pool:
-        assert set(pool.map(lambda _: answers(film), range(30))) == {expected}
+        assert set(pool.map(lambda _: answers(shared), range(30))) == {expected}
 
 
 def test_readers_go_on_while_somebody_writes(library, film, tmp_path):
@@ -388,32 +401,8 @@ library.add("film", [sys.argv[2]], progress=tell)
 """
 
 
-def test_one_writer_and_the_error_names_it(library, film, tmp_path):
-    command = [sys.executable, "-c", ADDING, tmp_path / "kb", tmp_path / "films.jsonl", "read", "wait"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "read\n"
-        with pytest.raises(WorkspaceBusy, match=rf"process {other.pid} on .* \(since 20"):
-            library.add("film", [tmp_path / "films.jsonl"])
-        with pytest.raises(WorkspaceBusy, match=str(other.pid)):
-            library.remove("film")
-        assert film.counts()["documents"] == 5  # reading goes on
-        other.communicate("\n\n")
-        assert other.returncode == 0
-    assert library.add("film", [tmp_path / "films.jsonl"]).unchanged == 5
-
-
-def test_an_open_reader_sees_what_another_process_wrote(library, film, tmp_path):
-    before = film.vector_search("tea ceremonies", 5)
-    write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea ceremonies.", *TEXTS[2:]])
-    done = run(ADDING, tmp_path / "kb", tmp_path / "films.jsonl", "never", "")
-    assert done.communicate()[1] == ""
-    assert film.vector_search("tea ceremonies", 5) != before
-    assert film.vector_search("tea ceremonies", 5)[0][0] == "f2#0"
-    assert film.counts()["documents"] == 4
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["vectors", "graph", "write", "chroma"])
+@pytest.mark.parametrize("stage", ["graph", "chroma"])
 def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp_path, stage):
     path = write(tmp_path / "films.jsonl")
     library = Library(tmp_path / "kb", Settings.load(**CORE))

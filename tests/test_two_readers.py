@@ -174,6 +174,7 @@ def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):
         assert sum(looked.values()) > 6
 
 
+@pytest.mark.parametrize("limit", [(2, "chroma")], indirect=True)
 def test_whole_steps_of_a_run_read_one_state(tmp_path, writer, limit):
     tell(writer, 1)
     with Workbench.open(tmp_path / "ws", **{**HASHING, "exact_search_limit": limit}) as wb:

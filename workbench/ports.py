@@ -1,4 +1,4 @@
-"""Parts of one's own, in place of ours or after them: checked when they are given, recorded like every effect of a run.
+"""Parts of the user, in place of ours or after them: checked when they are given, recorded like every effect of a run.
 
 | part | called as | gives |
 | --- | --- | --- |
@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
@@ -93,25 +93,27 @@ class Ways(Protocol):
     """The ways from passage to passage in a knowledge base: titles that a text names, phrases that two texts share."""
 
     def titles_in(self, text: str) -> list[Titled]:
-        """The titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
+        """Return titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """The documents that these passages name by their titles, once a sentence, without their own."""
+        """Return the documents that these passages name by their titles, once a sentence, without their own."""
 
     def naming(self, doc_id: str, most: int) -> list[str]:
-        """Ids of the passages that hold this document's title; none when more than ``most`` do."""
+        """Return ids of the passages that hold this document's title; none when more than ``most`` do."""
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """The sentences in which these passages name the document."""
+        """Return the sentences in which these passages name the document."""
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """The phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+        """Return phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+        return []
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+        return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The terms of each passage and its titles, without endings (``text.stem``)."""
+        """Return the terms of each passage and its titles, without endings (``text.stem``)."""
 
 
 class Enricher(Protocol):
@@ -122,7 +124,7 @@ class Enricher(Protocol):
         """As people know it."""
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
-        """What it says of these names. What goes wrong there is a note."""
+        """Return what it says of these names. What goes wrong there is a note."""
 
 
 class Field(TypedDict):
@@ -169,26 +171,32 @@ class Matches(NamedTuple):
 
 
 class KnowledgeBase(Protocol):
-    """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
+    """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything.
+
+    What a base does not have is empty: a class that inherits from this one defines the reads that it has.
+    """
 
     name: str
 
     @property
     def ways(self) -> Ways:
-        """The ways from passage to passage."""
+        """Return the ways from passage to passage."""
 
     @property
     def enricher(self) -> Enricher | None:
-        """The source outside that may be asked about what this base lacks; None where there is none."""
+        """Return the source outside that may be asked about what this base lacks; None where there is none."""
+        return None
 
     def warm(self) -> None:
         """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
+        return
 
     def reading(self) -> AbstractContextManager[None]:
         """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
+        return nullcontext()
 
     def fingerprint(self) -> str:
-        """Hex digest of the content: equal for equal documents, whatever the order in which they came."""
+        """Return hex digest of the content: equal for equal documents, whatever the order in which they came."""
 
     def counts(self) -> dict[str, int]:
         """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
@@ -200,84 +208,98 @@ class KnowledgeBase(Protocol):
         """``(chunk_id, cosine)``, best first, ties by id."""
 
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
-        """A score for each text, higher is better, or None when no reranker is configured.
+        """Return a score for each text, higher is better, or None when no reranker is configured.
 
         Without ``model`` it is the base's own, which asks no chat model; ``chosen`` is the one of the settings.
         """
+        return None
 
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """How far each text says each content word of a question, by what words mean where the base can tell."""
+        """Return how far each text says each content word of a question, by what words mean where the base can tell."""
 
     def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
         """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
 
         Only of words in a script in which the corpus is not written: a Chinese question over English texts.
         """
+        return {}
 
     def term_weight(self, term: str) -> float:
         """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
 
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """The passages of these ids, in this order; unknown ids are left out."""
+        """Return the passages of these ids, in this order; unknown ids are left out."""
 
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Every passage of these documents, in the order of the documents, then by position."""
+        """Return every passage of these documents, in the order of the documents, then by position."""
 
     def schema(self) -> list[Field]:
-        """The typed fields of its documents, those that most documents have first."""
+        """Return the typed fields of its documents, those that most documents have first."""
+        return []
 
     def notable(self, limit: int) -> list[str]:
-        """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+        """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
+        return []
 
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
         """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
+        return []
 
     def nouns(self) -> dict[str, list[str]]:
         """Language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first."""
+        return {}
 
     def lexicon(self) -> list[dict[str, list[str]]]:
         """Words that say nearly the same in this corpus, by language, the narrower groups first.
 
         ``of`` is the type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
         """
+        return []
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
     ) -> list[str]:
-        """Ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
+        """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
         A condition on a field that the base does not have holds for no document.
         """
 
     def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
         """``(value, documents)`` of a field among the documents that hold, most frequent first."""
+        return []
 
     def link(self, text: str) -> list[Mention]:
-        """The known names in a text, longest match first wins, in the order of the text."""
+        """Return the known names in a text, longest match first wins, in the order of the text."""
+        return []
 
     def entity(self, entity_id: str) -> Entity | None:
-        """The entity of that id."""
+        """Return the entity of that id."""
+        return None
 
     def find_entity(self, name: str) -> Entity | None:
-        """The entity that has this name or alias, compared folded; the best connected one if several do."""
+        """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
 
     def relations_of(self, entity_id: str) -> list[Relation]:
-        """Relations in which the entity stands on either side, by id."""
+        """Return relations in which the entity stands on either side, by id."""
+        return []
 
     def mentions_of(self, entity_id: str) -> list[str]:
-        """Ids of the passages that name the entity, by id."""
+        """Return ids of the passages that name the entity, by id."""
+        return []
 
     def relation_kinds(self) -> list[RelationKind]:
         """Return every type of relation with the types of its ends, sorted."""
-
-    def communities(self) -> list[Community]:
-        """Every community, largest first, ties by id."""
+        return []
 
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """The communities in which one of these entities is, by id."""
+        """Return the communities in which one of these entities is, by id."""
+        return []
 
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
+        import networkx
+
+        return networkx.MultiDiGraph()
 
 
 class KnowledgeBases(Protocol):
@@ -287,7 +309,7 @@ class KnowledgeBases(Protocol):
         """Known names, sorted."""
 
     def get(self, name: str) -> KnowledgeBase:
-        """The knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
+        """Return the knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
 
 
 class ToolLog(Protocol):
@@ -296,7 +318,7 @@ class ToolLog(Protocol):
     sub_steps: list[SubStep]
 
     def __call__(self, name: str, **detail: Any) -> Any:
-        """A context manager that times its block and yields the detail dict."""
+        """Return a context manager that times its block and yields the detail dict."""
 
 
 class ToolOutput(Protocol):
@@ -314,27 +336,27 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """One sentence, for people and for planning models."""
+        """Return one sentence, for people and for planning models."""
 
     @property
     def input_schema(self) -> type[BaseModel]:
-        """What it can be asked; becomes a form."""
+        """Return what it can be asked; becomes a form."""
 
     @property
     def output_schema(self) -> type[BaseModel]:
-        """What it gives: ``results``, and what later steps may take by ``$from``."""
+        """Return what it gives: ``results``, and what later steps may take by ``$from``."""
 
     @property
     def parallel(self) -> bool:
-        """Whether it may run beside other steps."""
+        """Check whether it may run next to other steps."""
 
     @property
     def calibration(self) -> str:
-        """How its scores become probabilities, in a sentence."""
+        """Return how its scores become probabilities, in a sentence."""
 
     @property
     def intents(self) -> frozenset[str]:
-        """The intents for which the rule planner adds a step with it."""
+        """Return the intents for which the rule planner adds a step with it."""
 
     async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
         """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""
@@ -346,7 +368,7 @@ class Planner(Protocol):
     async def __call__(
         self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
     ) -> Plan:
-        """A plan that is valid for these tools."""
+        """Return a plan that is valid for these tools."""
 
 
 class Clock(Protocol):
@@ -363,7 +385,7 @@ class Conversations(Protocol):
     """What nodes need of the conversations that are kept; each write is one durable transaction."""
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
-        """The conversation of this user and session; always the same id."""
+        """Return the conversation of this user and session; always the same id."""
 
     def append_message(
         self,
@@ -385,39 +407,31 @@ class Conversations(Protocol):
     def list_messages(
         self, conversation_id: str, limit: int | None = None, before: str | None = None
     ) -> list[dict[str, Any]]:
-        """The newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
+        """Return the newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
 
 
 class Remembering(Protocol):
-    """What nodes need of what is remembered of a person and of a conversation."""
+    """What nodes need of what is remembered of a person and of a conversation; nothing, unless a method says more."""
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
-        """What there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
+        """Return what there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
 
         ``episodes`` are earlier exchanges with their ``similarity``, best first; ``note`` says what failed, so that
         the window has to do.
         """
-
-    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
-
-    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Say that memories do not hold any more; those that had ended stay as they were."""
-
-
-class NoMemory:
-    """Where nothing is remembered: agents, and graphs of one's own."""
-
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
-        """Nothing."""
         return {"memories": [], "summary": None, "episodes": [], "note": ""}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Nowhere."""
+        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
         return ""
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Nothing."""
+        """Say that memories do not hold any more; those that had ended stay unchanged."""
+        return
+
+
+class NoMemory(Remembering):
+    """Remember nothing: agents, and graphs of the user."""
 
 
 class RunLog(Protocol):
@@ -427,13 +441,13 @@ class RunLog(Protocol):
         """Keep a version of the plan, with who made it and why."""
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
-        """The record of that attempt, when it has finished."""
+        """Return the record of that attempt, when it has finished."""
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
         """Keep a record and what was found; from then on the step is finished."""
 
     def body(self, run_id: str, ref: str) -> dict[str, Any]:
-        """What ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
+        """Return what ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep a decision; gives back the one that is kept, which is the first of its ``review_id``."""
@@ -442,13 +456,13 @@ class RunLog(Protocol):
         """Keep a line of the run's log."""
 
     def events(self, run_id: str) -> list[dict[str, Any]]:
-        """The lines of the run's log."""
+        """Return the lines of the run's log."""
 
     def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Keep what the run came to."""
 
     def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
-        """What the models of past runs with these models took after a review point, beside the steps run next."""
+        """What the models of past runs with these models took after a review point, next to the steps run next."""
 
     def report(self, report_id: str, user: str) -> dict[str, Any]:
         """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
@@ -456,7 +470,7 @@ class RunLog(Protocol):
         """
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Whether somebody, in any process, has cancelled the run."""
+        """Check whether somebody, in any process, has cancelled the run."""
 
 
 Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
@@ -491,11 +505,11 @@ class Context:
 
     @property
     def searched(self) -> KnowledgeBases:
-        """The knowledge bases as tools see them: a whole call of a tool is one effect, whatever it reads."""
+        """Return the knowledge bases as tools see them: a whole call of a tool is one effect, whatever it reads."""
         return self.corpora or self.knowledge
 
     def bases(self, names: Iterable[str]) -> list[KnowledgeBase]:
-        """The knowledge bases of these names, in this order."""
+        """Return the knowledge bases of these names, in this order."""
         return [self.knowledge.get(name) for name in names]
 
 
@@ -549,7 +563,7 @@ def checked(what: str, given: Any) -> Any:
 
 
 async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
-    """What the part says, from the tape or by asking it.
+    """Return what the part says, from the tape or by asking it.
 
     Raises:
         WorkbenchError: it is nothing that can be kept.
@@ -579,7 +593,7 @@ async def routed(context: Context, message: str, known: Sequence[str]) -> str | 
 
 
 async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Mapping[str, Any]) -> dict[str, Any]:
-    """The rules' proposal as one's own reflector changed it; it never goes on without a step, or too often.
+    """Return the rules' proposal as one's own reflector changed it; it never continues without a step, or too often.
 
     Raises:
         WorkbenchError: it changes what is no part of a proposal.
@@ -596,7 +610,7 @@ async def proposed(context: Context, query: str, evidence: Sequence[Any], rules:
 
 
 async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
-    """The pieces that one's own merger keeps, in its order.
+    """Return the pieces that one's own merger keeps, in its order.
 
     Raises:
         WorkbenchError: it gives something that is no piece of this evidence.
@@ -628,7 +642,7 @@ async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> lis
 
 
 async def written(context: Context, query: str, evidence: Sequence[Any]) -> str:
-    """The answer of one's own writer.
+    """Return the answer of the user writer.
 
     Raises:
         WorkbenchError: it is no text.
@@ -652,7 +666,7 @@ async def joined(context: Context, texts: Sequence[str], reduce: Callable[..., A
 
 
 def scored(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
-    """The scores of one's own reranker.
+    """Return the scores of the user reranker.
 
     Raises:
         WorkbenchError: there is not one number for each text.

@@ -1,4 +1,4 @@
-"""In-memory twins of the ports, for tests of one's own nodes, tools and reviewers. Real implementations, not mocks.
+"""In-memory twins of the ports, for tests of the user nodes, tools and reviewers. Real implementations, not mocks.
 
 from workbench.testing import MemoryKnowledge, memory_context
 context = memory_context([MemoryKnowledge("notes", {"a": "Lao She wrote The Teahouse."})])
@@ -9,28 +9,22 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
-    Community,
     Context,
-    Enricher,
     Entity,
-    Field,
+    KnowledgeBase,
     Link,
     Matches,
-    Mention,
     Passage,
     Planner,
-    Relation,
-    RelationKind,
-    Shared,
     Titled,
     Tool,
+    Ways,
 )
 from workbench.records.conversations import SqliteConversations
 from workbench.records.store import RunStore
@@ -40,7 +34,7 @@ from workbench.text import fold, sentences, stem, terms
 from workbench.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    import networkx
+    pass
 
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,11 +55,11 @@ class ManualClock:
         return self._start + timedelta(seconds=self._elapsed)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Return seconds since the clock was made."""
         return self._elapsed
 
 
-class MemoryKnowledge:
+class MemoryKnowledge(KnowledgeBase):
     """A knowledge base over a few texts: searched by shared terms, without entities or a graph.
 
     Args:
@@ -75,27 +69,23 @@ class MemoryKnowledge:
 
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
-        self.ways = MemoryWays(self._texts)
-        self.enricher: Enricher | None = None
 
-    def warm(self) -> None:
-        """Nothing to load."""
-
-    def reading(self) -> AbstractContextManager[None]:
-        """It never changes."""
-        return nullcontext()
+    @property
+    def ways(self) -> Ways:
+        """Return the ways between the texts."""
+        return MemoryWays(self._texts)
 
     def fingerprint(self) -> str:
         """SHA-256 of the texts."""
         return hashlib.sha256(canonical_json(self._texts).encode()).hexdigest()
 
     def counts(self) -> dict[str, int]:
-        """Documents and passages are the same here."""
+        """Return documents and passages are the same here."""
         size = len(self._texts)
         return {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """Passages by the number of terms that they share with the query."""
+        """Return passages by the number of terms that they share with the query."""
         asked = Counter(terms(query))
         scores = {f"{i}#0": float(sum((asked & Counter(terms(text))).values())) for i, text in self._texts.items()}
         return sorted(((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0]))[:top_k]
@@ -104,20 +94,12 @@ class MemoryKnowledge:
         """Return as ``keyword_search``, with the share of the query's terms as the cosine."""
         return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
 
-    def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
-        """No reranker."""
-        return None
-
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """Return whether a text says a word."""
+        """Check whether a text says a word."""
         asked = terms(question)
         return Matches(
             asked, [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
         )
-
-    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """No word vectors."""
-        return {}
 
     def term_weight(self, term: str) -> float:
         """Return the same for every term that a passage has."""
@@ -138,43 +120,15 @@ class MemoryKnowledge:
             if i in self._texts
         ]
 
-    def schema(self) -> list[Field]:
-        """No typed fields."""
-        return []
-
-    def nouns(self) -> dict[str, list[str]]:
-        """Documents."""
-        return {}
-
-    def lexicon(self) -> list[dict[str, list[str]]]:
-        """No words of its own."""
-        return []
-
     def notable(self, limit: int) -> list[str]:
         """Return the first titles."""
         return sorted(self._texts)[:limit]
-
-    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
-        """No values."""
-        return []
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
     ) -> list[str]:
         """No typed fields: nothing holds, unless nothing is asked."""
         return [] if conditions else sorted(self._texts)[:limit]
-
-    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
-        """No typed fields."""
-        return []
-
-    def link(self, text: str) -> list[Mention]:
-        """No known names."""
-        return []
-
-    def entity(self, entity_id: str) -> Entity | None:
-        """No entities."""
-        return None
 
     def find_entity(self, name: str) -> Entity | None:
         """Return a document by its id, compared folded."""
@@ -183,41 +137,15 @@ class MemoryKnowledge:
                 return Entity(entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id)
         return None
 
-    def relations_of(self, entity_id: str) -> list[Relation]:
-        """No relations."""
-        return []
 
-    def mentions_of(self, entity_id: str) -> list[str]:
-        """No mentions."""
-        return []
-
-    def relation_kinds(self) -> list[RelationKind]:
-        """No relations."""
-        return []
-
-    def communities(self) -> list[Community]:
-        """No communities."""
-        return []
-
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """No communities."""
-        return []
-
-    def graph(self) -> networkx.MultiDiGraph:
-        """Return an empty graph."""
-        import networkx
-
-        return networkx.MultiDiGraph()
-
-
-class MemoryWays:
+class MemoryWays(Ways):
     """Ways between a few texts: a document's id is its title, and nothing else is a phrase."""
 
     def __init__(self, texts: Mapping[str, str]):
         self._texts = texts
 
     def titles_in(self, text: str) -> list[Titled]:
-        """Return every id that stands in the text, in its order."""
+        """Return every id that is in the text, in its order."""
         found = [(text.find(doc_id), doc_id) for doc_id in self._texts]
         return [Titled(start=at, end=at + len(i), doc_ids=[i]) for at, i in sorted(found) if at >= 0]
 
@@ -238,14 +166,6 @@ class MemoryWays:
     def _said(self, doc_id: str, within: str) -> list[Link]:
         told = [sentence for sentence in sentences(self._texts.get(within, "")) if doc_id in sentence]
         return [Link(chunk_id=f"{within}#0", doc_id=doc_id, surface=doc_id, sentence=sentence) for sentence in told]
-
-    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """No phrases."""
-        return []
-
-    def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """No phrases."""
-        return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return the stems of the texts and of their ids."""

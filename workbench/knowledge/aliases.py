@@ -1,6 +1,6 @@
 """Fields and relations that say another name of a thing, and not something else about it.
 
-``original_title`` and ``title_en`` are other names of the document; ``authors_zh`` beside ``authors`` has the other
+``original_title`` and ``title_en`` are other names of the document; ``authors_zh`` next to ``authors`` has the other
 names of the authors, in their order; the triple ``茶馆 also_known_as Teahouse`` is one of its head. They
 become aliases, by which a thing is found and linked in every language.
 """
@@ -12,15 +12,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 LONGEST = 200
-_NAMES = frozenset(
-    (
-        *("alias", "aliases", "aka", "also_known_as", "other_name", "other_names", "other_title", "other_titles"),
-        *("alternative_name", "alternative_names", "alternative_title", "alternative_titles", "alternate_title"),
-        *("alternate_titles", "alternate_name", "alternate_names", "original_title", "original_name", "synonyms"),
-        *("english_title", "english_name", "chinese_title", "chinese_name", "native_name", "native_title"),
-        *("又名", "别名", "別名", "原名", "译名", "譯名", "中文名", "英文名", "外文名"),
-    )
-)
+_OTHER_NAMES = """
+    alias aliases aka also_known_as other_name other_names other_title other_titles alternative_name alternative_names
+    alternative_title alternative_titles alternate_title alternate_titles alternate_name alternate_names original_title
+    original_name synonyms english_title english_name chinese_title chinese_name native_name native_title
+    又名 别名 別名 原名 译名 譯名 中文名 英文名 外文名
+"""
+_NAMES = frozenset(_OTHER_NAMES.split())
 _LANGUAGE = r"(?:en|zh|ja|ko|fr|de|es|it|ru|hans|hant)(?:[_-](?:[a-z]{2}|hans|hant))?"
 _OF_TITLE = re.compile(rf"(?:title|name)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?:title|name)")
 _IN_CHINESE = re.compile("[中英外]文.名")
@@ -28,7 +26,7 @@ _TWIN = re.compile(rf"(?P<field>.+)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?P<behind>.+)
 
 
 def is_alias(name: str) -> bool:
-    """Whether a field or a relation of this name says another name of its document or head.
+    """Check whether a field or a relation of this name says another name of its document or head.
 
     >>> [is_alias(n) for n in ("original_title", "Title_EN", "alsoKnownAs", "又名", "author", "title")]
     [True, True, True, True, False, False]
@@ -38,7 +36,7 @@ def is_alias(name: str) -> bool:
 
 
 def twin_of(name: str, fields: Mapping[str, Any]) -> str | None:
-    """The field whose values this one says in another language, value for value; None when it is no such field.
+    """Return the field whose values this one says in another language, value for value; None when it is no such field.
 
     >>> fields = {"authors": ["Lao She"], "authors_zh": ["老舍"], "zh_staff": ["赵文"], "staff": ["A", "B"]}
     >>> [twin_of(name, fields) for name in fields]
@@ -52,12 +50,12 @@ def twin_of(name: str, fields: Mapping[str, Any]) -> str | None:
 
 
 def says_names(name: str, fields: Mapping[str, Any]) -> bool:
-    """Whether a field only says other names: it relates its document to nothing."""
+    """Check whether a field only says other names: it relates its document to nothing."""
     return is_alias(name) or twin_of(name, fields) is not None
 
 
 def of_document(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The other names of a document that its fields say."""
+    """Yield the other names of a document that its fields say."""
     for name, value in fields.items():
         if is_alias(name):
             yield from _texts(value)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.errors import KnowledgeError, ModelError
 from workbench.extensions import provided
-from workbench.knowledge.graph import view
+from workbench.knowledge.graph import graph, view
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
@@ -68,7 +68,7 @@ _ASKING = FUNCTION_WORDS | frozenset(_ASKED.split())
 
 @dataclass(frozen=True)
 class Candidate:
-    """One bearer of a name: ``beside`` are the entities related to it, ``words`` all its terms."""
+    """One bearer of a name: ``next to`` are the entities related to it, ``words`` all its terms."""
 
     entity: Entity
     year: int | None
@@ -210,7 +210,7 @@ def _counted(index: Index, sql: str) -> dict[str, Any]:
 
 
 def _same(index: Index) -> dict[str, Any]:
-    """Texts that stand in several passages."""
+    """Return texts that are in several passages."""
     sql = "SELECT digest, count(*) AS times FROM passages GROUP BY digest HAVING times > 1"
     texts, passages = index.rows(f"SELECT count(*), ifnull(sum(times), 0) FROM ({sql})")[0]
     examples = []
@@ -234,7 +234,7 @@ _CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave 
 def _in_one_generation(
     method: Callable[Concatenate[CorpusKnowledge, Given], Got],
 ) -> Callable[Concatenate[CorpusKnowledge, Given], Got]:
-    """A method that reads from one snapshot of the index, however many queries it makes."""
+    """Return a method that reads from one snapshot of the index, however many queries it makes."""
 
     @wraps(method)
     def reading(self: CorpusKnowledge, *args: Given.args, **named: Given.kwargs) -> Got:
@@ -275,7 +275,7 @@ class CorpusKnowledge:
         """One generation for every call of this thread inside the block, whatever another process writes meanwhile.
 
         Raises:
-            KnowledgeError: the base was removed or made anew since it was opened, or closed.
+            KnowledgeError: the base was removed or made again since it was opened, or closed.
         """
         if self._file is not _CLOSED and self._index.connection().in_transaction:
             yield
@@ -300,12 +300,12 @@ class CorpusKnowledge:
 
     @property
     def generation(self) -> int:
-        """How many times its content has changed; 0 until the first ``add`` has ended."""
+        """Return how many times its content has changed; 0 until the first ``add`` has ended."""
         return self._index.generation
 
     @property
     def replaced(self) -> bool:
-        """Whether the base was removed or made anew since it was opened, or closed."""
+        """Check whether the base was removed or made again since it was opened, or closed."""
         return self._file is _CLOSED or _identity(self._index.path) != self._file
 
     @property
@@ -323,7 +323,7 @@ class CorpusKnowledge:
 
     @property
     def enricher(self) -> Enricher | None:
-        """The source outside that the vocabulary of the base asks for."""
+        """Return the source outside that the vocabulary of the base asks for."""
         if self._view.vocabulary.enrichment != "tmdb":
             return None
         source = provided("sources", "tmdb")
@@ -331,7 +331,7 @@ class CorpusKnowledge:
 
     @property
     def _is_large(self) -> bool:
-        """Whether a search looks at what is likely to be best, and not at everything."""
+        """Check whether a search looks at what is likely to be best, and not at everything."""
         return self._view.passages > self._settings.exact_search_limit
 
     @_in_one_generation
@@ -350,7 +350,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def fingerprint(self) -> str:
-        """Hex digest of the documents: equal for equal documents, whatever the order in which they came."""
+        """Return hex digest of the documents: equal for equal documents, whatever the order in which they came."""
         return self._view.fingerprint
 
     @_in_one_generation
@@ -373,14 +373,14 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
-        """A score for each text, higher is better, or None when no reranker is configured.
+        """Return a score for each text, higher is better, or None when no reranker is configured.
 
         The text of a passage of this base is known with its title, and costs no embedding.
 
         Args:
             query: what is asked.
-            texts: what is read beside it.
-            model: by name; "" is the base's own, ``chosen`` the one of the settings. One's own part stands for both.
+            texts: what is read next to it.
+            model: by name; "" is the base's own, ``chosen`` the one of the settings. One's own part means both.
 
         Raises:
             MissingExtra: the library of a cross-encoder is not installed.
@@ -411,14 +411,18 @@ class CorpusKnowledge:
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """How far each text says each content word of a question: by word vectors where it has them, else by stems."""
         if not self._reranks:
-            asked = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
-            held = [{stem(term) for term in terms(text)} for text in texts]
-            said = [[float(stem(term) in stems) for term in asked] for stems in held]
+            question_words = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
+            stems_of_texts = [{stem(term) for term in terms(text)} for text in texts]
+            rows = [[float(stem(term) in stems) for term in question_words] for stems in stems_of_texts]
         else:
-            asked = list(dict.fromkeys(rerank.words(question)))
-            said = rerank.closest(asked, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
+            question_words = list(dict.fromkeys(rerank.words(question)))
+            rows = (
+                rerank.closest(question_words, [rerank.words(text) for text in texts], self._word_vectors)
+                .round(3)
+                .tolist()
+            )
         most = math.log1p(self._view.passages) or 1.0
-        return Matches(asked, [round(min(1.0, self._weight(word) / most), 6) for word in asked], said)
+        return Matches(question_words, [round(min(1.0, self._weight(word) / most), 6) for word in question_words], rows)
 
     @_in_one_generation
     def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
@@ -431,20 +435,20 @@ class CorpusKnowledge:
         foreign = self._view.foreign if self._reranks else None
         if foreign is None:
             return {}
-        asked = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
-        if not asked:
+        foreign_words = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
+        if not foreign_words:
             return {}
         words, matrix = self._view.words
-        rows = self._word_vectors(asked).astype(np.float32)
+        rows = self._word_vectors(foreign_words).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         parts = range(0, len(words), _BLOCK)
         alike = np.concatenate([matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in parts]).round(2)
-        found = {}
-        for word, column in zip(asked, alike.T, strict=True):
+        neighbours = {}
+        for word, column in zip(foreign_words, alike.T, strict=True):
             close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= NEAR)]
             if close:
-                found[word] = sorted(close, key=lambda one: (-one[1], one[0]))
-        return found
+                neighbours[word] = sorted(close, key=lambda one: (-one[1], one[0]))
+        return neighbours
 
     @_in_one_generation
     def term_weight(self, term: str) -> float:
@@ -453,14 +457,14 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """The passages of these ids, in this order; unknown ids are left out."""
+        """Return the passages of these ids, in this order; unknown ids are left out."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
-        found = {row[0]: row for row in rows}
-        return [_passage(found[chunk_id]) for chunk_id in chunk_ids if chunk_id in found]
+        by_id = {row[0]: row for row in rows}
+        return [_passage(by_id[chunk_id]) for chunk_id in chunk_ids if chunk_id in by_id]
 
     @_in_one_generation
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """Every passage of these documents, in the order of the documents, then by position."""
+        """Return every passage of these documents, in the order of the documents, then by position."""
         wanted = list(dict.fromkeys(doc_ids))
         place = {doc_id: i for i, doc_id in enumerate(wanted)}
         rows = self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", wanted)
@@ -468,7 +472,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def schema(self) -> list[Field]:
-        """The typed fields of its documents, those that most documents have first."""
+        """Return the typed fields of its documents, those that most documents have first."""
         return list(self._view.fields.values())
 
     @_in_one_generation
@@ -480,9 +484,9 @@ class CorpusKnowledge:
         they are from.
         """
         words = self._view.vocabulary
-        told = {language: list(said) for language, said in words.documents.items()}
-        beside = {"measure": words.measure, "source": words.enrichment}
-        every = {**told, **{what: [said] for what, said in beside.items() if said}}
+        documents = {language: list(names) for language, names in words.documents.items()}
+        more = {"measure": words.measure, "source": words.enrichment}
+        every = {**documents, **{key: [names] for key, names in more.items() if names}}
         return {**every, "types": self._view.types, "tables": list(self._view.tables)}
 
     @_in_one_generation
@@ -499,7 +503,7 @@ class CorpusKnowledge:
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
     ) -> list[str]:
-        """Ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
+        """Return ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
 
         Names are compared folded and through aliases, values through the words that a vocabulary gives them. A
         condition on a field that the base does not have holds for no document.
@@ -507,34 +511,36 @@ class CorpusKnowledge:
         Raises:
             KnowledgeError: an operator or a value does not fit its field.
         """
-        where, given = self._where(conditions)
-        by, more = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
-        most = "" if limit is None else f" LIMIT {int(limit)}"
-        rows = self._index.rows(f"SELECT doc_id FROM documents WHERE {where} ORDER BY {by}{most}", [*given, *more])
+        where, parameters = self._where(conditions)
+        by, values = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
+        limited = "" if limit is None else f" LIMIT {int(limit)}"
+        rows = self._index.rows(
+            f"SELECT doc_id FROM documents WHERE {where} ORDER BY {by}{limited}", [*parameters, *values]
+        )
         return [row[0] for row in rows]
 
     @_in_one_generation
     def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
         """``(value, documents)`` of a field among the documents that hold, most frequent first."""
-        where, given = self._where(conditions)
+        where, parameters = self._where(conditions)
         inside = f"SELECT doc_id FROM documents WHERE {where}"
         rows = self._index.rows(
             f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN ({inside}) GROUP BY key "
             "ORDER BY 2 DESC, 1",
-            [field, *given],
+            [field, *parameters],
         )
         return [(value, count) for value, count in rows]
 
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
-        tests, given, fields = list[str](), list[Any](), self._view.fields
+        tests, parameters, fields = list[str](), list[Any](), self._view.fields
         for condition in conditions:
             field = fields.get(condition["field"])
-            test, more = schema.where(condition, field, self._meant) if field else ("0", [])
+            test, values = schema.where(condition, field, self._meant) if field else ("0", [])
             if condition["field"] == "table" and not field:
-                test, more = schema.in_table(condition, self._view.tables)
+                test, values = schema.in_table(condition, self._view.tables)
             tests.append(test)
-            given += more
-        return " AND ".join(tests) or "1", given
+            parameters += values
+        return " AND ".join(tests) or "1", parameters
 
     def _meant(self, field: str, value: str) -> list[str]:
         """Keys of all that a value of a field may stand for: itself, how the documents write it, who has that name."""
@@ -546,7 +552,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def link(self, text: str) -> list[Mention]:
-        """The known names in a text, longest match first wins, in the order of the text.
+        """Return the known names in a text, longest match first wins, in the order of the text.
 
         Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those. Of several
         bearers of a name the words around it choose.
@@ -558,30 +564,30 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
-        """The entity of that id."""
+        """Return the entity of that id."""
         return next(iter(entities(self._index, "WHERE entity_id = ?", (entity_id,))), None)
 
     @_in_one_generation
     def find_entity(self, name: str) -> Entity | None:
-        """The entity that has this name or alias, compared folded; the best connected one if several do."""
+        """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
         key = key_of(name)
         surface = surfaces(self._index, [key]).get(key)
         return self.entity(surface.bearers[0].entity_id) if surface else None
 
     @_in_one_generation
     def relations_of(self, entity_id: str) -> list[Relation]:
-        """Relations in which the entity stands on either side, by id."""
+        """Return relations in which the entity stands on either side, by id."""
         return relations(self._index, "WHERE source = ? OR target = ?", (entity_id, entity_id))
 
     @_in_one_generation
     def mentions_of(self, entity_id: str) -> list[str]:
-        """Ids of the passages that name the entity, by id."""
+        """Return ids of the passages that name the entity, by id."""
         rows = self._index.rows("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", (entity_id,))
         return [row[0] for row in rows]
 
     @_in_one_generation
     def notable(self, limit: int) -> list[str]:
-        """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+        """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
         rows = self._index.rows(
             "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
             "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?",
@@ -597,17 +603,17 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def communities(self) -> list[Community]:
-        """Every community, largest first, ties by id."""
-        return self._view.communities
+        """Return every community, largest first."""
+        return graph.read(self._index)
 
     @_in_one_generation
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """The communities in which one of these entities is, by id."""
+        """Return the communities in which one of these entities is, by id."""
         return self._view.communities_of(entity_ids)
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
-        """The knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
+        """Return the knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
         return self._view.graph
 
     @_in_one_generation
@@ -641,39 +647,39 @@ class CorpusKnowledge:
         return {"name": self.name, "bytes": held, **self.describe(), **inspect(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-        """The texts, those of the base's passages with their titles, and a vector for each."""
+        """Return the texts, those of the base's passages with their titles, and a vector for each."""
         import numpy as np
 
         digests = [vectors.key_of("", text) for text in texts]
-        known = {
+        by_digest = {
             digest: (vectors.titled(title, json.loads(aliases), text), np.frombuffer(blob, np.float32))
             for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
         }
-        missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in known]
+        missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in by_digest]
         for text, row in zip(missing, self._model.array([simplified(text) for text in missing]), strict=True):
-            known[vectors.key_of("", text)] = (text, row)
-        return [known[digest][0] for digest in digests], np.array([known[digest][1] for digest in digests])
+            by_digest[vectors.key_of("", text)] = (text, row)
+        return [by_digest[digest][0] for digest in digests], np.array([by_digest[digest][1] for digest in digests])
 
     def _word_vectors(self, words: Sequence[str]) -> np.ndarray:
         import numpy as np
 
-        held = self._words
-        missing = [word for word in words if word not in held]
+        cache = self._words
+        missing = [word for word in words if word not in cache]
         if missing:
             sql = "SELECT word, vector FROM words WHERE word IN ({})"
-            known = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
-            new = [word for word in missing if word not in known]
-            known.update(zip(new, word_vectors(self._model, new), strict=True))
-            kept = held if len(held) < _WORDS_HELD else {word: held[word] for word in words if word in held}
-            held = self._words = {**kept, **{word: row.astype(np.float32) for word, row in known.items()}}
-        return np.array([held[word] for word in words])
+            stored = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
+            new = [word for word in missing if word not in stored]
+            stored.update(zip(new, word_vectors(self._model, new), strict=True))
+            recent = cache if len(cache) < _WORDS_HELD else {word: cache[word] for word in words if word in cache}
+            cache = self._words = {**recent, **{word: row.astype(np.float32) for word, row in stored.items()}}
+        return np.array([cache[word] for word in words])
 
     def _weight(self, word: str) -> float:
         return max((self._view.weight(term) for term in terms(word)), default=0.0)
 
 
 def open_model(index: Index, name: str, settings: Settings) -> TextModel:
-    """The embedding model that the index was made with.
+    """Return the embedding model that the index was made with.
 
     Raises:
         KnowledgeError: the settings name another one.
@@ -689,7 +695,7 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at this place: another one after a base was removed and made anew; None for no file."""
+    """Return which file is at this place: another one after a base was removed and made again; None for no file."""
     try:
         found = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
 """The knowledge bases of a workspace: add to them, read them, remove them. One folder a base.
 
-One process writes to a base at a time; readers go on, and see the new state with their next call. A killed ``add``
-leaves the base as it was, and the next one goes on with what is already computed.
+One process writes to a base at a time; readers continue, and see the new state with their next call. A killed ``add``
+leaves the base as it was, and the next one continues with what is already computed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Library:
         return sorted(p.parent.name for p in self.root.glob("*/index.db") if _NAME.fullmatch(p.parent.name))
 
     def get(self, name: str) -> CorpusKnowledge:
-        """The knowledge base of that name.
+        """Return the knowledge base of that name.
 
         Raises:
             UnknownKnowledge: with the known names.
@@ -124,7 +124,7 @@ class Library:
         Args:
             name: of the base.
             paths: files and folders.
-            vocabulary: a file that says what the words of their fields mean; None for the one that lies beside them,
+            vocabulary: a file that says what the words of their fields mean; None for the one that lies next to them,
                 else the one that the base has.
             replace: put documents in the place of those that have the same ids and are of other files; else both are
                 kept, and the id of the later ones begins with the name of their file.
@@ -154,11 +154,11 @@ class Library:
         return report
 
     def rebuild(self, name: str, *, progress: Progress | None = None) -> RebuildReport:
-        """Make a base anew, from its files and, where those are gone, from the documents that its index kept.
+        """Make a base again, from its files and, where those are gone, from the documents that its index kept.
 
         Raises:
             UnknownKnowledge: with the known names.
-            KnowledgeError: neither its files nor its documents can be read; the base stays as it is.
+            KnowledgeError: neither its files nor its documents can be read; the base stays unchanged.
             WorkspaceBusy: another process is writing to it.
         """
         begun = time.monotonic()
@@ -196,7 +196,7 @@ class Library:
         return {"name": name, **base.describe()}
 
     def damage(self, name: str) -> str:
-        """What is wrong with the files in which the vectors of a base are searched; "" where nothing is."""
+        """Return what is wrong with the files in which the vectors of a base are searched; "" where nothing is."""
         folder = self.root / name
         return stores.damage(stores.place_of(folder, self._settings), folder / "index.db")
 
@@ -215,7 +215,7 @@ class Library:
 
     @contextmanager
     def writing(self, name: str, *, make: bool = True) -> Iterator[Path]:
-        """Hold the base for writing; its folder. The lock lies beside it, so that the folder can be removed under it.
+        """Hold the base for writing; its folder. The lock lies next to it, so that the folder can be removed under it.
 
         Args:
             name: of the base.
@@ -252,7 +252,7 @@ class Library:
 
 
 def check_name(name: str) -> str:
-    """The name, if a base may have it.
+    """Return the name, if a base may have it.
 
     >>> check_name("papers")
     'papers'

@@ -108,25 +108,25 @@ class Vocabulary:
     enrichment: Literal["", "tmdb"] = ""
 
     def joined(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a document, those under one name that the vocabulary calls otherwise.
+        """Return the fields of a document, those under one name that the vocabulary calls otherwise.
 
         >>> words = Vocabulary(fields={"author": FieldWords({"en": ["author", "authors"]})})
         >>> words.joined({"authors": ["Mara"], "year": 1920})
         {'author': ['Mara'], 'year': 1920}
         """
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for name, value in fields.items():
             own = name if name in self.fields else self._field_by_word.get(fold(name), _JOINED.get(name, name))
-            found[own] = [*_many(found[own]), *_many(value)] if own in found else value
-        return found
+            merged[own] = [*_many(merged[own]), *_many(value)] if own in merged else value
+        return merged
 
     @cached_property
     def _field_by_word(self) -> dict[str, str]:
-        said = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
-        return {fold(word): name for name, word in reversed(list(said))}
+        pairs = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
+        return {fold(word): name for name, word in reversed(list(pairs))}
 
     def meaning(self, name: str) -> FieldMeaning:
-        """What a field of this name says of a document.
+        """Return what a field of this name says of a document.
 
         >>> Vocabulary().meaning("studios")[:2], Vocabulary().meaning("prizeWon")[:2]
         (('has_studio', 'Studio'), ('has_prize_won', 'PrizeWon'))
@@ -135,16 +135,16 @@ class Vocabulary:
 
     @cached_property
     def _meanings(self) -> dict[str, FieldMeaning]:
-        found = {}
+        meanings = {}
         for name, words in self.fields.items():
             plain = _meaning(name)
             kind = words.of or plain.type
             says = FieldMeaning(words.relation or plain.relation, kind, words.reverse, kind in GROUPING)
-            found[name] = found[says.relation] = says  # a relation's own name says the same
-        return found
+            meanings[name] = meanings[says.relation] = says  # a relation's own name says the same
+        return meanings
 
     def canonical(self, name: str, value: str) -> str:
-        """A value of a field as the documents write it, from any of its words.
+        """Return a value of a field as the documents write it, from any of its words.
 
         >>> Vocabulary(values={"genres": {"Comedy": {"zh": ["喜剧"]}}}).canonical("genres", "喜剧")
         'Comedy'
@@ -153,12 +153,12 @@ class Vocabulary:
 
     @cached_property
     def _by_word(self) -> dict[tuple[str, str], str]:
-        found: dict[tuple[str, str], str] = {}
+        values_by_word: dict[tuple[str, str], str] = {}
         for name, values in self.values.items():
             for value, words in values.items():
                 for word in (value, *(w for many in words.values() for w in many)):
-                    found.setdefault((name, fold(word)), value)
-        return found
+                    values_by_word.setdefault((name, fold(word)), value)
+        return values_by_word
 
     def _of_country(self, name: str) -> bool:
         return self.meaning(name).type == "Country"
@@ -222,15 +222,15 @@ def load(path: Path) -> Vocabulary:
     try:
         if path.stat().st_size > LARGEST:
             raise CorpusError(f"The vocabulary {path} is larger than {LARGEST:,} bytes. Name the right file.")
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-        if isinstance(documents := given.get("documents"), dict):
-            given["measure"] = documents.pop("measure", "")
-        return TypeAdapter(Vocabulary).validate_python(given)
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(documents := content.get("documents"), dict):
+            content["measure"] = documents.pop("measure", "")
+        return TypeAdapter(Vocabulary).validate_python(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "[key]")
+        fault = error.errors()[0]
+        where = ".".join(str(part) for part in fault["loc"] if part != "[key]")
         raise CorpusError(
-            f"The vocabulary {path}: {where} is not usable: {first['msg']}. See data/README.md for what it may hold."
+            f"The vocabulary {path}: {where} is not usable: {fault['msg']}. See data/README.md for what it may hold."
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CorpusError(
@@ -239,7 +239,7 @@ def load(path: Path) -> Vocabulary:
 
 
 def kept(folder: Path) -> Vocabulary:
-    """The vocabulary of the base in this folder; an empty one where it has none."""
+    """Return the vocabulary of the base in this folder; an empty one where it has none."""
     return load(folder / FILE) if (folder / FILE).exists() else Vocabulary()
 
 
@@ -257,7 +257,7 @@ def keep(folder: Path, path: Path) -> None:
 
 
 def beside(paths: Iterable[Path]) -> Path | None:
-    """The vocabulary file that lies beside these files or in these folders; the first one."""
+    """Return the vocabulary file that lies next to these files or in these folders; the first one."""
     for path in paths:
         stem = path.name.split(".")[0]
         for found in (path / FILE,) if path.is_dir() else (path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)):
@@ -267,7 +267,7 @@ def beside(paths: Iterable[Path]) -> Path | None:
 
 
 def unit_in(name: str) -> tuple[str, str]:
-    """The name of a field without the unit in it, and the unit.
+    """Return the name of a field without the unit in it, and the unit.
 
     >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("team_a")
     (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('team_a', ''))
@@ -281,7 +281,7 @@ def unit_in(name: str) -> tuple[str, str]:
 
 @cache
 def _common(what: str) -> dict[str, dict[str, list[str]]]:
-    """What people call fields, and values, of common names, by each of these names."""
+    """Return what people call fields, and values, of common names, by each of these names."""
     return {fold(word): said for said in _general()[what].values() for many in said.values() for word in many}
 
 
@@ -321,7 +321,7 @@ def _nation_words() -> dict[str, str]:
 
 
 def country(word: str) -> str:
-    """The English name of the country that a word stands for, or "".
+    """Return the English name of the country that a word means, or "".
 
     >>> country("taiwanese"), country("台湾"), country("banana")
     ('Taiwan', 'Taiwan', '')
@@ -330,7 +330,7 @@ def country(word: str) -> str:
 
 
 def words_of(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
-    """What a word says: a kind of relation by all its words, or a way of asking.
+    """Return what a word says: a kind of relation by all its words, or a way of asking.
 
     >>> "妻子" in words_of("relation")["spouse"], "who" in words_of("asking")["person"]
     (True, True)

@@ -1,6 +1,6 @@
 """Chat models by name: ``openai:NAME`` is any OpenAI-compatible server; an empty name means no model.
 
-Whatever goes wrong with a model comes out as a ``ModelError`` that names the server, what happened and the mend, and
+Whatever goes wrong with a model comes out as a ``ModelError`` that names the server, what happened and the fix, and
 never shows the key. A server that is busy or away is asked again, until the first word of an answer; an answer that
 was begun and not ended is never taken for the whole.
 """
@@ -59,7 +59,7 @@ class Limits:
 
 
 def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChatModel | None:
-    """The chat model that a setting names; None for none. Nothing is sent until the first question.
+    """Return the chat model that a setting names; None for none. Nothing is sent until the first question.
 
     Args:
         settings: where its server is, and what it may take.
@@ -94,7 +94,7 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
 
 @cache
 def _model_class() -> Any:
-    """ChatOpenAI that keeps what a server sends of the model's thoughts beside the content; the library drops it."""
+    """ChatOpenAI that keeps what a server sends of the model's thoughts next to the content; the library drops it."""
     from langchain_openai import ChatOpenAI
 
     class Thoughtful(ChatOpenAI):
@@ -161,7 +161,7 @@ async def stream_text(
     heard: Callable[[BaseMessage], object] = lambda _: None,
     thinking: Thinking | None = None,
 ) -> AsyncIterator[str]:
-    """The model's answer in its own chunks; empty ones are left out. ``heard`` is given every chunk as it came.
+    """Yield the model's answer in its own chunks; empty ones are left out. ``heard`` is given every chunk as it came.
 
     Thoughts stay in ``thinking``. Where it says ``prefilled``, what came before was a thought too, and is no answer.
 
@@ -219,7 +219,7 @@ async def stream_text(
 
 
 async def asked(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
-    """What one call of the model gives that is not streamed: asked again where that helps, and bounded.
+    """Return what one call of the model gives that is not streamed: asked again where that helps, and bounded.
 
     Raises:
         ModelError: the server failed, cannot be reached, or does not answer as such a server does.
@@ -239,7 +239,7 @@ async def asked(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: 
 async def filled_in(
     model: BaseChatModel, messages: Sequence[Any], form: type[BaseModel], limits: Limits | None = None
 ) -> BaseMessage:
-    """The model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
+    """Return model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
 
     Raises:
         ModelError: the server failed, cannot be reached, or refuses; or the reply is longer than a limit.
@@ -299,7 +299,7 @@ _IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
 
 
 def strict(schema: Any) -> Any:
-    """A JSON Schema as strict servers take it: every property required, no other allowed, no defaults.
+    """Return a JSON Schema as strict servers take it: every property required, no other allowed, no defaults.
 
     >>> strict({"type": "object", "properties": {"a": {"type": "string", "default": ""}}})["required"]
     ['a']
@@ -315,13 +315,13 @@ def strict(schema: Any) -> Any:
 
 
 def reply_text(message: BaseMessage) -> str:
-    """What a model replied to a form: its text, or what it called the form with where that is a tool."""
+    """Return what a model replied to a form: its text, or what it called the form with where that is a tool."""
     calls = getattr(message, "tool_calls", None)
     return split(str(message.text))[0] or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
 
 
 def thought_of(message: BaseMessage) -> str:
-    """What a server sent of the model's thoughts beside its content, or as parts of it."""
+    """Return what a server sent of the model's thoughts next to its content, or as parts of it."""
     parts = message.content if isinstance(message.content, list) else []
     told = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
     told.append(message.additional_kwargs.get("reasoning_content"))
@@ -329,7 +329,7 @@ def thought_of(message: BaseMessage) -> str:
 
 
 def thoughts_of(message: BaseMessage) -> str:
-    """Everything that a model thought in a whole reply."""
+    """Return everything that a model thought in a whole reply."""
     return "\n".join(filter(None, [thought_of(message), split(str(message.text))[1]]))
 
 
@@ -355,7 +355,7 @@ def _takes_no_schema(error: Exception) -> bool:
 
 
 def usage_of(message: BaseMessage) -> dict[str, int] | None:
-    """The tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
+    """Return tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
     told: Any = getattr(message, "usage_metadata", None)
     if not told:
         return None
@@ -375,7 +375,7 @@ class Surrogates:
         self._kept = ""
 
     def joined(self, text: str) -> str:
-        """The text, without a half at its end; that comes with the next."""
+        """Return the text, without a half at its end; that comes with the next."""
         text, self._kept = self._kept + text, ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._kept = text[:-1], text[-1]
@@ -398,7 +398,7 @@ def _place(model: BaseChatModel) -> str:
 
 
 def secrets_of(model: BaseChatModel) -> list[str]:
-    """The keys that a model holds, only to keep them out of messages."""
+    """Return the keys that a model holds, only to keep them out of messages."""
     held = getattr(model, "__dict__", {}).values()
     return [str(value.get_secret_value()) for value in held if isinstance(value, SecretStr)]
 
@@ -407,7 +407,7 @@ _OPENAI = "api.openai.com"
 
 
 def _late(error: Exception, until: float, limits: Limits) -> Exception:
-    """The error, or the setting that was at its end."""
+    """Return the error, or the setting that was at its end."""
     if isinstance(error, TimeoutError) and asyncio.get_running_loop().time() >= until:
         return LimitReached(f"the answer was not complete after {limits.seconds:g} s. Raise WORKBENCH_CHAT_ANSWER_S")
     return error

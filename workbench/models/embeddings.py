@@ -1,4 +1,4 @@
-"""Texts to vectors, behind LangChain's ``Embeddings`` methods: ``hashing``, ``use``, or any OpenAI-compatible server.
+"""Texts to vectors: ``hashing``, ``use``, any OpenAI-compatible server, or LangChain embeddings as an object.
 
 Every vector is float32 of length 1. With the offline models a text's vector is the same bits whatever else is embedded
 with it: a batch changes the order in which floats are added, by about 3e-7, and that is enough to make two indexes of
@@ -38,24 +38,18 @@ _log = logging.getLogger(__name__)
 
 
 class TextModel(Protocol):
-    """What an index needs: LangChain's two methods, the name that the index remembers, and rows of numpy."""
+    """What an index needs: the name that it remembers, and rows of numpy."""
 
     name: str
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
-
-    def embed_query(self, text: str) -> list[float]:
-        """The text's vector."""
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
         """``(len(texts), dimensions)`` float32, rows of length 1."""
 
 
 def products(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """The scalar product of each row with a vector.
+    """Return the scalar product of each row with a vector.
 
-    Each is summed by itself and in this thread: a BLAS product of the whole gives other bits for other neighbours, and
+    Each is summed on its own and in this thread: a BLAS product of the whole gives other bits for other neighbours, and
     its threads wait for one another on a busy machine.
 
     >>> import numpy as np
@@ -99,22 +93,7 @@ def text_model(settings: Settings, remembered: str = "") -> TextModel:
     )
 
 
-class _Embeddings:
-    """LangChain's methods over ``array``; its base class is not inherited, since importing it takes half a second."""
-
-    def array(self, texts: Sequence[str]) -> np.ndarray:
-        raise NotImplementedError
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
-        return [row.tolist() for row in self.array(texts)]
-
-    def embed_query(self, text: str) -> list[float]:
-        """The text's vector."""
-        return self.array([text])[0].tolist()
-
-
-class HashingEmbeddings(_Embeddings):
+class HashingEmbeddings:
     """Signed feature hashing of words, Chinese bigrams and character 4-grams (Weinberger et al. 2009).
 
     It knows nothing of meaning: it is there so that everything runs, the same everywhere, with nothing installed.
@@ -156,7 +135,7 @@ def _features(text: str) -> Counter[str]:
     return features
 
 
-class SentenceEncoder(_Embeddings):
+class SentenceEncoder:
     """Universal Sentence Encoder, multilingual v3 (Yang et al. 2019): 512 dimensions, 16 languages, numpy only."""
 
     name = "use"
@@ -178,7 +157,7 @@ class SentenceEncoder(_Embeddings):
             _log.warning("threadpoolctl is not installed: on a busy machine the sentence encoder is many times slower.")
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
-        """``(len(texts), 512)`` float32; each text by itself."""
+        """``(len(texts), 512)`` float32; each text on its own."""
         import numpy as np
 
         cleaned = [clean(text) for text in texts]
@@ -199,7 +178,7 @@ class SentenceEncoder(_Embeddings):
         return np.array(asked, np.float32).reshape(len(words), 512)
 
     def _encoded(self, batches: Sequence[list[str]]) -> list[np.ndarray]:
-        """Each batch by itself; many of them by several threads, in each of which BLAS has one."""
+        """Return each batch on its own; many of them by several threads, in each of which BLAS has one."""
         with self._lock:
             if len(batches) < 4 or self._threads is None:
                 return [self._model.encode(batch) for batch in batches]
@@ -231,7 +210,7 @@ class SentenceEncoder(_Embeddings):
 
 @cache
 def sentence_encoder() -> SentenceEncoder:
-    """The process's one sentence encoder: its weights take a second to load and 100 MB to hold."""
+    """Return the process's one sentence encoder: its weights take a second to load and 100 MB to hold."""
     return SentenceEncoder()
 
 
@@ -244,7 +223,7 @@ def word_vectors(model: TextModel, words: Sequence[str]) -> np.ndarray:
     return model.words(words).astype(np.float16)
 
 
-class GivenVectors(_Embeddings):
+class GivenVectors:
     """LangChain embeddings that were given as an object."""
 
     def __init__(self, name: str, model: Any):
@@ -271,7 +250,7 @@ class GivenVectors(_Embeddings):
             raise ModelError(explain(error, self.name, *keys, what="embedding")) from None
 
 
-class OpenAIVectors(_Embeddings):
+class OpenAIVectors:
     """An OpenAI-compatible ``/embeddings`` endpoint through langchain-openai. Texts are sent as they are."""
 
     def __init__(self, name: str, settings: Settings):

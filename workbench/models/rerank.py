@@ -1,6 +1,6 @@
 """Rerankers by name: late interaction over the word vectors of the sentence encoder (``maxsim``), or a cross-encoder.
 
-``none`` leaves the order as it is; ``grader`` asks a chat model (``graphs/grading.py``); any other name is a
+``none`` leaves the order unchanged; ``grader`` asks a chat model (``graphs/grading.py``); any other name is a
 cross-encoder of sentence-transformers, read from a folder or the local cache.
 
 MaxSim: for each word of the question the best-matching word of the text (cosine), weighted by how rare the question's
@@ -60,7 +60,7 @@ def available(settings: Settings, embedding_model: str) -> bool:
 
 
 def cross_encoded(name: str, query: str, texts: Sequence[str]) -> list[float]:
-    """A cross-encoder's score for each text, to six digits. Nothing is fetched, and no code of a model is run.
+    """Return a cross-encoder's score for each text, to six digits. Nothing is fetched, and no code of a model is run.
 
     Raises:
         MissingExtra: sentence-transformers is not installed.
@@ -99,7 +99,7 @@ def _cross_encoder(name: str) -> Any:
 
 @lru_cache(maxsize=8192)
 def words(text: str) -> tuple[str, ...]:
-    """The words that carry meaning, in their order: Latin ones as written, Chinese runs as jieba segments them.
+    """Return the words that carry meaning, in their order: Latin ones as written, Chinese runs as jieba segments them.
 
     >>> words("Who wrote the Moon Cup?")
     ('wrote', 'moon', 'cup')
@@ -132,7 +132,7 @@ def scores(
     vectors: Callable[[Sequence[str]], np.ndarray],
     cosines: Sequence[float],
 ) -> list[float]:
-    """A score for each text, higher is better, to six digits.
+    """Return a score for each text, higher is better, to six digits.
 
     Args:
         query: weight of each word of the question, above 0.

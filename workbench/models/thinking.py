@@ -27,9 +27,6 @@ _LONGEST = 160
 class Thinking:
     """Splits a reply, as it comes, into what the model says and what it thought.
 
-    Args:
-        inside: the reply probably begins in a thought, since the server writes the opening tag into its prompt.
-
     Attributes:
         said: what it says, so far.
         prefilled: a closing tag came that nothing had opened, so all before it was a thought.
@@ -41,19 +38,19 @@ class Thinking:
     ('In 1911.', 'Let me look.')
     """
 
-    def __init__(self, inside: bool = False):
-        self._inside, self._assumed, self._pending = inside, inside, ""
+    def __init__(self) -> None:
+        self._inside, self._assumed, self._pending = False, False, ""
         self._thoughts = list[str]()
         self.said, self.prefilled = "", False
 
     @property
     def thought(self) -> str:
-        """What it thought, so far."""
+        """Return what it thought, so far."""
         return "".join(self._thoughts).strip()
 
     def assume(self, inside: bool) -> None:
         """Take the reply to begin in a thought, as earlier ones of this model did."""
-        self._inside = self._assumed = self._inside or inside
+        self._inside = self._assumed = inside
 
     def note(self, thought: str) -> None:
         """Add a thought that came by a field of its own."""

@@ -1,6 +1,6 @@
 """Talking to a model's server: asking again where that helps, what went wrong in one line, bodies with an end.
 
-No body is read past a number of bytes or of seconds: a client's own time-out starts anew with every byte, so a server
+No body is read past a number of bytes or of seconds: a client's own time-out starts again with every byte, so a server
 that drips would be listened to for ever. No message shows a key.
 """
 
@@ -52,7 +52,7 @@ class Patience:
         return cls(settings.model_retries, settings.model_backoff_s, settings.model_longest_wait_s)
 
     def pause(self, error: Exception, failures: int) -> float | None:
-        """Seconds until the next try; None when there is to be none.
+        """Return seconds until the next try; None when there is to be none.
 
         Args:
             error: what the last try raised.
@@ -76,7 +76,7 @@ def passing(error: BaseException) -> bool:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server asks to wait: a number, or a date that is read by the server's own clock.
+    """Return the seconds that a server asks to wait: a number, or a date that is read by the server's own clock.
 
     >>> retry_after({"retry-after": "3"}), retry_after({"retry-after-ms": "250"}), retry_after({})
     (3.0, 0.25, None)
@@ -113,7 +113,7 @@ def tell(note: str) -> None:
 
 
 async def patiently(call: Callable[[], Awaitable[T]], patience: Patience, explain: Callable[[Exception], str]) -> T:
-    """What the call gives, after as many tries as patience allows.
+    """Return what the call gives, after as many tries as patience allows.
 
     Raises:
         Exception: what the last try raised.
@@ -200,7 +200,7 @@ def refused_parameter(error: BaseException) -> str:
 
 
 def _special(error: BaseException) -> str:
-    """The fix that the words of an error tell better than its kind."""
+    """Return the fix that the words of an error tell better than its kind."""
     if is_spent(error):
         return "The quota of {api_key} is spent: waiting does not help. Pay, or use another key or model."
     if getattr(error, "status_code", None) in (400, 413) and _TOO_LONG.search(f"{getattr(error, 'code', '')} {error}"):
@@ -213,7 +213,7 @@ class LimitReached(Exception):
 
 
 def explain(error: BaseException, server: str, *secrets: str, what: str = "chat") -> str:
-    """What happened, where, and the mend, in one line without the key.
+    """Return what happened, where, and the fix, in one line without the key.
 
     Args:
         error: what the client library raised.
@@ -239,7 +239,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with ``(key)`` in the place of each secret: as it is, percent-encoded, or escaped by Python or JSON.
+    """Return text with ``(key)`` in the place of each secret: unchanged, percent-encoded, or escaped by Python or JSON.
 
     >>> redact("Bearer a b/c and a%20b%2fc and a+b%2Fc", ["a b/c"]), redact("abcdef", ["abc", "abcdef"])
     ('Bearer (key) and (key) and (key)', '(key)')
@@ -254,7 +254,7 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def secrets(settings: Settings) -> list[str]:
-    """What must stand in no file: keys, and the passwords of addresses; the longest first, lest a part hide a whole."""
+    """Return what must be in no file: keys and passwords of addresses; the longest first, lest a part hide a whole."""
     values = [getattr(settings, name) for name in type(settings).model_fields]
     found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
@@ -273,7 +273,7 @@ def address(url: str) -> str:
 
 
 def _bare(record: logging.LogRecord) -> bool:
-    """What the HTTP library logs of a request has no password in its address."""
+    """Return what the HTTP library logs of a request has no password in its address."""
     if isinstance(record.args, tuple):
         record.args = tuple(address(str(arg)) if hasattr(arg, "userinfo") else arg for arg in record.args)
     return True
@@ -284,7 +284,7 @@ for _name in ("httpx", "httpx2"):
 
 
 def _told(chain: list[BaseException]) -> list[str]:
-    """Each error in a line, without those that only wrap another in the same words."""
+    """Return each error in a line, without those that only wrap another in the same words."""
     said = [" ".join(str(error).split()) for error in chain]
     return [
         f"{type(error).__name__}: {text}".removesuffix(": ")
@@ -323,7 +323,7 @@ _LEAST = 4
 
 
 def read_key(secret: SecretStr, variable: str) -> str:
-    """The key without blanks around it, as editors and copying leave them.
+    """Return the key without blanks around it, as editors and copying leave them.
 
     Raises:
         SettingsError: it holds what no HTTP header may hold.
@@ -341,7 +341,7 @@ class Meter:
         self._until, self._most_s, self._setting, self._bytes = time.monotonic() + most_s, most_s, setting, 0
 
     def __call__(self, part: bytes) -> bytes:
-        """The part, if there is still room for it.
+        """Return the part, if there is still room for it.
 
         Raises:
             LimitReached: the body is too long, or comes too slowly.
@@ -376,7 +376,7 @@ def _refuse_error(body: bytes) -> None:
 
 
 def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> Any:
-    """An asynchronous client for the openai library, of one's own: a shared one would outlive its event loop.
+    """Return an asynchronous client for the openai library, of the user: a shared one would outlive its event loop.
 
     Args:
         timeout_s: until a connection stands, and between two parts of an answer.

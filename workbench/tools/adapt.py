@@ -17,7 +17,7 @@ from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import Granularity, RetrievalResult, SourceType
 from workbench.tools.evidence import evidence_of, ranked, titles
 from workbench.tools.scoring import Question
-from workbench.tools.tool import Found, FunctionTool, Search, contained, plain
+from workbench.tools.tool import FunctionTool, Search, contained, plain
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
@@ -49,7 +49,7 @@ class ToolOptions(TypedDict, total=False):
     intents: Iterable[str]
     parallel: bool
     calibration: str
-    output_schema: type[BaseModel] | None
+    output_schema: type[BaseModel]
 
 
 def from_function(function: Callable[..., Any], name: str = "", **options: Unpack[ToolOptions]) -> FunctionTool:
@@ -166,16 +166,8 @@ def _made(
     async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
         return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
-    return FunctionTool(
-        name=name,
-        description=description,
-        function=search,
-        input_schema=schema,
-        output_schema=options.get("output_schema") or Found,
-        parallel=options.get("parallel", True),
-        calibration=options.get("calibration") or CALIBRATION,
-        intents=intents,
-    )
+    given: dict[str, Any] = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
+    return FunctionTool(name=name, function=search, input_schema=schema, **given)
 
 
 def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
-from workbench.tools.chain_walk import explored
-from workbench.tools.query_terms import AskedWords
+from workbench.tools.chain_walk import AskedWords, explored
 from workbench.tools.scoring import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
@@ -72,7 +71,7 @@ def chain_of(steps: Sequence[dict[str, str]]) -> dict[str, Any]:
 
 
 def paths_of(results: Sequence[RetrievalResult]) -> list[str]:
-    """What the chains of results say, each once."""
+    """Return what the chains of results say, each once."""
     return list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"]))
 
 
@@ -91,7 +90,7 @@ _LONGEST = 200
 
 
 def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
-    """A step of a path in words, in the language of its sentence.
+    """Return a step of a path in words, in the language of its sentence.
 
     >>> says("Ride", "title", "Lao She", "Lao She", "Ride is a play by Lao She.")
     'Ride names Lao She (“Ride is a play by Lao She.”)'

@@ -1,19 +1,131 @@
-"""Chains of passages: where they begin, how one passage leads to others, and which passages answer together."""
+"""Chains of passages: where they begin, how one passage leads to others, and which passages answer together.
+
+A chain covers the words of a question: each with its weight, and the words that a text may say for it. No list says
+which words those are. Where the corpus is written in another script than the question, they are the words of the corpus
+that mean nearly the same (``KnowledgeBase.near``), and what its vocabulary calls the same.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from workbench.language.names import together
 from workbench.ports import KnowledgeBase, Shared, Titled, ToolLog
-from workbench.text import stems, terms
+from workbench.text import CJK, stem, stems, terms
 from workbench.tools.evidence import document_of
-from workbench.tools.query_terms import AskedWords
-from workbench.tools.scoring import dated
+from workbench.tools.scoring import content_terms, dated
+
+RELATED = 0.8
+"""What a word that stands for the one that was asked for counts at most."""
+MEANT, SAME = 0.55, 0.85
+"""Cosines from which on a word of the other script counts for one of the question, and counts in full."""
+CLOSEST = 0.6
+"""What this part of the best of them counts, or more, is one of those whose rarity is the word's."""
+
+
+class Word(NamedTuple):
+    """A word of a question.
+
+    Attributes:
+        weight: inverse document frequency.
+        forms: its stems.
+        related: stems that may stand for it -> what they count, 0 to 1.
+    """
+
+    weight: float
+    forms: frozenset[str]
+    related: Mapping[str, float]
+
+    def share(self, held: Collection[str]) -> float:
+        """Return how far a text of these stems says it, 0 to 1."""
+        if not self.forms.isdisjoint(held):
+            return 1.0
+        return max((worth for one, worth in self.related.items() if one in held), default=0.0)
+
+
+@dataclass(frozen=True)
+class AskedWords:
+    """The content words of a question, each once."""
+
+    words: tuple[Word, ...]
+
+    @classmethod
+    def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
+        """Return the content words of a question."""
+        groups = [
+            roots_of(word for word in group.get(language, ()) if " " not in word)
+            for group in knowledge.lexicon()
+            for language in ("en", "zh")
+        ]
+        near = knowledge.near(question)
+        foreign = {word: others for word, others in near.items() if CJK.match(word)}
+        found: dict[str, Word] = {}
+        for term in content_terms(question):
+            if foreign and CJK.match(term):
+                continue  # pairs of signs that no text of this corpus has: their words follow
+            word = root(stem(term))
+            own = dict.fromkeys(frozenset().union(*(group for group in groups if word in group)), RELATED)
+            related = own | _worth(near.get(term, []))
+            worth = {one: worth for one, worth in related.items() if one not in forms(word)}
+            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth))
+        for word, others in foreign.items():
+            if worth := _worth(others):
+                closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
+                weight = min(map(knowledge.term_weight, closest))
+                found[word] = Word(weight, frozenset({word}), worth)
+        return cls(tuple(found.values()))
+
+    def left(self, covered: Collection[str]) -> AskedWords:
+        """Return the words that none of these stems is of."""
+        return AskedWords(tuple(word for word in self.words if word.forms.isdisjoint(covered)))
+
+    def share(self, held: Collection[str]) -> float:
+        """Return the share of the words' weight, 0 to 1, that a text of these stems covers.
+
+        >>> words = AskedWords((Word(2.0, forms("spous"), {"wife": 0.8}), Word(2.0, forms("king"), {})))
+        >>> round(words.share({"king", "wife"}), 3)
+        0.9
+        """
+        total = sum(word.weight for word in self.words)
+        return sum(word.weight * word.share(held) for word in self.words) / total if total else 0.0
+
+
+def _worth(others: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Stem of a near word -> what it counts; of a Chinese word each pair of signs."""
+    found: dict[str, float] = {}
+    for said, cosine in others:
+        worth = RELATED * min(1.0, (cosine - MEANT) / (SAME - MEANT))
+        for one in stems(said) if worth > 0 else ():
+            found[one] = max(found.get(one, 0.0), worth)
+    return found
+
+
+def root(stemmed: str) -> str:
+    """Return a stem without the ending of who does it: an inspector has inspected.
+
+    >>> root("inspector"), root("inspect"), root("her")
+    ('inspect', 'inspect', 'her')
+    """
+    return stemmed[:-2] if len(stemmed) >= 6 and stemmed.endswith(("er", "or")) else stemmed
+
+
+def forms(word: str) -> frozenset[str]:
+    """Return the stems of which this is the root.
+
+    >>> sorted(forms("invent"))
+    ['invent', 'inventer', 'inventor']
+    """
+    return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
+
+
+def roots_of(said: Iterable[str]) -> frozenset[str]:
+    """Return the stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
+    return frozenset().union(*(forms(root(one)) for one in stems(" ".join(said))))
+
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""
@@ -29,7 +141,7 @@ DEEP = 500
 class Seeds:
     """What is known of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
 
-    ``named``: ids of documents whose title stands in the question -> that title; ``rest``: the likeness of any passage
+    ``named``: ids of documents whose title is in the question -> that title; ``rest``: the likeness of any passage
     that is not in ``own``.
     """
 
@@ -39,11 +151,11 @@ class Seeds:
     named: dict[str, str] = field(default_factory=dict)
 
     def likeness(self, chunk_id: str) -> float:
-        """How like the question a passage is, 0 to 1."""
+        """Return how like the question a passage is, 0 to 1."""
         return self.own.get(chunk_id, self.rest)
 
     def best(self) -> list[str]:
-        """Every passage that is known, best first, ties by id."""
+        """Return every passage that is known, best first, ties by id."""
         return by_score(self.score)
 
 
@@ -53,7 +165,7 @@ def by_score(score: Mapping[str, float]) -> list[str]:
 
 
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
-    """The passages that are like the question, and the ones that it names."""
+    """Return the passages that are like the question, and the ones that it names."""
     days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
     titles = [*knowledge.ways.titles_in(question), *days]
     named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
@@ -94,7 +206,7 @@ def _scaled(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _rare_phrases(question: str, titles: Sequence[str], knowledge: KnowledgeBase) -> dict[str, float]:
-    """Passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
+    """Return passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
     known = [terms(title) for title in titles]
     bonus: dict[str, float] = {}
     for phrase, ids in knowledge.ways.holding(question, RARE).items():
@@ -171,11 +283,11 @@ class Chains:
         self.titles |= {passage["chunk_id"]: passage["title"] for passage in passages}
 
     def article(self, chunk_id: str) -> str:
-        """What tells apart passages of different articles that were read."""
+        """Return what tells apart passages of different articles that were read."""
         return self.titles.get(chunk_id, "").lower()
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
-        """The steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
+        """Return steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
         way: list[tuple[str, Step]] = []
         seen = {chunk_id}
         while (step := self._to(chunk_id)) and step.parent not in seen:
@@ -185,14 +297,14 @@ class Chains:
         return way[::-1]
 
     def _to(self, chunk_id: str) -> Step | None:
-        """The last step to a passage; one that is good by itself is led to only from what is better."""
+        """Return the last step to a passage; one that is good on its own is led to only from what is better."""
         if chunk_id in self.steps:
             return self.steps[chunk_id]
         step = self.ways.get(chunk_id)
         return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
 
     def best(self, most: int) -> list[tuple[str, float]]:
-        """The best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
+        """Return best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
         order = by_score(self.score)
         pool, rest = order[:POOL], order[POOL:most]
         self.read(order[: max(most, POOL)])
@@ -227,7 +339,7 @@ class Walk:
 
     @property
     def front(self) -> list[str]:
-        """Titles of the passages from which the next step is taken."""
+        """Return titles of the passages from which the next step is taken."""
         return [self.chains.titles[i] for i in self._front]
 
     def step(self) -> int:
@@ -266,7 +378,7 @@ class Walk:
         self._held |= dict.fromkeys(missing, frozenset()) | self._knowledge.ways.stems(missing)
 
     def _edges(self) -> dict[str, list[Edge]]:
-        """The links on from each passage in front, by the passage."""
+        """Return the links on from each passage in front, by the passage."""
         ways, found = self._knowledge.ways, dict[str, list[Edge]]()
         groups = self._groups()
         every = [i for group in groups.values() for i in group]
@@ -287,14 +399,14 @@ class Walk:
         return {parent: edges for parent, edges in found.items() if edges}
 
     def _groups(self) -> dict[str, list[str]]:
-        """Each passage in front with the first ones of its document."""
+        """Return each passage in front with the first ones of its document."""
         parts: dict[str, list[str]] = {}
         for passage in self._knowledge.passages_of([document_of(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
         return {i: list(dict.fromkeys([i, *parts.get(document_of(i), ())]))[:TOGETHER] for i in self._front}
 
     def _naming(self, parent: str) -> Iterator[Edge]:
-        """Passages that name the document of this one."""
+        """Yield passages that name the document of this one."""
         doc_id, ways = document_of(parent), self._knowledge.ways
         found = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
         for link in ways.links_to(doc_id, found[:NAMED_BY]):
@@ -319,7 +431,7 @@ class Walk:
 
 
 def explored(question: str, words: AskedWords, knowledge: KnowledgeBase, log: ToolLog) -> Chains:
-    """The chains that begin at what a question names and is like."""
+    """Return the chains that begin at what a question names and is like."""
     with log("seeds") as detail:
         begun = seeds(question, knowledge)
         walk = Walk(words, question, begun, knowledge)

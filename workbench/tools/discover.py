@@ -100,7 +100,7 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
 
 
 def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledge: KnowledgeBase) -> list[str]:
-    """The names, values and words of a question that its conditions do not say, nor are the way of asking for them.
+    """Return names, values and words of a question that its conditions do not say, nor are the way of asking for them.
 
     "Papers by Mara after 2000" asks for nothing beyond its conditions; "papers by Mara about a tiger" for a tiger.
     """
@@ -118,13 +118,13 @@ def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledg
 
 
 def _ordered(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
-    """The documents' first passages in the order given, each a little less probable, so that the order stays."""
+    """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
     first = [p for p in knowledge.passages_of(doc_ids[:top_k]) if p["position"] == 0]
     return list(zip(first, ordered(len(first)), strict=True))
 
 
 def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
-    """The best passage of each document for the question, with its probability before the filters are counted in."""
+    """Return best passage of each document for the question, with its probability before the filters are counted in."""
     near = knowledge.vector_search(question.text, NEAR)
     dense, asked = cosine_signals(near), set(doc_ids)
     inside = [chunk_id for chunk_id, _ in near if chunk_id.rpartition("#")[0] in asked][:READ]
@@ -140,7 +140,7 @@ def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) 
 
 
 def fit(score: float, filtered: bool) -> float:
-    """The probability of a document that holds for its filters, given the probability ``score`` of its words.
+    """Return the probability of a document that holds for its filters, given the probability ``score`` of its words.
 
     Holding for what was asked is most of being relevant; the words decide the rest, and everything without filters.
 

@@ -113,7 +113,7 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
 
 
 def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
-    """The first passage of the document that an entity is."""
+    """Return the first passage of the document that an entity is."""
     return knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
 
 
@@ -136,7 +136,7 @@ def _judged(query: str, said: Enriched, knowledge: KnowledgeBase, source: str) -
 
 
 def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) -> str:
-    """The document of the base that is about the same thing: of one of its names, and of its year within one."""
+    """Return the document of the base that is about the same thing: of one of its names, and of its year within one."""
     year = passage["fields"].get("year")
     for name in names:
         for own in _about(knowledge.find_entity(name), knowledge):
@@ -147,7 +147,7 @@ def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) 
 
 
 def _joined(said: Enriched, knowledge: KnowledgeBase) -> dict[str, list[Any]]:
-    """The piece of graph, its people those of the knowledge base where it knows them."""
+    """Return the piece of graph, its people those of the knowledge base where it knows them."""
     known = {
         entity["entity_id"]: here["entity_id"]
         for entity in said["entities"]

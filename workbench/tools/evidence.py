@@ -11,7 +11,7 @@ from workbench.tools.scoring import Question, probability
 
 
 def document_of(chunk_id: str) -> str:
-    """The id of the document of a passage.
+    """Return the id of the document of a passage.
 
     >>> document_of("a#b#0")
     'a#b'
@@ -53,7 +53,7 @@ def judged(
 def entity(
     found: Entity, text: str, score: float, tool: str, kb_prefix: str, about: Passage | None = None
 ) -> RetrievalResult:
-    """An entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
+    """Return an entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
     source = _source(found["name"], about)
     return evidence_of(found["entity_id"], text, score, tool, kb_prefix, "entity", **source)
 
@@ -61,7 +61,7 @@ def entity(
 def relationship(
     found: Relation, score: float, tool: str, kb_prefix: str, stated_in: Passage | None = None
 ) -> RetrievalResult:
-    """A relation as evidence: the sentence that states it."""
+    """Return a relation as evidence: the sentence that states it."""
     text = found["sentence"] or f"{found['source']} {found['type']} {found['target']}"
     title = stated_in["title"] if stated_in else ""
     source = _source(title, stated_in)
@@ -69,7 +69,7 @@ def relationship(
 
 
 def community(found: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
-    """A community as evidence: its extractive summary."""
+    """Return a community as evidence: its extractive summary."""
     return evidence_of(
         found["community_id"],
         found["summary"],
@@ -85,7 +85,7 @@ def community(found: Community, score: float, tool: str, kb_prefix: str) -> Retr
 
 
 def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any]]:
-    """The best ``top_k``, one an id, by score and then by id; ``metadata["rank"]`` counts from 1.
+    """Return the best ``top_k``, one an id, by score and then by id; ``metadata["rank"]`` counts from 1.
 
     >>> r = [{"result_id": i, "score": s, "metadata": {}} for i, s in [("b", .5), ("a", .5), ("c", .9), ("a", .4)]]
     >>> [(x["result_id"], x["metadata"]["rank"]) for x in ranked(r, 2)]
@@ -94,8 +94,8 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any
     best: dict[str, RetrievalResult] = {}
     for result in sorted(results, key=lambda r: (-r["score"], r["result_id"])):
         best.setdefault(result["result_id"], result)
-    kept = list(best.values())[:top_k]
-    return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(kept, start=1)]
+    first = list(best.values())[:top_k]
+    return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(first, start=1)]
 
 
 def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> dict[str, Any]:
@@ -119,22 +119,24 @@ def titles(results: Iterable[Mapping[str, Any]], without: Sequence[str] = ()) ->
 
 
 def card(found: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
-    """An entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
+    """Return an entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
     about = "; ".join([found["type"], *found["aliases"][:3]])
-    told: dict[str, list[str]] = {}
-    called = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
+    phrases: dict[str, list[str]] = {}
+    field_names = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
     for relation in knowledge.relations_of(found["entity_id"]):
         forward = relation["source"] == found["entity_id"]
         other = knowledge.entity(relation["target"] if forward else relation["source"])
         if other:
-            phrase = _phrase(relation["type"], forward, called.get(relation["type"], ""))
-            told.setdefault(phrase, []).append(other["name"])
-    facts = "; ".join(f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(told.items()))
+            phrase = _phrase(relation["type"], forward, field_names.get(relation["type"], ""))
+            phrases.setdefault(phrase, []).append(other["name"])
+    facts = "; ".join(
+        f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(phrases.items())
+    )
     return f"{found['name']} ({about})" + (f": {facts}" if facts else "")
 
 
 def _phrase(relation: str, forward: bool, field: str = "") -> str:
-    """A relation as seen from one of its ends; ``field`` is what the corpus calls the field that says it.
+    """Return a relation as seen from one of its ends; ``field`` is what the corpus calls the field that says it.
 
     >>> _phrase("written_by", True), _phrase("written_by", False), _phrase("worked_in", False, "staff")
     ('written by', 'written', 'staff')

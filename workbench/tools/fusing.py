@@ -27,7 +27,7 @@ def rrf(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = N
 
 
 def weighted(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
-    """The sum of scores, each source's spread over 0 to 1.
+    """Return the sum of scores, each source's spread over 0 to 1.
 
     >>> weighted({"words": [("a", 9.0), ("b", 5.0)], "meaning": [("b", 0.9)]}, {"words": 0.6, "meaning": 0.4})
     [('a', 0.6), ('b', 0.4)]
@@ -36,7 +36,7 @@ def weighted(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | Non
 
 
 def zscore(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
-    """The sum of standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
+    """Return the sum of standard deviations above each source's lowest hit: a lead counts by how rare such leads are.
 
     >>> zscore({"words": [("a", 3.0), ("b", 1.0)]})
     [('a', 2.0), ('b', 0.0)]
@@ -45,7 +45,7 @@ def zscore(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None 
 
 
 def percentile(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
-    """The sum of the shares of each source's hits that score no higher.
+    """Return the sum of the shares of each source's hits that score no higher.
 
     >>> percentile({"words": [("a", 3.0), ("b", 1.0)], "meaning": [("b", 0.4)]})
     [('b', 1.5), ('a', 1.0)]
@@ -54,13 +54,13 @@ def percentile(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | N
 
 
 def cascade(rankings: Mapping[str, Ranking], weights: Mapping[str, float] | None = None) -> list[tuple[str, float]]:
-    """One source after the other, in the order of the weights, else of the mapping: a later one only adds.
+    """Return one source after the other, in the order of the weights, else of the mapping: a later one only adds.
 
     >>> cascade({"graph": [("a", 1.0)], "words": [("b", 9.0), ("a", 5.0)]})
     [('a', 1.0), ('b', 0.5)]
     """
-    given = weights or {}
-    order = sorted(rankings, key=lambda name: -given.get(name, 1.0))
+    by_source = weights or {}
+    order = sorted(rankings, key=lambda name: -by_source.get(name, 1.0))
     ids = dict.fromkeys(i for name in order for i, _ in rankings[name])
     return [(i, round(1 / place, 9)) for place, i in enumerate(ids, start=1)]
 

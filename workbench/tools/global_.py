@@ -32,7 +32,7 @@ class GlobalSearchOutput(Found):
 
 
 def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
-    """Passages of the candidates given (else of what is near the query) by likeness, and their communities."""
+    """Return passages of the candidates given (else of what is near the query) by likeness, and their communities."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         seeds = knowledge.passages_of(question.subjects)
@@ -57,7 +57,7 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
 
 
 def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:
-    """How much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
+    """Return how much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
 
     >>> shared([{"Lao She", "Drama"}], [{"Lao She", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
     [1.0, 0.37, 0.37, 0.0]
@@ -91,32 +91,32 @@ def _touched(
         held = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
         return round(held + sum(member in names for member in community["members"]), 9)
 
-    found = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
-    scored = [(touched(c), c) for c in found]
+    communities = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
+    scored = [(touched(c), c) for c in communities]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
     return [c for score, c in scored[:COMMUNITIES] if score > 0]
 
 
 def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
-    """Ids of the documents that are about these names, in this order."""
+    """Return ids of the documents that are about these names, in this order."""
     found = [knowledge.find_entity(name) for name in names]
     return list(dict.fromkeys(e["doc_id"] for e in found if e and e["doc_id"]))
 
 
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
-    """What is weighed when nobody gave candidates: what is near, then what the communities hold."""
+    """Return what is weighed when nobody gave candidates: what is near, then what the communities hold."""
     inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
     return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 
 def _standing(community: Community, found: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
-    """A community is as relevant as its three best passages are on average."""
+    """Return a community is as relevant as its three best passages are on average."""
     inside = sorted((score for p, score, _ in found if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
     return round(sum(inside) / 3, 6)
 
 
 def _traits(passage: Passage) -> set[str]:
-    """What a document can share with another: its typed values, but for numbers."""
+    """Return what a document can share with another: its typed values, but for numbers."""
     return {value for value in field_values(passage["fields"]) if not value.isdigit()}
 
 

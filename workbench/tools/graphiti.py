@@ -1,4 +1,4 @@
-"""Facts of a Graphiti server, as a tool of one's own: ``wb.tools.register(graphiti(wb.settings))``.
+"""Facts of a Graphiti server, as a tool of the user: ``wb.tools.register(graphiti(wb.settings))``.
 
 It speaks to the REST service of Graphiti (``server/graph_service`` beside graphiti-core 0.29.3): ``POST /search`` gives
 facts with the times from and until which they hold, and when they were learnt. What comes from there is somebody
@@ -38,7 +38,7 @@ class GraphitiInput(Search):
 
 
 class Fact(BaseModel):
-    """What the service says of one fact, as far as it is used."""
+    """What the service says of one fact, as far unchanged used."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -51,11 +51,11 @@ class Fact(BaseModel):
     expired_at: When | None = None
 
     def holds(self, when: datetime) -> bool:
-        """Whether it held then; one without a beginning or an end has always, or still does."""
+        """Check whether it held then; one without a beginning or an end has always, or still does."""
         return (self.valid_at is None or self.valid_at <= when) and (self.invalid_at is None or when < self.invalid_at)
 
     def told(self) -> dict[str, Any]:
-        """As a result that a tool of one's own may give."""
+        """As a result that a tool of the user may give."""
         times = self.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
         about = {"id": f"graphiti:{clean(self.uuid)}", "title": clean(self.name), "text": clean(self.fact)}
         return {**about, **times, "transient": True, "source": "Graphiti"}
@@ -66,7 +66,7 @@ class _Facts(BaseModel):
 
 
 def graphiti(settings: Settings) -> FunctionTool:
-    """The tool for the server at ``settings.graphiti_endpoint``.
+    """Return the tool for the server at ``settings.graphiti_endpoint``.
 
     Raises:
         ToolError: there is no address, or it is not one of the REST service.

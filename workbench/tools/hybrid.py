@@ -62,9 +62,9 @@ def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[st
         lexical = knowledge.keyword_search(question.words, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
-        near = knowledge.vector_search(question.text, pool)
-        detail["hits"] = len(near)
-    return {"bm25": lexical, "dense": near}
+        dense = knowledge.vector_search(question.text, pool)
+        detail["hits"] = len(dense)
+    return {"bm25": lexical, "dense": dense}
 
 
 def fused(
@@ -91,7 +91,7 @@ def kind(question: Question, near: Ranking) -> str:
 def reranked(
     question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], log: ToolLog, model: str = ""
 ) -> list[RetrievalResult]:
-    """The passages read again beside the question, each with the probability that it is relevant."""
+    """Return the passages read again next to the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
         try:
             reread = rerank(question.text, passages, question.knowledge, model)
@@ -127,7 +127,7 @@ def _judged(
 
 
 def worth(seen: Mapping[str, float]) -> float:
-    """What a passage with these signals is worth beside others, to nine digits.
+    """Return what a passage with these signals is worth next to others, to nine digits.
 
     >>> worth({"covered": 0.5}) < worth({"covered": 0.5, "reread": 0.1})
     True
@@ -136,9 +136,9 @@ def worth(seen: Mapping[str, float]) -> float:
 
 
 def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, model: str = "") -> dict[str, float]:
-    """The reranker's view of the first ``RERANKED`` passages, 1 for its best and 0 for its worst, by chunk id.
+    """Return the reranker's view of the first ``RERANKED`` passages, 1 for its best and 0 for its worst, by chunk id.
 
-    Without a reranker, or with the model ``none``, the order that is there already stands in for it.
+    Without a reranker, or with the model ``none``, the order that is there already is in for it.
     """
     read = passages[:RERANKED]
     texts = [p["text"] for p in read]

@@ -18,8 +18,8 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[s
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
         passages = knowledge.passages([chunk_id for chunk_id, _ in hits])
-        found = evidence.judged(TOOL.name, question, passages, bm25=hits)
-    return evidence.answer(question, found, tool_input.top_k)
+        results = evidence.judged(TOOL.name, question, passages, bm25=hits)
+    return evidence.answer(question, results, tool_input.top_k)
 
 
 TOOL = FunctionTool(

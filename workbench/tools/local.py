@@ -31,39 +31,40 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
         detail["neighbours"] = len(near)
     with log("passages") as detail:
         passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
-        found = evidence.judged(TOOL.name, question, passages)
-        detail["hits"] = len(found)
+        results = evidence.judged(TOOL.name, question, passages)
+        detail["hits"] = len(results)
     with log("relations") as detail:
-        told = _cards(question, knowledge) + _sentences(question, knowledge, near)
-        detail["hits"] = len(told)
-    answer = evidence.answer(question, [*found, *told], tool_input.top_k)
+        sentences = _cards(question, knowledge) + _sentences(question, knowledge, near)
+        detail["hits"] = len(sentences)
+    answer = evidence.answer(question, [*results, *sentences], tool_input.top_k)
     around_them = (entity["name"] for entity, _ in near)
     return answer | {"entities": list(dict.fromkeys([*question.entities, *around_them]))}
 
 
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
-    made = []
+    cards = []
     for name in question.named:
         about = next(iter(knowledge.passages_of([name.doc_id])), None) if name.doc_id else None
         entity = knowledge.entity(name.entity_id)
         if entity is not None:
             text = evidence.card(entity, knowledge)
             score = question.judge(TOOL.name, text, name.name, name.doc_id, subject=1.0)
-            made.append(evidence.entity(entity, text, score, TOOL.name, knowledge.name, about))
-    return made
+            cards.append(evidence.entity(entity, text, score, TOOL.name, knowledge.name, about))
+    return cards
 
 
 def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list[RetrievalResult]:
     relations = [r for _, between in near for r in between]
-    said = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}  # a sentence that states several, once
-    stated = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in said.values()])}
-    made = []
-    for relation in reversed(said.values()):
-        passage = stated.get(relation["chunk_id"])
+    # a sentence that states several relations is there once
+    by_sentence = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}
+    passages = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])}
+    results = []
+    for relation in reversed(by_sentence.values()):
+        passage = passages.get(relation["chunk_id"])
         title, doc_id = (passage["title"], passage["doc_id"]) if passage else ("", "")
         score = question.judge(TOOL.name, relation["sentence"], title, doc_id)
-        made.append(evidence.relationship(relation, score, TOOL.name, knowledge.name, passage))
-    return made
+        results.append(evidence.relationship(relation, score, TOOL.name, knowledge.name, passage))
+    return results
 
 
 TOOL = FunctionTool(

@@ -49,7 +49,6 @@ class SubQuestion(NamedTuple):
         name: brought in by the sentence.
         passage: id of the passage that has the sentence, and ``title``: its own.
         sentence: as it stands there.
-        explained: how much of the question's words the sentence says, 0 to 1.
     """
 
     query: str
@@ -57,7 +56,6 @@ class SubQuestion(NamedTuple):
     passage: str
     title: str
     sentence: str
-    explained: float
 
     def asked(self, question: str) -> dict[str, Any]:
         """Return the input of ``next_hop`` for it, of this question."""
@@ -66,7 +64,7 @@ class SubQuestion(NamedTuple):
 
 
 def clarity(cosine: float) -> float:
-    """How far a word says another one, 0 to 1, by the cosine of the two.
+    """Return how far a word says another one, 0 to 1, by the cosine of the two.
 
     >>> clarity(0.4), round(clarity(0.7), 2), clarity(1.0)
     (0.0, 0.67, 1.0)
@@ -75,26 +73,22 @@ def clarity(cosine: float) -> float:
 
 
 class Reading(NamedTuple):
-    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text.
-
-    ``rarity``: of the words, from 0 (every passage has it) to 1, on average.
-    """
+    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text."""
 
     words: list[str]
     weights: list[float]
     texts: list[list[float]]
-    rarity: float
 
     @classmethod
     def of(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
         """Read the texts by what words mean, where the base can tell."""
         words, rarity, rows = knowledge.matches(question, texts)
         whole = sum(rarity) + 1e-6 * len(rarity) or 1.0
-        shares, mean = [(r + 1e-6) / whole for r in rarity], sum(rarity) / max(1, len(rarity))
-        return cls(words, shares, [[clarity(near) for near in row] for row in rows], mean)
+        shares = [(r + 1e-6) / whole for r in rarity]
+        return cls(words, shares, [[clarity(near) for near in row] for row in rows])
 
     def share(self, row: Sequence[float]) -> float:
-        """How much of the question a row says, 0 to 1."""
+        """Return how much of the question a row says, 0 to 1."""
         return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
 
     def shares(self) -> list[float]:
@@ -121,7 +115,7 @@ def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: Kno
 def sub_questions(
     question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, most: int = MOST
 ) -> list[SubQuestion]:
-    """What is left of a question, asked of each name that a sentence of the first documents brings in.
+    """Return what is left of a question, asked of each name that a sentence of the first documents brings in.
 
     Args:
         question: the question.
@@ -143,7 +137,7 @@ def sub_questions(
                 best[key] = (
                     explained,
                     place,
-                    SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence, round(explained, 3)),
+                    SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence),
                 )
     order = sorted(best, key=lambda key: (-round(best[key][0] - BEHIND * best[key][1], 9), key))
     return [best[key][2] for key in order[:most]]
@@ -199,7 +193,7 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
 def judged(
     asked: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
 ) -> list[RetrievalResult]:
-    """The passages as evidence for a sub-question, by what they say beyond the sentence that it goes on from.
+    """Return the passages as evidence for a sub-question, by what they say beyond the sentence that it continues from.
 
     Args:
         asked: the sub-question.
@@ -229,7 +223,7 @@ def judged(
 
 
 def _way(tool_input: NextHopInput, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:
-    """The step from the sentence to a passage that holds the name."""
+    """Return the step from the sentence to a passage that holds the name."""
     if not seen["holds"] or tool_input.passage in ("", passage["chunk_id"]):
         return {}
     by = "title" if fold(_BRACKET.sub("", passage["title"])) == fold(tool_input.name) else "phrase"

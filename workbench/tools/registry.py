@@ -1,7 +1,7 @@
 """Which tools there are, and whether a plan can be run with them.
 
 A built-in tool is a file with a function and a ``TOOL`` (the smallest is ``naive.py``), and a line in ``BUILT_IN``. A
-tool of one's own, from a notebook cell::
+tool of the user, from a notebook cell::
 
     @wb.tools.tool(description="Award winners by name", intents={"qa"})
     def awards(query: str, knowledge, top_k: int = 10) -> list[str]:
@@ -60,8 +60,8 @@ class ToolRegistry(Mapping[str, Tool]):
     (['naive_search', 'keyword_search'], True)
     """
 
-    def __init__(self, built_in: bool = True):
-        self._tools: dict[str, Tool | str] = dict(BUILT_IN) if built_in else {}
+    def __init__(self) -> None:
+        self._tools: dict[str, Tool | str] = dict(BUILT_IN)
 
     def __getitem__(self, name: str) -> Tool:
         if not isinstance(name, str) or name not in self._tools:
@@ -176,7 +176,7 @@ def check(plan: Plan, tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
 
 
 def require(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
-    """The plan, when it can be run.
+    """Return the plan, when it can be run.
 
     Raises:
         PlanError: with every problem.
@@ -188,7 +188,7 @@ def require(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
 
 
 def resolve_input(step: PlanStep, outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The step's input with every ``$from`` filled in from the outputs of earlier steps, by step id.
+    """Return the step's input with every ``$from`` filled in from the outputs of earlier steps, by step id.
 
     >>> step = PlanStep(step_id="b", objective="", tool="t", tool_input={"entities": {"$from": "a.found"}})
     >>> resolve_input(step, {"a": {"found": ["茶馆"]}})
@@ -221,7 +221,7 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, Any]]:
 
 
 def _rule(fault: Any, tool: Tool) -> dict[str, Any]:
-    """Which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
+    """Return which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
     limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
     told = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
     fields = tool.input_schema.model_fields

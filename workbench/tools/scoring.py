@@ -1,4 +1,4 @@
-"""A question as a knowledge base sees it, what is seen of a passage beside it, and the probability made of that."""
+"""A question as a knowledge base sees it, what is seen of a passage next to it, and the probability made of that."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Logistic:
     weights: Mapping[str, float]
 
     def __call__(self, signals: Mapping[str, float]) -> float:
-        """The probability; signals that the model does not know are ignored, missing ones count 0."""
+        """Return the probability; signals that the model does not know are ignored, missing ones count 0."""
         z = self.bias + sum(w * signals.get(name, 0.0) for name, w in self.weights.items())
         return 1 / (1 + math.exp(-max(-30.0, min(30.0, z))))
 
@@ -44,7 +44,7 @@ documents that the question names.
 
 
 def probability(tool: str, signals: Mapping[str, float]) -> float:
-    """The probability, to 6 digits, that a result with these signals is relevant.
+    """Return the probability, to 6 digits, that a result with these signals is relevant.
 
     >>> probability("keyword_search", {}) < probability("keyword_search", {"covered": 1.0})
     True
@@ -107,7 +107,7 @@ class Dated(NamedTuple):
 
 
 def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
-    """Every day that a question names and that documents are of; any other is told by its words."""
+    """Return every day that a question names and that documents are of; any other is told by its words."""
     found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
     return tuple(one for one in found if one.doc_ids)
 
@@ -118,7 +118,7 @@ def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
 
 
 def on_day(fields: Mapping[str, Any], day: Day) -> bool:
-    """Whether a typed value is of this day.
+    """Check whether a typed value is of this day.
 
     >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
     (True, False)
@@ -169,7 +169,7 @@ class Question:
         weights: content word of ``rest`` -> inverse document frequency.
         claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
             they are written: "Parasite" is not any text with a parasite in it.
-        named: the entities, in the order of the question; a name that several bear stands for all of them.
+        named: the entities, in the order of the question; a name that several bear means all of them.
         ambiguous: such a name -> who bears it, as a log tells it.
         dated: the days, each weighs as a name of all documents of that day.
         grouped: values of categories, which say what kind of thing is asked for.
@@ -201,7 +201,9 @@ class Question:
         called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in said]
-        others = {m["entity_id"]: _entities(m["others"], knowledge) for m in mentions if m.get("others")}
+        others = {
+            m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
+        }
         return cls(
             **Wording.of(asked, knowledge, further, text)._asdict(),
             rest=rest,
@@ -215,7 +217,7 @@ class Question:
 
     @property
     def entities(self) -> list[str]:
-        """Names of the entities, in the order of the question."""
+        """Return names of the entities, in the order of the question."""
         return [n.name for n in self.named]
 
     @property
@@ -231,7 +233,7 @@ class Question:
         return [doc_id for ids in (*own, *(sorted(d.doc_ids) for d, _ in self.dated)) for doc_id in ids]
 
     def signals(self, passage: Passage) -> dict[str, float]:
-        """What is seen of one passage, each 0 to 1.
+        """Return what is seen of one passage, each 0 to 1.
 
         ``covered``: the share of the question's weight that the passage or its fields hold; ``unread``: the share that
         is in another script than the passage, so that words cannot tell; ``subject``: the document is about a name in
@@ -287,7 +289,7 @@ class Question:
         return found
 
     def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
-        """The probability that a text is relevant, from its words and from signals that are known otherwise."""
+        """Return the probability that a text is relevant, from its words and from signals that are known otherwise."""
         passage = Passage(chunk_id="", doc_id=doc_id, title=title, text=text, position=0, url="", licence="", fields={})
         return probability(tool, self.signals(passage) | known)
 
@@ -308,7 +310,7 @@ def _spoken(name: Named, text: str) -> bool:
 
 
 def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
-    """A name by all who bear it, the likeliest first."""
+    """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
     mentions = [chunk_id for entity in bearers for chunk_id in knowledge.mentions_of(entity["entity_id"])]
     chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
@@ -325,12 +327,8 @@ def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -
 
 
 def _weight(passages: int, said: int) -> float:
-    """What a name weighs that so many passages say: as much as two words of its rarity."""
+    """Return what a name weighs that so many passages say: as much as two words of its rarity."""
     return 2 * math.log((passages + 1) / (min(passages, said) + 1))
-
-
-def _entities(entity_ids: Sequence[str], knowledge: KnowledgeBase) -> list[Entity]:
-    return [entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))]
 
 
 def _told(entity: Entity, knowledge: KnowledgeBase) -> str:
@@ -340,7 +338,7 @@ def _told(entity: Entity, knowledge: KnowledgeBase) -> str:
 
 
 def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
-    """The passages of the document that an entity is, and of those of the same title; two years are two things."""
+    """Return passages of the document that an entity is, and of those of the same title; two years are two things."""
     if not entity["doc_id"]:
         return []
     named = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
@@ -357,7 +355,7 @@ def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: Knowledge
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text with a slash for each span, so that nothing runs together over the gap.
+    """Return the text with a slash for each span, so that nothing runs together over the gap.
 
     >>> _without("books by Lao She?", [(9, 16)])
     'books by  / ?'
@@ -368,7 +366,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def content_terms(text: str) -> list[str]:
-    """The distinct terms that carry content, in order; question words go.
+    """Return the distinct terms that carry content, in order; question words go.
 
     >>> content_terms("Who wrote the novel about a dream thief?"), content_terms("推荐几部武侠小说")
     (['wrote', 'novel', 'dream', 'thief'], ['武侠', '侠小', '小说'])
@@ -403,7 +401,7 @@ _folded = lru_cache(maxsize=32_768)(fold)
 
 @lru_cache(maxsize=4096)
 def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
-    """The terms that a text holds, by their first three letters, and whether it is written in Chinese."""
+    """Return the terms that a text holds, by their first three letters, and whether it is written in Chinese."""
     held: dict[str, set[str]] = {}
     for term in terms(text):
         held.setdefault(term[:3], set()).add(term)
@@ -411,7 +409,7 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
 
 
 def field_values(fields: Mapping[str, Any]) -> list[str]:
-    """The typed values of a document, each as text.
+    """Return the typed values of a document, each as text.
 
     >>> field_values({"year": 1993, "authors": ["Lao She"]})
     ['1993', 'Lao She']
@@ -430,7 +428,7 @@ def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
 
 
 def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """What is seen of each hit, by chunk id, each 0 to 1.
+    """Return what is seen of each hit, by chunk id, each 0 to 1.
 
     ``cosine``; ``lead``: how far above the middle of the best ``LEAD`` hits, in their spread.
 
@@ -449,7 +447,7 @@ HUB = 60  # an entity with more relations than this (a country, a genre) says li
 
 
 def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, list[Relation]]]:
-    """The entities one relation away from those in the question, best connected to them first, ties by id."""
+    """Return the entities one relation away from those in the question, best connected to them first, ties by id."""
     seeds = [n.entity_id for n in question.named]
     met: dict[str, list[Relation]] = {}
     for seed in seeds:
@@ -479,7 +477,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
 
 
 def _agreed(votes: Iterable[tuple[float, list[str]]]) -> list[str]:
-    """Ids by the sum of the weights of those who name them, ties by id."""
+    """Return ids by the sum of the weights of those who name them, ties by id."""
     total: dict[str, float] = {}
     for weight, ids in votes:
         for i in ids:

@@ -82,14 +82,10 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {_key(name): _cleaned(inner) for name, inner in value.items()}
+        return {clean(str(name)): _cleaned(inner) for name, inner in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(map(_cleaned, value), key=repr)
     return [_cleaned(inner) for inner in value] if type(value) in (list, tuple) else value
-
-
-def _key(name: Any) -> str:
-    return clean(str(name))
 
 
 def _fallback(value: Any) -> Any:
@@ -128,7 +124,7 @@ class FunctionTool:
     Attributes:
         name: letters without capitals, digits and underscores, as plans write it.
         description: one sentence for people and for planning models.
-        parallel: whether it may run beside other steps.
+        parallel: whether it may run next to other steps.
         calibration: how its score becomes a probability, for people.
         intents: intents for which the rule planner adds a step with this tool.
 
@@ -209,7 +205,7 @@ class StepLog:
 
 
 def read_input(tool: Any, values: dict[str, Any]) -> BaseModel:
-    """The tool's input from plain data.
+    """Return the tool's input from plain data.
 
     Raises:
         ToolError: names each field, the reason and what is allowed.
@@ -235,7 +231,7 @@ def input_fault(tool: Any, error: Any) -> tuple[str, str, str]:
 
 
 def allowed(schema: type[BaseModel], field: str) -> str:
-    """What a field takes, for people.
+    """Return what a field takes, for people.
 
     >>> allowed(Search, "top_k")
     'integer, 1 to 1000 (default 50)'

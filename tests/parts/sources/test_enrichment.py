@@ -355,7 +355,7 @@ def test_any_json_is_read_without_a_crash_and_kept_clean(answer):
     tmdb.hits(answer)
     things = [t for t in (tmdb.film({**answer, "id": 1}), tmdb.person({**answer, "id": 1})) if t]
     for language in ("en", "zh"):
-        for passage in tmdb.told(things, language)["passages"]:
+        for passage in tmdb.as_enriched(things, language)["passages"]:
             assert passage["text"] == clean(passage["text"]) and passage["url"].startswith(
                 "https://www.themoviedb.org/"
             )

@@ -1,1 +1,1 @@
-"""Documents into an index, in one transaction; an index grown, or made anew."""
+"""Documents into an index, in one transaction; an index grown, or made again."""

@@ -1,6 +1,6 @@
 """One ``add``: what the files gave becomes the next generation of an index, in one transaction.
 
-Documents are compared by content, and are at hand a few at a time. What is new is embedded and looked through for
+Documents are compared by content, and are available a few at a time. What is new is embedded and looked through for
 names, which is kept by content at once; only then everything is written together. The graph is made of all documents
 again, so that it never depends on the order in which they came. Chroma follows.
 """
@@ -20,7 +20,6 @@ from workbench.knowledge.adding.extraction import Extractor, Modelled, Titled
 from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.store import Damaged, Place
 from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
@@ -164,7 +163,7 @@ class Addition:
         return self._spool.places
 
     def joined(self, document: Document) -> Document:
-        """A document whose fields go by the names that the vocabulary knows."""
+        """Return a document whose fields go by the names that the vocabulary knows."""
         fields = self._vocabulary.joined(document.fields)
         return document if fields == document.fields else replace(document, fields=fields)
 
@@ -191,7 +190,7 @@ class Addition:
         return self._report
 
     def _allow(self) -> bool:
-        """Whether a model may read, and has something left to read of documents that stay as they are."""
+        """Check whether a model may read, and has something left to read of documents that stay as they are."""
         forecast = self._modelled.forecast(self._unread())
         if forecast and forecast.tokens > forecast.budget:
             self._modelled.withdraw(f"{forecast}. WORKBENCH_INDEX_TOKEN_BUDGET is {forecast.budget:,}: raise it to ask")
@@ -199,7 +198,7 @@ class Addition:
         return bool(asking and asking.passages)
 
     def _unread(self) -> Iterator[Titled]:
-        """Every passage that the base will have, and that a model may not have read yet."""
+        """Yield every passage that the base will have, and that a model may not have read yet."""
         for batch in self._spool.documents():
             yield from (passage for document in batch for passage in self._titled(document))
         yield from () if self._modelled.whole else self._staying()
@@ -317,7 +316,7 @@ class Addition:
         self._tell("write", total, total)
 
     def _all_ids(self) -> Iterator[list[str]]:
-        """Ids of all documents in their order, in handfuls."""
+        """Yield ids of all documents in their order, in handfuls."""
         sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
         while found := [row[0] for row in self._index.rows(sql, (last,))]:
             yield found
@@ -352,19 +351,9 @@ class Addition:
     def _follow(self) -> None:
         """Bring the store of vectors up to the index."""
         place = stores.place_of(self._folder, self._settings)
-        if not (place.holds(self._index, self._index.generation) and self._is_whole(place)):
+        if not stores.is_up_to(place, self._index):
             self._tell("chroma", 0, 1)
             if stores.follow(place, self._index, lambda done, total: self._tell("chroma", done, total)):
                 reason = "was damaged, and has been made anew from the index"
                 self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
             self._tell("chroma", 1, 1)
-
-    def _is_whole(self, place: Place) -> bool:
-        """Return False where the store lost what it held; what a server says is raised when it is searched."""
-        if place.url:
-            return True
-        try:
-            stores.whole(place, self._index).close()
-        except Damaged:
-            return False
-        return True

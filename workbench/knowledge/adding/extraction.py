@@ -1,8 +1,8 @@
 """What a model says while texts are indexed: whom they name, what they state, and what a community is about.
 
-Rules have found names already; where a model has read a passage, its names stand in their place, and what it states
+Rules have found names already; where a model has read a passage, its names are in their place, and what it states
 joins the graph. Everything is kept by content at once, so that an ``add`` that was stopped pays for nothing twice, and
-a later one without a model goes on with what is there. What it will take is told first, and nothing is asked that
+a later one without a model continues with what is there. What it will take is told first, and nothing is asked that
 would go over ``WORKBENCH_INDEX_TOKEN_BUDGET``.
 """
 
@@ -79,10 +79,10 @@ class Extractor(Protocol):
     recipe: str
 
     def forecast(self, passages: Iterable[Titled]) -> Forecast:
-        """What reading these will take."""
+        """Return what reading these will take."""
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
-        """What each names and states, by its place; None where the model said nothing that can be used.
+        """Return what each names and states, by its place; None where the model said nothing that can be used.
 
         A passage that it was not asked about, since the budget is spent or its server is away, is not there.
         """
@@ -111,11 +111,11 @@ class Modelled:
 
     @property
     def whole(self) -> bool:
-        """Whether everything that the base holds has been read by this recipe."""
+        """Check whether everything that the base holds has been read by this recipe."""
         return self.recipe == self._before and self._index.meta("extractor_left", "0") == "0"
 
     def forecast(self, passages: Iterable[Titled]) -> Forecast | None:
-        """What is left to read of these; None where there is no model."""
+        """Return what is left to read of these; None where there is no model."""
         return self.extractor.forecast(self._missing(passages)) if self.extractor else None
 
     def withdraw(self, why: str) -> None:
@@ -152,11 +152,15 @@ class Modelled:
             on_done(min(start + _HANDFUL, len(missing)), len(missing))
 
     def kept(self, passages: Sequence[Titled]) -> dict[Titled, Extraction]:
-        """What is known of these."""
+        """Return what is known of these."""
         if not self.recipe:
             return {}
         found = self._values(p.key(self.recipe) for p in passages)
-        return {p: _extraction(said) for p in passages if (said := found.get(p.key(self.recipe)))}
+        return {
+            p: Extraction([Name(*name) for name in said[0]], [Stated(*stated) for stated in said[1]])
+            for p in passages
+            if (said := found.get(p.key(self.recipe)))
+        }
 
     def describe(self, tell: Callable[[int, int], None]) -> bool:
         """Let the model say what each community is about; whether any now says something else.
@@ -168,7 +172,7 @@ class Modelled:
             return False
         used, changed = set[str](), False
         for start in range(0, len(every), _HANDFUL):
-            part = communities.read(self._index.connection(), every[start : start + _HANDFUL])
+            part = communities.read(self._index, every[start : start + _HANDFUL])
             groups = [self._group(community) for community in part]
             keys = [_key(self.recipe, *group.values()) for group in groups]
             known = self._values(keys)
@@ -212,7 +216,7 @@ class Modelled:
         self._index.set_meta("extractor_left", str(before + self.left))
 
     def report(self) -> dict[str, Any]:
-        """What was asked in this ``add``; nothing where nothing was."""
+        """Return what was asked in this ``add``; nothing where nothing was."""
         spent = self.extractor.spent() if self.extractor else {}
         if self.left and not self.extractor:
             self.note = self.note or "no model may be asked (WORKBENCH_INDEX_TOKEN_BUDGET), and one has read the rest"
@@ -220,10 +224,6 @@ class Modelled:
             return {}
         told = {"read": self.read, "by_rules": self.unusable + self.left, "summaries": self.summaries, **spent}
         return {**told, "note": self.note or spent.get("note", "")}
-
-
-def _extraction(said: Any) -> Extraction:
-    return Extraction([Name(*name) for name in said[0]], [Stated(*stated) for stated in said[1]])
 
 
 def _key(*parts: str) -> str:

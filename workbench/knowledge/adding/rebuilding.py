@@ -1,7 +1,7 @@
-"""A base made anew: from the files that were given, and where those are gone from the documents that its index kept.
+"""A base made again: from the files that were given, and where those are gone from the documents that its index kept.
 
-The paths of every ``add`` are remembered in ``sources.json`` beside the index, so that a base whose index is destroyed
-can be made again. The new one is made beside the old one and takes its place at once; a damaged one is kept. Files and
+The paths of every ``add`` are remembered in ``sources.json`` next to the index, so that a base whose index is destroyed
+can be made again. The new one is made next to the old one and takes its place at once; a damaged one is kept. Files and
 old documents are read a few at a time, so that no corpus is held in memory.
 """
 
@@ -82,7 +82,7 @@ class _Old:
 
 
 def remember(folder: Path, given: Sequence[Path]) -> None:
-    """Note what was given to an ``add``, beside what was given before."""
+    """Note what was given to an ``add``, next to what was given before."""
     paths = sorted({*remembered(folder), *(path.resolve().as_posix() for path in given)})
     if paths == remembered(folder):
         return
@@ -93,7 +93,7 @@ def remember(folder: Path, given: Sequence[Path]) -> None:
 
 
 def remembered(folder: Path) -> list[str]:
-    """Every path that was ever given; none where nobody noted it or the note cannot be read."""
+    """Return every path that was ever given; none where nobody noted it or the note cannot be read."""
     try:
         return [str(path) for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]]
     except (OSError, ValueError, KeyError, TypeError):
@@ -103,10 +103,10 @@ def remembered(folder: Path) -> list[str]:
 def rebuild(
     name: str, folder: Path, settings: Settings, tell: Progress, extractor: Extractor | None = None
 ) -> RebuildReport:
-    """Make the base in this folder anew, while it is held for writing.
+    """Make the base in this folder again, while it is held for writing.
 
     Raises:
-        KnowledgeError: neither its files nor its documents can be read; it stays as it is.
+        KnowledgeError: neither its files nor its documents can be read; it stays unchanged.
     """
     paths = [Path(path) for path in remembered(folder)]
     report = RebuildReport(name, missing=[str(path) for path in paths if not path.exists()])
@@ -152,7 +152,7 @@ def _make(
 
 
 def _documents(reading: corpus.Reading, old: _Old, report: RebuildReport, noted: bool) -> Iterator[corpus.Document]:
-    """What the files give, and then what only the old index has."""
+    """Yield what the files give, and then what only the old index has."""
     empty = True
     for document in chain(reading, _kept(reading, old, report)):
         empty = False

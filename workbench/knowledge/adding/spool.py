@@ -108,7 +108,7 @@ class Spool:
         return self._counts()
 
     def everything(self) -> None:
-        """Mark every other document of the index as well: it is to be made anew."""
+        """Mark every other document of the index as well: it is to be made again."""
         with self._index.transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM documents "
@@ -124,7 +124,7 @@ class Spool:
         return dict(self._index.rows("SELECT kind, count(*) FROM work GROUP BY kind"))
 
     def ids(self, *kinds: str) -> Iterator[list[str]]:
-        """Ids of what is marked so, in their order, in handfuls."""
+        """Yield ids of what is marked so, in their order, in handfuls."""
         marks = ", ".join("?" * len(kinds))
         sql = f"SELECT doc_id FROM work WHERE kind IN ({marks}) AND doc_id > ? ORDER BY doc_id LIMIT {BATCH}"
         last = ""
@@ -133,7 +133,7 @@ class Spool:
             last = found[-1]
 
     def documents(self) -> Iterator[list[Document]]:
-        """Everything that is to be written, by id, in handfuls."""
+        """Yield everything that is to be written, by id, in handfuls."""
         batch: list[Document] = []
         characters = 0
         for ids in self.ids("new", "changed", "again"):
@@ -152,7 +152,7 @@ class Spool:
 
 
 def stored(index: Index, doc_ids: Sequence[str]) -> Iterator[Document]:
-    """The documents of an index as they were loaded, in the order of these ids, read a few at a time."""
+    """Yield the documents of an index as they were loaded, in the order of these ids, read a few at a time."""
     sql = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE doc_id IN ({{}})"
     for start in range(0, len(doc_ids), BATCH):
         part = doc_ids[start : start + BATCH]
@@ -161,7 +161,7 @@ def stored(index: Index, doc_ids: Sequence[str]) -> Iterator[Document]:
 
 
 def of_row(row: Sequence[Any]) -> Document:
-    """A document of the columns in which an index keeps it."""
+    """Return a document of the columns in which an index keeps it."""
     doc_id, title, text, url, licence, kind, fields, aliases, names, source = row
     lists = json.loads(fields), tuple(json.loads(aliases)), json.loads(names)
     return Document(doc_id, title, text, url, licence, kind, *lists, source)

@@ -11,8 +11,9 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from workbench.knowledge.indexes.index import Index
 from workbench.plans import canonical_json
 from workbench.ports import Community, Entity, Relation
 from workbench.text import CJK
@@ -95,7 +96,7 @@ def communities(
 
 
 def _weights(relations: Iterable[tuple[str, str, str]], categories: Collection[str]) -> dict[tuple[str, str], float]:
-    """One weight for each pair of related entities, in a fixed order."""
+    """Return one weight for each pair of related entities, in a fixed order."""
     strength: dict[tuple[str, str], float] = {}
     for source, kind, target in relations:
         a, b = sorted((source, target))
@@ -119,7 +120,7 @@ def _resolution(documents: int) -> float:
 
 
 def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float) -> list[list[str]]:
-    """Groups of ids. Whoever has one neighbour goes where that one goes; the others are left to Louvain.
+    """Return groups of ids. Whoever has one neighbour goes where that one goes; the others are left to Louvain.
 
     Numbers stand for the ids inside, so that no hash seed can change the order in which Louvain meets the nodes.
     """
@@ -155,7 +156,7 @@ def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resol
 
 
 def summary(leads: Iterable[str]) -> str:
-    """The first few of these sentences as one text, Chinese ones close up.
+    """Return the first few of these sentences as one text, Chinese ones close up.
 
     >>> summary(["One is.", "", "二是。", "三是。", "Four is.", "Five is."])
     'One is. 二是。三是。 Four is.'
@@ -181,21 +182,15 @@ def keep(connection: sqlite3.Connection, found: Sequence[Community]) -> None:
     connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 
-def read(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Community]:
-    """The communities of these ids, in their order."""
-    columns = "community_id, title, members, summary, doc_ids"
-    sql = f"SELECT {columns} FROM communities WHERE community_id = ?"
-    rows = [row for i in ids if (row := connection.execute(sql, (i,)).fetchone())]
-    return [of_row(row) for row in rows]
-
-
-def of_row(row: Sequence[Any]) -> Community:
-    """A community of the columns in which an index keeps it."""
-    community_id, title, members, said, doc_ids = row
-    return {
-        "community_id": community_id,
-        "title": title,
-        "members": json.loads(members),
-        "summary": said,
-        "doc_ids": json.loads(doc_ids),
-    }
+def read(index: Index, ids: Sequence[str] | None = None) -> list[Community]:
+    """Return the communities of these ids in their order, or all of them, the largest first."""
+    sql = "SELECT community_id, title, members, summary, doc_ids FROM communities"
+    if ids is None:
+        rows = index.rows(f"{sql} ORDER BY length(community_id), community_id")
+    else:
+        known = {row[0]: row for row in index.rows_in(f"{sql} WHERE community_id IN ({{}})", ids)}
+        rows = [known[i] for i in ids if i in known]
+    return [
+        Community(community_id=i, title=title, members=json.loads(members), summary=text, doc_ids=json.loads(documents))
+        for i, title, members, text, documents in rows
+    ]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
-from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.store import Damaged, Place
+from workbench.knowledge.indexes.store import Damaged, Place, Store
 from workbench.knowledge.indexes.stores import whole
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-_Part = TypeVar("_Part")
 _CHINESE = "\u2e80"
 """The first sign of Chinese script: words that sort before it are of another."""
 FOREIGN = 0.3
@@ -41,34 +40,27 @@ MOST_FREQUENCIES = 50_000
 
 
 class View:
-    """What a reader holds of one generation. Any thread may ask; a part is made once."""
+    """What a reader holds of one generation. Any thread may ask; a part is read when it is first asked for."""
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
         self.vocabulary = vocabulary.kept(folder)
         self.generation, self._index, self._place = generation, index, place
-        self.passages: int = index.rows("SELECT count(*) FROM passages")[0][0]
         self._lock = threading.RLock()
+        self._store: Store | None = None
         self._closed = False
-        self._parts: dict[str, Any] = {}
         self._frequencies: dict[str, int] = {}
 
-    @property
+    @cached_property
     def foreign(self) -> bool | None:
         """The script in which next to none of the words is written: True for Chinese, False for any other; or None."""
-        return self._part("foreign", self._foreign)
-
-    def _foreign(self) -> bool | None:
         ((latin, chinese),) = self._index.rows(f"SELECT sum(word < '{_CHINESE}'), sum(word >= '{_CHINESE}') FROM words")
         shares = {False: latin or 0, True: chinese or 0}
         rare = [script for script, count in shares.items() if count < FOREIGN * sum(shares.values())]
         return rare[0] if rare else None
 
-    @property
+    @cached_property
     def words(self) -> tuple[list[str], np.ndarray]:
         """The words in the script of the corpus, where another is foreign to it, and ``(words, 512)`` unit vectors."""
-        return self._part("words", self._read_words)
-
-    def _read_words(self) -> tuple[list[str], np.ndarray]:
         import numpy as np
 
         sql = f"SELECT word, vector FROM words WHERE word {'<' if self.foreign else '>='} '{_CHINESE}' ORDER BY word"
@@ -76,56 +68,43 @@ class View:
         matrix = np.array([np.frombuffer(blob, np.float16) for _, blob in rows], np.float32)
         return [word for word, _ in rows], (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float16)
 
-    def _part(self, name: str, make: Callable[[], _Part]) -> _Part:
-        if name not in self._parts:
-            with self._lock:
-                if name not in self._parts:
-                    self._parts[name] = make()
-        return self._parts[name]
-
     def close(self) -> None:
-        """Let go of the store, when nobody searches in it; everything else is left to who still reads it."""
+        """Release the store, when nobody searches in it; everything else is left to who still reads it."""
         with self._lock:
             self._closed = True
-            chroma = self._parts.pop("chroma", None)
-            if chroma:
-                chroma.close()
+            if self._store:
+                self._store.close()
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of the documents' digests, in an order of their own."""
-        return self._part("fingerprint", self._digest)
-
-    def _digest(self) -> str:
-        """As the last ``add`` has kept it; made where a process was killed before it could."""
+        """Hex digest of the documents: as the last ``add`` has kept it, else made again, where that was killed."""
         generation, _, kept = self._index.meta("fingerprint").partition(" ")
         return kept if generation == str(self.generation) else fingerprint(self._index)
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
-        """How many rows each table has."""
+        """Return how many rows each table has."""
         tables = ("documents", "passages", "entities", "relations", "communities")
-        return self._part(
-            "counts", lambda: {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
-        )
+        return {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
-    @property
+    @cached_property
+    def passages(self) -> int:
+        """Return how many passages there are."""
+        return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
+
+    @cached_property
     def fields(self) -> dict[str, Field]:
-        """The typed fields by their names, those of most documents first."""
-        return self._part("fields", lambda: {f["name"]: f for f in schema.schema(self._index, self.vocabulary)})
+        """Return the typed fields by their names, those of most documents first."""
+        return {field["name"]: field for field in schema.schema(self._index, self.vocabulary)}
 
-    @property
+    @cached_property
     def types(self) -> list[str]:
-        """The types of the documents."""
-        sql = "SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50"
-        return self._part("types", lambda: [row[0] for row in self._index.rows(sql)])
+        """Return the types of the documents."""
+        return [row[0] for row in self._index.rows("SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50")]
 
-    @property
+    @cached_property
     def tables(self) -> dict[str, list[str]]:
         """The names of files with several documents ("members" of members.csv) and of folders, each with its files."""
-        return self._part("tables", self._tables)
-
-    def _tables(self) -> dict[str, list[str]]:
         tables: dict[str, list[str]] = {}
         rows = self._index.rows("SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source")
         folders = {Path(source).parent for source, _ in rows}
@@ -136,23 +115,28 @@ class View:
                 tables.setdefault(name, []).append(source)
         return dict(list(tables.items())[:MOST_TABLES])
 
-    @property
+    @cached_property
     def spoken(self) -> schema.Spoken:
-        """The words for every value of a category."""
-        return self._part("spoken", lambda: schema.spoken_words(self.fields.values()))
+        """Return the words for every value of a category."""
+        return schema.spoken_words(self.fields.values())
 
-    @property
+    @cached_property
     def matrix(self) -> vectors.Matrix:
-        """Every passage's vector."""
-        return self._part("matrix", lambda: vectors.Matrix.load(self._index))
+        """Return every passage's vector."""
+        return vectors.Matrix.load(self._index)
+
+    @cached_property
+    def graph(self) -> networkx.MultiDiGraph:
+        """Return entities and relations for networkx."""
+        return graph.build(entities(self._index), relations(self._index))
 
     @property
     def in_chroma(self) -> bool:
-        """Whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
+        """Check whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
         return self._place.holds(self._index, self.generation)
 
     def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
-        """What the store finds, or None when it is not up to this generation, or was changed while it searched.
+        """Return what the store finds, or None when it is not up to this generation, or was changed while it searched.
 
         A writer raises the generation before it touches the store, so the same generation afterwards means: untouched.
         """
@@ -160,32 +144,18 @@ class View:
             if self._closed or not self.in_chroma:
                 return None
             try:
-                chroma = self._part("chroma", lambda: whole(self._place, self._index))
+                self._store = self._store or whole(self._place, self._index)
             except Damaged:
                 if self._newest() != self.generation:  # it follows a newer one just now
                     return None
                 raise
-            found = chroma.search(self._index, query, top_k)
+            found = self._store.search(self._index, query, top_k)
             return found if self._newest() == self.generation else None
 
     def _newest(self) -> int:
-        """The generation in the file now, outside of the snapshot that this thread reads from."""
+        """Return the generation in the file now, outside of the snapshot that this thread reads from."""
         with closing(sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as now:
             return int(now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
-
-    @property
-    def communities(self) -> list[Community]:
-        """Every community, largest first."""
-        return self._part("communities", self._load_communities)
-
-    def _load_communities(self) -> list[Community]:
-        rows = self._index.rows("SELECT community_id, title, members, summary, doc_ids FROM communities")
-        return sorted(map(communities.of_row, rows), key=lambda c: (-len(c["members"]), c["community_id"]))
-
-    @property
-    def graph(self) -> networkx.MultiDiGraph:
-        """Return entities and relations for networkx."""
-        return self._part("graph", lambda: graph.build(entities(self._index), relations(self._index)))
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
@@ -200,14 +170,14 @@ class View:
         return self._frequencies[stemmed]
 
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """The communities in which one of these entities is, by their ids."""
+        """Return the communities in which one of these entities is, by their ids."""
         rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
         homes = sorted({row[0] for row in rows})
-        return communities.read(self._index.connection(), homes)
+        return graph.read(self._index, homes)
 
 
 def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
-    """Entities by id."""
+    """Return entities by id."""
     columns = "entity_id, name, type, aliases, doc_id"
     return [
         {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
@@ -218,7 +188,7 @@ def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> l
 
 
 def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Relation]:
-    """Relations by id."""
+    """Return relations by id."""
     columns = "relation_id, source, type, target, sentence, chunk_id"
     return [
         {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
@@ -229,7 +199,7 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
 
 
 def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-    """The writings of these keys that somebody bears."""
+    """Return the writings of these keys that somebody bears."""
     columns = "key, place, kind, rank, lead, entity_id, year, category"
     sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
     bearers: dict[str, list[Bearer]] = {}

@@ -53,7 +53,7 @@ class Chroma(Store):
 
     @cleared()
     def close(self) -> None:
-        """Let go of the files, or of the connection."""
+        """Release the files, or of the connection."""
         self._client.close()
         if self.place.url:
             self._client._server._session.close()  # which chromadb leaves open
@@ -77,7 +77,7 @@ class Chroma(Store):
             ) from error
 
     def count(self) -> int:
-        """Vectors kept."""
+        """Return vectors kept."""
         with self._answering():
             return self._collection.count()
 
@@ -96,14 +96,14 @@ class Chroma(Store):
         self._collection.upsert(ids=list(ids), embeddings=rows, metadatas=[{"key": key} for key in keys])
 
     def held(self) -> Iterator[tuple[str, str]]:
-        """Every id, with the key of its vector."""
+        """Yield every id, with the key of its vector."""
         total = self._collection.count()
         for start in range(0, total, 10_000):
             page = self._collection.get(include=["metadatas"], limit=10_000, offset=start)
             yield from zip(page["ids"], (str((m or {}).get("key")) for m in page["metadatas"] or []), strict=True)
 
     def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
-        """What HNSW finds: nearly all of the best, not certainly.
+        """Return what HNSW finds: nearly all of the best, not certainly.
 
         Raises:
             ModelError: the vector has another length than those that are kept: it is of another model.

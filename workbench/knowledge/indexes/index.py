@@ -102,7 +102,7 @@ class Index:
             raise
 
     def named(self) -> AbstractContextManager[None]:
-        """Around SQL on a connection of one's own: what SQLite refuses is an error of ours."""
+        """Around SQL on a connection of the user: what SQLite refuses is an error of ours."""
         return named(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
 
     def connection(self) -> sqlite3.Connection:
@@ -130,18 +130,18 @@ class Index:
             self.rows(f"PRAGMA {pragma}")
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Every row of a query."""
+        """Return every row of a query."""
         with self.named():
             return self.connection().execute(sql, parameters).fetchall()
 
     def rows_in(self, sql: str, values: Sequence[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
-        """Rows of ``... IN ({})`` for any number of values, in no order; ``more`` is what stands behind them."""
+        """Yield rows of ``... IN ({})`` for any number of values, in no order; ``more`` is what stands behind them."""
         for start in range(0, len(values), 500):
             part = values[start : start + 500]
             yield from self.rows(sql.format(", ".join("?" * len(part))), [*part, *more])
 
     def meta(self, key: str, default: str = "") -> str:
-        """One remembered value."""
+        """Return one remembered value."""
         rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
         return rows[0][0] if rows else default
 
@@ -152,12 +152,12 @@ class Index:
 
     @property
     def generation(self) -> int:
-        """How many times the content has changed."""
+        """Return how many times the content has changed."""
         return int(self.meta("generation", "0"))
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of the block or nothing of it."""
+        """Yield all of the block or nothing of it."""
         connection = self.connection()
         with self.named():
             connection.execute("BEGIN IMMEDIATE")
@@ -202,7 +202,7 @@ class Index:
 
 
 def fingerprint(index: Index) -> str:
-    """Hex digest of the documents' digests, in an order of their own, and of what a model said of them."""
+    """Return hex digest of the documents' digests, in an order of their own, and of what a model said of them."""
     told = hashlib.sha256()
     rows = index.connection().execute("SELECT digest FROM documents ORDER BY digest")
     for place, (digest,) in enumerate(rows):

@@ -24,7 +24,7 @@ _SKIPPED = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有")
 
 
 def stored(text: str) -> str:
-    """The terms of a text as the index keeps them, with spaces between."""
+    """Return the terms of a text as the index keeps them, with spaces between."""
     return " ".join(stem(term) for term in terms(text))
 
 

@@ -1,8 +1,8 @@
-"""Where the vectors of a base are searched when they are many: one port, and how whatever is behind it is kept up.
+"""The port of stores in which the vectors of a base are searched when they are many.
 
 A store is made of the index, and follows it after each change: the keys that it holds are compared with those of the
 index, and only the difference is written, so that a kill in the middle costs nothing. A new one is a subclass of
-``Store`` with the methods that are abstract here, and a line in ``stores.py``.
+``Store`` with the methods that are abstract here, and a line in ``stores.opened``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ _MORE = 50
 """Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six digits."""
 LOCAL = "passages"
 """The collection of a base that has a folder of its own."""
-Told = Callable[[int, int], None]
+OnDone = Callable[[int, int], None]
+
+
+def ignore(done: int, total: int) -> None:
+    """Report progress to no one."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +82,13 @@ class Place:
 
     @property
     def mark(self) -> str:
-        """What an index notes, to know later whether it was this place that followed it."""
+        """Return what an index notes, to know later whether it was this place that followed it."""
         if self.kind == "chroma":
             return address(self.url)
         return f"{self.kind} {self.folder}" if self.shared else self.kind
 
     def holds(self, index: Index, generation: int) -> bool:
-        """Whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
+        """Check whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
         there = bool(self.url) or self.folder.exists()
         return there and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
 
@@ -119,11 +123,11 @@ class Store(AbstractContextManager["Store"]):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the files, or of the connection."""
+        """Release the files, or of the connection."""
 
     @abstractmethod
     def count(self) -> int:
-        """Vectors kept."""
+        """Return vectors kept."""
 
     @abstractmethod
     def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
@@ -135,11 +139,11 @@ class Store(AbstractContextManager["Store"]):
 
     @abstractmethod
     def held(self) -> Iterator[tuple[str, str]]:
-        """Every id, with the key of its vector."""
+        """Return every id, with the key of its vector."""
 
     @abstractmethod
     def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
-        """The ids of so many vectors that are nearest by cosine."""
+        """Return the ids of so many vectors that are nearest by cosine."""
 
     @abstractmethod
     def remove(self) -> None:
@@ -151,10 +155,10 @@ class Store(AbstractContextManager["Store"]):
 
     @abstractmethod
     def _answering(self) -> AbstractContextManager[None]:
-        """What goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
+        """Return what goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
 
     @cleared()
-    def follow(self, index: Index, tell: Told | None = None) -> None:
+    def follow(self, index: Index, tell: OnDone = ignore) -> None:
         """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
@@ -162,7 +166,7 @@ class Store(AbstractContextManager["Store"]):
             rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
             rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
             for start in range(0, len(rows), WRITE):
-                (tell or nobody)(start, len(rows))
+                tell(start, len(rows))
                 self._write(index, rows[start : start + WRITE])
             self._count = self.count()
             self.settle()
@@ -185,7 +189,3 @@ class Store(AbstractContextManager["Store"]):
         keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
         return best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
-
-
-def nobody(done: int, total: int) -> None:
-    """Nobody watches."""

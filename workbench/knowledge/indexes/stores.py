@@ -12,7 +12,7 @@ from pathlib import Path
 from workbench.errors import KnowledgeError, MissingExtra
 from workbench.extensions import required
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, Told, nobody
+from workbench.knowledge.indexes.store import LOCAL, Damaged, OnDone, Place, Store, ignore
 from workbench.settings import Settings
 
 
@@ -32,7 +32,7 @@ def place_of(folder: Path, settings: Settings) -> Place:
 
 
 def opened(place: Place, index: Index, *, make: bool = False) -> Store:
-    """The store of this index; where many workspaces share one, by a name that the index keeps.
+    """Return the store of this index; where many workspaces share one, by a name that the index keeps.
 
     One that many share and that does not have it is an error, unless it may be made there.
     """
@@ -59,8 +59,20 @@ def whole(place: Place, index: Index) -> Store:
     return store
 
 
-def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
-    """Bring the store at this place up to the index, and make one in a folder anew when it is damaged.
+def is_up_to(place: Place, index: Index) -> bool:
+    """Check that a place holds what the index does now; what a server says is raised when it is searched."""
+    if not place.holds(index, index.generation):
+        return False
+    try:
+        if not place.url:
+            whole(place, index).close()
+    except Damaged:
+        return False
+    return True
+
+
+def follow(place: Place, index: Index, tell: OnDone = ignore) -> bool:
+    """Bring the store at this place up to the index, and make one in a folder again when it is damaged.
 
     Returns:
         Whether it was damaged.
@@ -70,24 +82,21 @@ def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
     """
     if (place.url or place.shared) and not index.meta("chroma_collection"):
         index.set_meta("chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}")
-    damaged = False
-    try:
-        _follow(place, index, tell)
-    except Damaged:  # made of the index, so nothing is lost with it; the caller says that it was made anew
-        shutil.rmtree(place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder)
-        damaged = True
-        _follow(place, index, tell)
+    for damaged in (False, True):
+        try:
+            with opened(place, index, make=True) as store:
+                store.follow(index, tell)
+            break
+        except Damaged:  # made of the index, so nothing is lost with it; the caller says that it was made anew
+            if damaged:
+                raise
+            shutil.rmtree(place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder)
     place.followed(index)
     return damaged
 
 
-def _follow(place: Place, index: Index, tell: Told) -> None:
-    with opened(place, index, make=True) as store:
-        store.follow(index, tell)
-
-
 def damage(place: Place, path: Path) -> str:
-    """What is wrong with the files of the store that follows the index in this file; "" where nothing is."""
+    """Return what is wrong with the files of the store that follows the index in this file; "" where nothing is."""
     with closing(Index(path)) as index:
         try:
             if not place.url and place.holds(index, index.generation):

@@ -31,12 +31,12 @@ _HANDFUL = 128
 
 
 def key_of(model: str, text: str) -> str:
-    """What a text's vector is kept under."""
+    """Return what a text's vector is kept under."""
     return hashlib.sha256(f"{model}\0{text}".encode()).hexdigest()[:32]
 
 
 def titled(title: str, aliases: Sequence[str], text: str) -> str:
-    """What is embedded for a passage: its document's titles count, so that 茶馆 finds The Teahouse.
+    """Return what is embedded for a passage: its document's titles count, so that 茶馆 finds The Teahouse.
 
     Simplified, as every question is: the encoder takes the two scripts for two languages.
 
@@ -116,7 +116,7 @@ class Matrix:
 
 
 def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> list[tuple[str, float]]:
-    """The ``top_k`` best to six digits, ties by id, and never one of a tie at the end by chance.
+    """Return the ``top_k`` best to six digits, ties by id, and never one of a tie at the end by chance.
 
     >>> import numpy as np
     >>> best(["b", "a", "c"], np.array([0.5, 0.5, 0.9]), 2)

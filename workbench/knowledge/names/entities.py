@@ -63,7 +63,7 @@ class Source:
 
 
 def values(name: str, value: Any) -> list[str]:
-    """The names in a field: short strings, and a year; other numbers are amounts, not names.
+    """Return the names in a field: short strings, and a year; other numbers are amounts, not names.
 
     >>> values("genres", ["Drama", " "]), values("year", 1993), values("rating", 7.5)
     (['Drama'], ['1993'], [])
@@ -76,7 +76,7 @@ def values(name: str, value: Any) -> list[str]:
 
 
 def year_of(fields: Mapping[str, Any]) -> int | None:
-    """The year of a document: of its ``year`` or ``date``, else of the first field that is a date.
+    """Return the year of a document: of its ``year`` or ``date``, else of the first field that is a date.
 
     >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
     (1993, 2024, None)
@@ -87,7 +87,7 @@ def year_of(fields: Mapping[str, Any]) -> int | None:
 
 
 def document_entity(doc_id: str) -> str:
-    """The entity that a document is about."""
+    """Return the entity that a document is about."""
     return f"doc:{doc_id}"
 
 
@@ -131,7 +131,11 @@ class GraphBuilder:
                 self._add_names(source)
         self._settle_names()
         self._add_mentions(read)
-        self._write("entities", map(_entity_row, self.entities.values()))
+        rows = (
+            (e["entity_id"], e["name"], e["type"], canonical_json(e["aliases"]), e["doc_id"])
+            for e in self.entities.values()
+        )
+        self._write("entities", rows)
 
     def _write(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         rows = list(rows)
@@ -209,7 +213,7 @@ class GraphBuilder:
         return self.entities.setdefault(entity_id, entity)
 
     def _stated(self, origin: str, key: str, name: str, kind: str) -> str:
-        """The entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
+        """Return the entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
         entity_id = self._by_key.setdefault(key, f"{origin}:{key}")
         self._enter(entity_id, name, kind)
         if entity_id.startswith(f"{origin}:"):
@@ -242,7 +246,7 @@ class GraphBuilder:
         self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
 
     def _named(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
-        """The document itself, the one that bears the name as its title, or whom a text means by it; "" is nobody."""
+        """Return document itself, the one that has the name as its title, or whom a text means by it; "" is nobody."""
         key = key_of(name)
         bearers = self._titles.get(key, set())
         if doc in bearers:
@@ -303,10 +307,6 @@ class GraphBuilder:
     def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
         relation_id = f"{source}|{kind}|{target}"
         self._write("relations", [(relation_id, source, kind, target, sentence, chunk_id)])
-
-
-def _entity_row(entity: Entity) -> tuple[Any, ...]:
-    return entity["entity_id"], entity["name"], entity["type"], canonical_json(entity["aliases"]), entity["doc_id"]
 
 
 def _most_frequent(counts: Counter[str]) -> str:

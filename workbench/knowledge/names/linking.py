@@ -11,17 +11,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any
 
 from workbench.knowledge.names.surfaces import Surface, Unit, ordinary_words, unbroken, units
 from workbench.ports import Mention
 from workbench.text import CJK, FUNCTION_WORDS
 
-_END = ""  # no unit is empty
-
 
 class Matcher:
-    """Names by their keys (``surfaces.key_of``) in one trie, so that a text is walked over once for all of them.
+    """Find names by their keys (``surfaces.key_of``) in any text.
 
     >>> from workbench.knowledge.names.surfaces import units
     >>> text = "The Dark Knight Rises"
@@ -30,43 +27,42 @@ class Matcher:
     """
 
     def __init__(self, keys: Iterable[str]):
-        self._root: dict[str, Any] = {}
-        for key in keys:
-            node = self._root
-            for word in key.split(" "):
-                node = node.setdefault(word, {})
-            node[_END] = key
+        self._keys = frozenset(keys)
+        self._beginnings = frozenset(" ".join(words) for key in self._keys for words in _beginnings(key))
 
     def at(self, text: str, found: Sequence[Unit], place: int) -> list[tuple[str, int]]:
-        """``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
-        node, names = self._root.get(found[place].key), list[tuple[str, int]]()
-        last = place
-        while node is not None:
-            if _END in node:
-                names.append((node[_END], last - place + 1))
+        """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
+        key, last, names = found[place].key, place, list[tuple[str, int]]()
+        while True:
             last += 1
-            node = node.get(found[last].key) if last < len(found) else None
-            if node is not None and not unbroken(text, found[last - 1], found[last]):
-                break
-        names.reverse()
-        return names
+            if key in self._keys:
+                names.append((key, last - place))
+            goes_on = key in self._beginnings and last < len(found)
+            if not goes_on or not unbroken(text, found[last - 1], found[last]):
+                return names[::-1]
+            key += f" {found[last].key}"
+
+
+def _beginnings(key: str) -> Iterator[list[str]]:
+    words = key.split(" ")
+    return (words[:length] for length in range(1, len(words)))
 
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
 _CUES = (
-    *("called", "titled", "named", "read", "watch", "watched", "seen", "saw", "similar to", "plot of", "title of"),
-    *("year was", "when was", "when did", "compare", "between"),
+    "called|titled|named|read|watch|watched|seen|saw|similar to|plot of|title of|year was|when was|when did|compare|"
+    "between"
 )
 """Words behind which an ordinary word may be a name in any corpus."""
 
 
 @cache
 def _cue(own: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, (*_CUES, *own)))})\s+$", re.IGNORECASE)
+    return re.compile(rf"\b(?:{'|'.join((_CUES, *map(re.escape, own)))})\s+$", re.IGNORECASE)
 
 
 class Linker:
-    """A matcher over compiled surfaces: all of a base's, or those that can occur in the text at hand.
+    """A matcher over compiled surfaces: all of a base's, or those that can occur in the text available.
 
     ``cues`` are the corpus' own words behind which an ordinary word may be a name (``Vocabulary.cues``).
     """
@@ -75,7 +71,7 @@ class Linker:
         self._surfaces, self._names, self._cue = surfaces, Matcher(surfaces), _cue(cues)
 
     def link(self, text: str, about: str = "") -> list[Mention]:
-        """The known names in a text, in its order; where two overlap the longer wins.
+        """Return the known names in a text, in its order; where two overlap the longer wins.
 
         ``about`` is the entity that the text is about: of several bearers of a name it is the one who is meant. Where
         several remain the best connected one is given, and the ``others`` with it.
@@ -93,7 +89,7 @@ class Linker:
         return mentions
 
     def lower_case(self, text: str) -> Iterator[str]:
-        """Keys of names whose words stand in the text in lower case, from which ``common_keys`` counts."""
+        """Yield keys of names whose words are in the text in lower case, from which ``common_keys`` counts."""
         found = units(text)
         for at in range(len(found)):
             for key, length in self._names.at(text, found, at):
@@ -110,7 +106,7 @@ class Linker:
 def _says_name(
     surface: Surface, key: str, text: str, found: Sequence[Unit], at: int, length: int, style: _Style
 ) -> bool:
-    """Whether the writer means the name, and not the words."""
+    """Check whether the writer means the name, and not the words."""
     part = found[at : at + length]
     start, end = part[0].start, part[-1].end
     if _quoted(text, start, end):
@@ -163,7 +159,7 @@ class _Style:
 
     @cached_property
     def tells(self) -> bool:
-        """Whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
+        """Check whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
         asks = bool(self._words) and self._words[0].group().lower() in _QUESTION_WORDS
         few = sum(word[0].isupper() for word in self._inner) < 3
         lower = any(word[0].islower() for word in self._inner)
@@ -171,11 +167,11 @@ class _Style:
 
     @cached_property
     def careless(self) -> bool:
-        """Whether small letters mean nothing, since there are only small letters."""
+        """Check whether small letters mean nothing, since there are only small letters."""
         return not any(word[0].isupper() for word in self._inner)
 
     def starts(self, place: int) -> bool:
-        """Whether a sentence starts here, so that a capital is the rule."""
+        """Check whether a sentence starts here, so that a capital is the rule."""
         before = self._text[:place].rstrip(" \t\"'“‘《(（*_")
         return not before or before[-1] in ".!?:;\n。！？：；…"
 
@@ -189,7 +185,7 @@ def _quoted(text: str, start: int, end: int) -> bool:
 
 
 def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, style: _Style) -> bool:
-    """Whether a capitalised neighbour makes it another name: "Jennifer Nash", "Nash Bushnell", "Old School"."""
+    """Check whether a capitalised neighbour makes it another name: "Jennifer Nash", "Nash Bushnell", "Old School"."""
     first, last = found[at], found[at + length - 1]
     if at:
         left = found[at - 1]
@@ -204,30 +200,17 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
     return False
 
 
-_QUESTION_WORDS = (
-    "compare",
-    "list",
-    "recommend",
-    "is",
-    "are",
-    "was",
-    "were",
-    "did",
-    "does",
-    "has",
-    "which",
-    "what",
-    "who",
-)
+_ASKING = "compare list recommend is are was were did does has which what who"
+_QUESTION_WORDS = frozenset(_ASKING.split())
 
 
 def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Collection[str]]) -> list[Mention]:
-    """The names of a text about something; of several bearers of one the one that most beside it is related to.
+    """Return the names of a text about something; of several bearers of one the one that most next to it is related to.
 
     Args:
         mentions: as ``Linker.link`` finds them.
         about: the entity that the text is about.
-        beside: the entities that one is related to.
+        next to: the entities that one is related to.
     """
     if not any("others" in mention for mention in mentions):
         return list(mentions)
@@ -242,7 +225,7 @@ def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Col
 
 
 def common_keys(linker: Linker, passages: Iterable[str], total: int) -> list[str]:
-    """Keys of names that stand in lower case in at least 3 of 1,000 passages (and in two): ordinary in this corpus."""
+    """Keys of names that are in lower case in at least 3 of 1,000 passages (and in two): ordinary in this corpus."""
     counts: dict[str, int] = defaultdict(int)
     for text in passages:
         for key in set(linker.lower_case(text)):

@@ -79,7 +79,7 @@ def kept(index: Index, finder: str, digests: Sequence[str]) -> dict[str, list[Na
 
 
 def find(text: str, finder: str = "rules/2") -> list[Name]:
-    """The names in a text, each once, in its order.
+    """Return the names in a text, each once, in its order.
 
     >>> [(n.surface, n.type) for n in find("It was adapted by Bill Gunn from a novel by Kristin Hunter.")]
     [('Bill Gunn', 'Name'), ('Kristin Hunter', 'Name')]

@@ -46,7 +46,7 @@ class Fact(NamedTuple):
 
 
 def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
-    """Every typed value of a document; texts that only say other names are none."""
+    """Yield every typed value of a document; texts that only say other names are none."""
     for name, value in fields.items():
         if says_names(name, fields):
             continue
@@ -58,7 +58,7 @@ def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def key(text: str) -> str:
-    """What two writings of one value share."""
+    """Return what two writings of one value share."""
     return key_of(text) or fold(text)
 
 
@@ -71,7 +71,7 @@ def insert(connection: Any, doc_id: str, fields: Mapping[str, Any]) -> None:
 
 
 def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
-    """The fields of a base, those of most documents first."""
+    """Return the fields of a base, those of most documents first."""
     (documents,) = index.rows("SELECT count(*) FROM documents")[0]
     found = []
     for row in index.rows(_FIELDS):
@@ -131,7 +131,7 @@ def _is_mixed(index: Index, name: str) -> bool:
 
 
 def _proper(index: Index, name: str) -> bool:
-    """Whether most values of a field are written like the names of people or works."""
+    """Check whether most values of a field are written like the names of people or works."""
     values = [row[0] for row in index.rows("SELECT DISTINCT value FROM facts WHERE field = ? LIMIT 50", (name,))]
     surnames = SURNAMES if any(CJK.match(value) for value in values) else ""
     named = [v for v in values if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)]
@@ -152,7 +152,7 @@ class Spoken(NamedTuple):
 
 
 def spoken_words(fields: Iterable[Field]) -> Spoken:
-    """The words by which the values of these fields are spoken of: themselves, what they are called, and plurals."""
+    """Return words by which the values of these fields are spoken of: themselves, what they are called, and plurals."""
     meant: dict[str, tuple[str, str]] = {}
     for one in fields:
         for value in one["values"]:
@@ -181,7 +181,7 @@ def spoken(words: Spoken, text: str) -> list[tuple[int, int, str, str]]:
 
 
 def where(condition: Condition, field: Field, keys: Callable[[str, str], list[str]]) -> tuple[str, list[Any]]:
-    """The documents that hold for a condition, as SQL over ``documents`` with its parameters.
+    """Return the documents that hold for a condition, as SQL over ``documents`` with its parameters.
 
     Args:
         condition: of a field that the base has.
@@ -221,7 +221,7 @@ def where(condition: Condition, field: Field, keys: Callable[[str, str], list[st
 
 
 def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple[str, list[Any]]:
-    """The documents of a type, a file or a folder: ``table`` is not a field of theirs."""
+    """Return the documents of a type, a file or a folder: ``table`` is not a field of theirs."""
     value = condition["value"]
     names = [str(name) for name in (value if isinstance(value, list) else [value])]
     sources = [source for name in names for source in tables.get(name, ())]
@@ -231,7 +231,7 @@ def in_table(condition: Condition, tables: Mapping[str, Sequence[str]]) -> tuple
 
 
 def _dated(condition: Condition) -> tuple[str, list[Any]]:
-    """A comparison of dates of any precision: as far as both say it; a year is not before a day of itself."""
+    """Return a comparison of dates of any precision: as far as both say it; a year is not before a day of itself."""
     day = iso(condition["value"])
     if not day:
         raise _unfit(condition, "a date: 2005, 2005-03 or 2005-03-17")
@@ -250,7 +250,7 @@ def _dated(condition: Condition) -> tuple[str, list[Any]]:
 
 
 def order(sort: Sort | None, field: Field | None) -> tuple[str, list[Any]]:
-    """The order of documents as SQL; who does not have the field comes last."""
+    """Return the order of documents as SQL; who does not have the field comes last."""
     if sort is None or field is None:
         return "ifnull(year, 0) DESC, doc_id", []
     column = {"number": "number", "date": "day"}.get(field["type"], "key")

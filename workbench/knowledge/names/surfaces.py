@@ -1,7 +1,7 @@
 """Every writing of every name, compiled: what a reader looks up to know who is meant.
 
 A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what stands between units does
-not count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name goes by itself, by its other names, and by
+not count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name goes on its own, by its other names, and by
 what people make of both (``writings``); a person also by the surname, when its best connected bearer has no rival.
 """
 
@@ -22,8 +22,6 @@ from workbench.text import CJK, FUNCTION_WORDS, fold
 LONGEST = 16
 """Units of the longest name that is looked for."""
 
-_PLACES = 1 << 23
-"""For which beginnings of names are told apart: where they are few, there is one for each."""
 _UNIT = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|(?:[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\u0300-\u036f])+|&"
 )
@@ -78,7 +76,7 @@ def _folded(word: str) -> str:
 
 
 def units(text: str) -> list[Unit]:
-    """The units of a text with their places.
+    """Return the units of a text with their places.
 
     >>> [u.key for u in units("Spider-Man & 若兰's Amélie")]
     ['spider', 'man', 'and', '若', '兰', 's', 'amelie']
@@ -88,7 +86,7 @@ def units(text: str) -> list[Unit]:
 
 @lru_cache(maxsize=100_000)
 def key_of(name: str) -> str:
-    """What two writings of one name share.
+    """Return what two writings of one name share.
 
     >>> key_of("Spider-Man"), key_of("SPIDER MAN"), key_of("约翰·麦卡锡") == key_of("约翰麦卡锡")
     ('spider man', 'spider man', True)
@@ -103,7 +101,7 @@ def ordinary_words() -> frozenset[str]:
 
 
 def is_ordinary(key: str) -> bool:
-    """Whether every word that carries the name is an ordinary one, a number or a letter.
+    """Check whether every word that carries the name is an ordinary one, a number or a letter.
 
     >>> is_ordinary("the game"), is_ordinary("gladiator"), is_ordinary("1917"), is_ordinary("茶 馆")
     (True, False, True, False)
@@ -120,7 +118,7 @@ def compiled(
     categories: Collection[str] = (),
     years: Mapping[str, int] | None = None,
 ) -> dict[str, Surface]:
-    """Every surface of these entities by its key.
+    """Return every surface of these entities by its key.
 
     Args:
         entities: who can be named.
@@ -153,13 +151,13 @@ def compiled(
 
 
 def without_common(surfaces: Mapping[str, Surface], common: Collection[str]) -> dict[str, Surface]:
-    """The surfaces, where those that the corpus itself writes in lower case are ordinary, and no surnames."""
+    """Return the surfaces, where those that the corpus itself writes in lower case are ordinary, and no surnames."""
     kept = {key: s for key, s in surfaces.items() if not (key in common and s.kind == "surname")}
     return {key: Surface(s.bearers, "common") if key in common else s for key, s in kept.items()}
 
 
 def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
-    """One entry for each bearer, its best writing."""
+    """Return one entry for each bearer, its best writing."""
     best: dict[str, Bearer] = {}
     for bearer in sorted(bearers, key=lambda b: b[:3]):
         best.setdefault(bearer.entity_id, bearer)
@@ -191,7 +189,7 @@ def writings(name: str) -> dict[str, int]:
 
 
 def surnames(name: str, key: str) -> Iterator[str]:
-    """The short forms by which a person is named.
+    """Yield the short forms by which a person is named.
 
     >>> list(surnames("Guillermo del Toro", "guillermo del toro")), list(surnames("汤姆·汉克斯", "汤 姆 汉 克 斯"))
     (['toro', 'del toro'], ['汉 克 斯'])
@@ -209,30 +207,18 @@ def surnames(name: str, key: str) -> Iterator[str]:
 
 
 def unbroken(text: str, left: Unit, right: Unit) -> bool:
-    """Whether a name may run on from one unit to the next; a full stop after an initial ends no sentence."""
+    """Check whether a name may run on from one unit to the next; a full stop after an initial ends no sentence."""
     gap = text[left.end : right.start]
     return len(gap) <= 4 and not re.search(r"[!?。！？；\n]", gap) and not (". " in gap and len(left.key) > 3)
 
 
-class Beginnings:
-    """The first one or two units of names, by their hash: none is missed, and a few others are taken for one."""
-
-    def __init__(self, keys: Iterable[str]):
-        self._marked = bytearray(_PLACES)
-        for key in keys:
-            self._marked[hash(" ".join(key.split(" ", 2)[:2])) % _PLACES] = True
-
-    def __contains__(self, beginning: str) -> bool:
-        return bool(self._marked[hash(beginning) % _PLACES])
-
-
 def candidates(text: str) -> list[str]:
     """Return every key that could be a name in the text: all runs of its units."""
-    found, keys = units(text), dict[str, None]()
-    for at, unit in enumerate(found):
+    parts, keys = units(text), dict[str, None]()
+    for at, unit in enumerate(parts):
         key = unit.key
         keys[key] = None
-        for left, right in pairwise(found[at : at + LONGEST]):
+        for left, right in pairwise(parts[at : at + LONGEST]):
             if not unbroken(text, left, right):
                 break
             key += f" {right.key}"

@@ -8,16 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.surfaces import (
-    LONGEST,
-    Beginnings,
-    Unit,
-    key_of,
-    ordinary_words,
-    unbroken,
-    units,
-    writings,
-)
+from workbench.knowledge.names.linking import Matcher
+from workbench.knowledge.names.surfaces import LONGEST, Unit, key_of, ordinary_words, units, writings
 from workbench.ports import Link, Shared, Titled
 from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
@@ -47,7 +39,7 @@ _BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 
 def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
-    """The writings of a document's title: 0 for a title, 1 for a short form made of it or of how the text begins.
+    """Return writings of a document's title: 0 for a title, 1 for a short form made of it or of how the text begins.
 
     >>> title_keys("John Smith (author)", [], "John Quincy Smith (born 1950) is a writer.")
     {'john smith author': 0, 'john smith': 0, 'john quincy smith': 1}
@@ -69,25 +61,25 @@ def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
 
 
 def _names(key: str) -> bool:
-    """Whether a writing can name something by itself."""
+    """Check whether a writing can name something on its own."""
     parts = key.split(" ")
     return len(parts) <= LONGEST and any(p not in _SAYS_LITTLE for p in parts) and (len(parts) > 1 or len(key) > 2)
 
 
 def phrases(sentence: str) -> set[str]:
-    """Keys of the capitalised phrases and of what stands in 《》; an ordinary word alone is none.
+    """Return keys of the capitalised phrases and of what is in 《》; an ordinary word alone is none.
 
     >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
     ['lao she', 'new york university']
     >>> phrases("老舍写了《茶馆》。")
     {'茶 馆'}
     """
-    found = {key_of(title) for title in _BOOK.findall(sentence)}
+    keys = {key_of(title) for title in _BOOK.findall(sentence)}
     for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
         phrase = _DATED.sub("", match.group())
         parts = key_of(phrase).split(" ")
-        found.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
-    return {key for key in found if _tells(key)}
+        keys.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
+    return {key for key in keys if _tells(key)}
 
 
 def _tells(key: str) -> bool:
@@ -107,9 +99,9 @@ def insert(connection: sqlite3.Connection, doc_id: str, keys: dict[str, int]) ->
 
 def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
     """Keep the phrases of passage ``number``, its document's titles among them."""
-    found = {key for sentence in sentences(text) for key in phrases(sentence)}
-    found.update(key for key in titles if _tells(key))
-    connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(found)))
+    keys = {key for sentence in sentences(text) for key in phrases(sentence)}
+    keys.update(key for key in titles if _tells(key))
+    connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys)))
 
 
 def delete(connection: sqlite3.Connection, doc_id: str) -> None:
@@ -124,25 +116,25 @@ class IndexWays:
 
     def __init__(self, index: Index):
         self._index = index
-        self._beginnings: tuple[int, Beginnings | None] = (-1, None)
+        self._known: tuple[int, Matcher] = (-1, Matcher(()))
 
     def titles_in(self, text: str) -> list[Titled]:
-        """The titles that a text names, in its order, with all documents of each."""
+        """Return the titles that a text names, in its order, with all documents of each."""
         return self._titles([text])[0]
 
     def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
-        """For each text the titles that it names, in its order; where two overlap the longer wins."""
-        generation, beginnings = self._beginnings
-        if beginnings is None or generation != self._index.generation:
-            beginnings = Beginnings(row[0] for row in self._index.rows("SELECT DISTINCT key FROM titles"))
-            self._beginnings = self._index.generation, beginnings
-        read = [list(_runs(text, beginnings)) for text in texts]
-        wanted = sorted({key for runs in read for options in runs for _, _, key in options})
-        known = _bearers(self._index, wanted)
-        return [list(_longest(runs, known)) for runs in read]
+        """Return for each text the titles that it names, in its order."""
+        generation, known = self._known
+        if generation != self._index.generation:
+            sql = "SELECT key FROM titles GROUP BY key HAVING min(made) = 0 OR count(*) <= ?"
+            known = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
+            self._known = self._index.generation, known
+        named = [list(_named(text, known)) for text in texts]
+        bearers = _bearers(self._index, sorted({key for names in named for _, _, key in names}))
+        return [[Titled(start=a, end=b, doc_ids=bearers[key]) for a, b, key in names] for names in named]
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """Every document that these passages name, once a sentence, without their own."""
+        """Return every document that these passages name, once a sentence, without their own."""
         said = [
             (chunk_id, doc_id, sentence)
             for chunk_id, doc_id, text in _texts(self._index, chunk_ids)
@@ -158,87 +150,75 @@ class IndexWays:
         ]
 
     def naming(self, doc_id: str, most: int) -> list[str]:
-        """Ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
-        found = set[str]()
+        """Return ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
+        chunk_ids = set[str]()
         for key in _keys_of(self._index, doc_id):
             sql = (
                 "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
             )
             match = f'body : "{keywords.stored(closed_up(key))}"'
-            found.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
-            if len(found) > most:
+            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
+            if len(chunk_ids) > most:
                 return []
-        return sorted(found)
+        return sorted(chunk_ids)
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """The sentences in which these passages name a document, each by its longest writing."""
-        keys = sorted(_keys_of(self._index, doc_id), key=lambda key: -len(key))
+        """Return the sentences in which these passages name a document, each by its longest writing."""
+        known = Matcher(_keys_of(self._index, doc_id))
         return [
-            Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence)
+            Link(chunk_id=chunk_id, doc_id=doc_id, surface=max(said, key=len), sentence=sentence)
             for chunk_id, _, text in _texts(self._index, chunk_ids)
             for sentence in sentences(text)
-            if (surface := _said(sentence, keys))
+            if (said := [sentence[a:b] for a, b, _ in _named(sentence, known)])
         ]
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """What these passages say that at most ``most`` others say too, sentence by sentence."""
-        met: dict[str, list[str]] = {}
-        found = []
+        """Return what these passages say that at most ``most`` others say too, sentence by sentence."""
+        holders: dict[str, list[str]] = {}
+        links = []
         for chunk_id, _, text in _texts(self._index, chunk_ids):
             for sentence in sentences(text):
                 for key in sorted(phrases(sentence)):
-                    if key not in met:
-                        met[key] = _holding(self._index, key, most)
-                    others = [other for other in met[key] if other != chunk_id]
+                    if key not in holders:
+                        holders[key] = _holding(self._index, key, most)
+                    others = [other for other in holders[key] if other != chunk_id]
                     if others:
-                        found.append(
+                        links.append(
                             Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=others)
                         )
-        return found
+        return links
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
         return {closed_up(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The terms of each passage and of its titles, as the keyword index keeps them."""
+        """Return the terms of each passage and of its titles, as the keyword index keeps them."""
         sql = "SELECT chunk_id, title, body FROM terms JOIN passages ON number = terms.rowid WHERE chunk_id IN ({})"
         rows = self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))
         return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
 
 
-def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Key -> the documents of that title; of a made short form only where few documents have it."""
-    found: dict[str, dict[int, list[str]]] = {}
+def _bearers(index: Index, keys: Sequence[str]) -> dict[str, list[str]]:
+    """Return key -> the documents of that title; of a made short form only where few documents have it."""
+    documents: dict[str, dict[int, list[str]]] = {}
     for key, made, doc_id in index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
-        found.setdefault(key, {}).setdefault(made, []).append(doc_id)
-    best = {key: by[min(by)] for key, by in found.items() if 0 in by or len(by[1]) <= NAMESAKES}
-    return {key: tuple(sorted(ids)) for key, ids in best.items()}
+        documents.setdefault(key, {}).setdefault(made, []).append(doc_id)
+    return {key: sorted(by[min(by)]) for key, by in documents.items() if 0 in by or len(by[1]) <= NAMESAKES}
 
 
-_Option = tuple[int, int, str]
-"""Where a run of units begins and ends in a text, and its key."""
-
-
-def _runs(text: str, beginnings: Beginnings) -> Iterator[list[_Option]]:
-    """For each unit the runs of units from there that could be a title, longest first."""
+def _named(text: str, known: Matcher) -> Iterator[tuple[int, int, str]]:
+    """Yield begin, end and key of each name that a text may mean; where two overlap the longer wins."""
     found = units(text)
-    marks = _marks(text, found)
-    for at in range(len(found)):
-        if not any(marks[at : at + 2]):
-            continue
-        key, options = "", list[_Option]()
-        for end in range(at, min(at + LONGEST, len(found))):
-            if end > at and not unbroken(text, found[end - 1], found[end]):
-                break
-            key = f"{key} {found[end].key}".lstrip()
-            begins = end > at + 1 or key in beginnings
-            if end > at and not begins:
-                break
-            if begins and _may_be_named(text, found, marks, at, end, key):
-                options.append((found[at].start, found[end].end, key))
-        yield options[::-1]
+    marks, at = _marks(text, found), 0
+    while at < len(found):
+        names = known.at(text, found, at) if any(marks[at : at + 2]) else []
+        ends = ((key, at + length) for key, length in names)
+        key, end = next((one for one in ends if _may_be_named(text, found, marks, at, one[1] - 1, one[0])), ("", 0))
+        if key:
+            yield found[at].start, found[end - 1].end, key
+        at = end or at + 1
 
 
 def _marks(text: str, found: Sequence[Unit]) -> list[bool]:
@@ -260,33 +240,8 @@ def _may_be_named(text: str, found: Sequence[Unit], marks: Sequence[bool], at: i
     return not left and not right and key not in ordinary_words()
 
 
-def _longest(runs: Iterable[list[_Option]], known: dict[str, tuple[str, ...]]) -> Iterator[Titled]:
-    reached = 0
-    for options in runs:
-        for start, end, key in options:
-            if start >= reached and key in known:
-                yield Titled(start=start, end=end, doc_ids=list(known[key]))
-                reached = end
-                break
-
-
-def _said(sentence: str, keys: Sequence[str]) -> str:
-    """How a sentence writes one of these names, or nothing."""
-    found = units(sentence)
-    line = f" {' '.join(unit.key for unit in found)} "
-    marks = _marks(sentence, found)
-    for key in keys:
-        place = line.find(f" {key} ")
-        if place >= 0:
-            at = line[:place].count(" ")
-            end = at + key.count(" ")
-            if _may_be_named(sentence, found, marks, at, end, key):
-                return sentence[found[at].start : found[end].end]
-    return ""
-
-
 def _keys_of(index: Index, doc_id: str) -> list[str]:
-    """The writings by which a document is known: made short forms only where they are nobody else's title."""
+    """Return the writings by which a document is known: made short forms only where they are nobody else's title."""
     mine = [row[0] for row in index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
     return [key for key, bearers in _bearers(index, mine).items() if doc_id in bearers]
 

@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> Iterator[Block]:
-    r"""The blocks of a text in their order; lines that were broken to fit are joined, other breaks remain.
+    r"""Yield the blocks of a text in their order; lines that were broken to fit are joined, other breaks remain.
 
     >>> [(b.kind, b.text) for b in blocks("# Tea\n\nHot.\n- green\n  leaves\n\n|a|b|\n|-|-|\n|1|2|\n```\nx = 1\n```")]
     [('heading', 'Tea'), ('text', 'Hot.'), ('item', '- green leaves'), ('row', '|1|2|'), ('code', 'x = 1')]
@@ -93,7 +93,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def cells(row: str) -> list[str]:
-    r"""The cells of a row.
+    r"""Return the cells of a row.
 
     >>> cells("| a | b \\| c |")
     ['a', 'b | c']
@@ -102,7 +102,7 @@ def cells(row: str) -> list[str]:
 
 
 def row(texts: Sequence[str], head: bool = False) -> str:
-    r"""A row of these cells, with the rule beneath it where it is the head of its table.
+    r"""Return a row of these cells, with the rule beneath it where it is the head of its table.
 
     >>> print(row(["a", "b | c"], head=True))
     | a | b \| c |
@@ -113,14 +113,14 @@ def row(texts: Sequence[str], head: bool = False) -> str:
 
 
 def code(text: str, language: str = "") -> str:
-    """A text as a block of code, between fences that it does not hold itself."""
+    """Return a text as a block of code, between fences that it does not hold itself."""
     longest = max((len(found) for found in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}"
 
 
 def _plain(line: str) -> str:
-    """A line without the marks of a quotation around it."""
+    """Return a line without the marks of a quotation around it."""
     return _QUOTED.sub("", line).rstrip("\r")
 
 
@@ -134,7 +134,7 @@ def _heading(line: str) -> re.Match[str] | None:
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line divides: a rule, or what is beneath the head of a table."""
+    """Check whether a line divides: a rule, or what is beneath the head of a table."""
     signs = "".join(line.split())
     marks = set(signs)
     return len(signs) > 2 and ((marks <= {*"|:-"} and "-" in marks) or (len(marks) == 1 and signs[0] in "*_=~"))
@@ -158,7 +158,7 @@ def _indented(lines: Sequence[str], at: int) -> int:
 
 
 def _begins(line: str, after: str = "") -> bool:
-    """Whether a line ends the prose before it."""
+    """Check whether a line ends the prose before it."""
     if not line.strip() or _FENCE.match(line) or _is_rule(line) or ITEM.match(line) or _heading(line):
         return True
     return _is_row(line, after)
@@ -181,7 +181,7 @@ def _unwrapped(lines: Sequence[str]) -> list[str]:
 
 
 def _goes_on(line: str, after: str) -> bool:
-    """Whether a sentence goes on in the next line, however wide this one is."""
+    """Check whether a sentence continues in the next line, however wide this one is."""
     if CJK.match(after) and after.rstrip()[-1:] in "。！？；":
         return bool(CJK.match(line.rstrip()[-1:])) and "：" not in after
     return _width(line) >= _NARROW and after[:1].islower()

@@ -1,6 +1,6 @@
-"""JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges, read leniently and written back to the byte.
+"""JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges, read leniently.
 
-What is wrong with a node or an edge is said with its id, its line and the mend; it stays in the file as it is, and the
+What is wrong with a node or an edge is said with its id, its line and the fix; it stays in the file unchanged, and the
 rest is used. Which group a node is in says where it stands. Nothing is fetched, and no file outside the folder of the
 canvas is opened.
 """
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import vault
 from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
-from workbench.knowledge.reading.triples import said as in_words
+from workbench.knowledge.reading.triples import in_words
 from workbench.text import clean, sentences
 
 SUFFIX = ".canvas"
@@ -36,6 +36,7 @@ CONTENT = {"text": "text", "file": "file", "link": "url", "group": ""}
 COLORS = {"1": "red", "2": "orange", "3": "yellow", "4": "green", "5": "cyan", "6": "purple"}
 SIDES = ("top", "right", "bottom", "left")
 LEADS_TO, IN_GROUP = "leads_to", "in_group"
+ARRAYS = ("nodes", "edges")
 _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DEEPEST = 20
@@ -48,11 +49,11 @@ _ENDS_SENTENCE = tuple(".!?。！？…;；")
 
 
 class CanvasError(CorpusError, Unreadable):
-    """A canvas cannot be read, changed or written; the message names the node and the mend."""
+    """A canvas cannot be read, changed or written; the message names the node and the fix."""
 
 
 class Fault(NamedTuple):
-    """What is wrong with one node or edge, in which line, and the mend."""
+    """What is wrong with one node or edge, in which line, and the fix."""
 
     line: int
     reason: str
@@ -70,7 +71,7 @@ class Card(NamedTuple):
 
 
 class Canvas:
-    """A canvas as it stands in a file.
+    """A canvas unchanged in a file.
 
     Attributes:
         nodes: the usable ones by id, in the order of the file. Edit them with ``edit``, ``add``, ``connect``,
@@ -85,7 +86,10 @@ class Canvas:
         self.edges: dict[str, dict[str, Any]] = {}
         self.problems: list[Fault] = []
         self._starts: dict[tuple[str, str], int] = {}
-        self._arrays = _arrays(self.raw)
+        self._members = _members(self.raw)
+        self._arrays = {
+            key: [item[1:] for item in _items(self.raw, start)] for key, start, *_ in self._members if key in ARRAYS
+        }
         self._last = max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', self.raw)), default=0)
         self._ends = [match.start() for match in re.finditer("\n", self.raw)]
         for name, kept, check in (("nodes", self.nodes, _node_faults), ("edges", self.edges, self._edge_faults)):
@@ -108,10 +112,10 @@ class Canvas:
 
     @staticmethod
     def raw_of(path: Path) -> str:
-        """The text of a file.
+        """Return the text of a file.
 
         Raises:
-            Unreadable: it is no file, too long, or not UTF-8; with the mend.
+            Unreadable: it is no file, too long, or not UTF-8; with the fix.
         """
         if not path.exists():
             raise CanvasError("there is no such file: name one that is there")
@@ -137,16 +141,16 @@ class Canvas:
 
     @property
     def groups(self) -> list[dict[str, Any]]:
-        """The nodes that are groups."""
+        """Return the nodes that are groups."""
         return [node for node in self.nodes.values() if node["type"] == "group"]
 
     @cached_property
     def parents(self) -> dict[str, str]:
-        """The innermost group that holds each node, by id; a node in none is not in it."""
+        """Return the innermost group that holds each node, by id; a node in none is not in it."""
         return _parents(list(self.nodes.values()))
 
     def around(self, node_id: str) -> list[str]:
-        """The ids of the groups around a node, the innermost first."""
+        """Return the ids of the groups around a node, the innermost first."""
         found, one = list[str](), node_id
         while (one := self.parents.get(one, "")) and len(found) < _DEEPEST:
             found.append(one)
@@ -175,12 +179,12 @@ class Canvas:
         return self._put(held, {key: value for key, value in now.items() if value is not None}, shown(node_id))
 
     def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
-        """A new node, where there is room beside another one or below all; its id.
+        """Return a new node, where there is room next to another one or below all; its id.
 
         Args:
             kind: ``text``, ``file``, ``link`` or ``group``.
             content: the text, the path, the address or the label.
-            beside: the id of a node.
+            next to: the id of a node.
             **more: other keys of the node, as ``color``, ``width``.
         """
         lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
@@ -191,7 +195,7 @@ class Canvas:
         return str(self._put(self.nodes, made, "The new node")["id"])
 
     def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
-        """A new edge from one node to another; its id."""
+        """Return a new edge from one node to another; its id."""
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
         return str(self._put(self.edges, made | more, "The new edge")["id"])
 
@@ -209,14 +213,14 @@ class Canvas:
         self.__dict__.pop("parents", None)
 
     def _held(self, node_id: str) -> dict[str, dict[str, Any]]:
-        """The nodes, or the edges, with the one of that id in them."""
+        """Return the nodes, or the edges, with the one of that id in them."""
         if node_id in self.edges and node_id not in self.nodes:
             return self.edges
         self.named(node_id)
         return self.nodes
 
     def named(self, node_id: str) -> dict[str, Any]:
-        """The node of that id.
+        """Return the node of that id.
 
         Raises:
             CanvasError: with the known ones.
@@ -227,7 +231,7 @@ class Canvas:
         return self.nodes[node_id]
 
     def _free(self, kind: str) -> str:
-        """An id that nothing in the file has."""
+        """Return an id that nothing in the file has."""
         self._last += 1
         return f"wb-{kind}-{self._last}"
 
@@ -245,45 +249,37 @@ class Canvas:
         return x, y
 
     def written(self) -> str:
-        """The canvas as a file has it; what was not touched is as it was, to the byte."""
-        text = self.raw
-        last_first = sorted(("nodes", "edges"), key=lambda n: -self._arrays[n].open if n in self._arrays else 1)
-        for name in last_first:  # so that what is before keeps its place
-            text = self._with(text, name, self.nodes if name == "nodes" else self.edges)
-        return self.was if text == self.raw else text
+        """Return the canvas as a file has it: unchanged, or as Obsidian writes it, one element per line.
 
-    def _with(self, text: str, name: str, held: Mapping[str, dict[str, Any]]) -> str:
-        """The text with one array as it is now; what is not usable stays in it."""
-        by_place = {start: i for (kind, i), start in self._starts.items() if kind == name}
-        new = [element for i, element in held.items() if (name, i) not in self._starts]
-        array = self._arrays.get(name)
-        if not array and not new:
-            return text
-        if array is None:
-            end = text.rindex("}")
-            head, told = text[:end].rstrip(), ",\n\t\t".join(_dumped(one, "") for one in new)
-            return f'{head}{"" if head.endswith("{") else ","}\n\t"{name}":[\n\t\t{told}\n\t]\n{text[end:]}'
-        parts, at, between = list[str](), array.open, "\n\t\t"
-        lead = text[at : array[0][0]] if array else between
-        for start, end, _ in array:
-            between, one = text[at:start], by_place.get(start)
-            if one is None or one in held:
-                now = text[start:end] if one is None else _now(text[start:end], held[one])
-                parts += [between if parts else lead, now]
-            at = end
-        style = text[array[0][0] : array[0][1]] if array else ""
-        between = between if len(array) > 1 else f",{lead}"
-        for element in new:
-            parts += [between if parts else lead, _dumped(element, style)]
-        tail = (text[at : array.close] if array else "\n\t") if parts else ""
-        return text[: array.open] + "".join(parts) + tail + text[array.close :]
+        What was not touched of nodes, edges and other members is as it was, to the byte.
+        """
+        members = {key: self.raw[start:end] for key, start, end, _ in self._members}
+        changed = False
+        for name, held in (("nodes", self.nodes), ("edges", self.edges)):
+            before = [self.raw[start:end] for start, end, _ in self._arrays.get(name, ())]
+            lines = [*self._lines(name, held)]
+            if lines != before:
+                changed, members[name] = True, "[\n\t\t" + ",\n\t\t".join(lines) + "\n\t]" if lines else "[]"
+        told = ",\n".join(f"\t{_dumped(key)}:{text}" for key, text in members.items())
+        return f"{{\n{told}\n}}" if changed else self.was
+
+    def _lines(self, name: str, held: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+        """Yield the elements of an array as they are now; what is not usable stays in it."""
+        usable = {start: element_id for (kind, element_id), start in self._starts.items() if kind == name}
+        for start, end, element in self._arrays.get(name, ()):
+            element_id = usable.get(start)
+            if element_id is None or held.get(element_id) == element:
+                yield self.raw[start:end]
+            elif element_id in held:
+                yield _dumped(held[element_id])
+        yield from (_dumped(element) for i, element in held.items() if (name, i) not in self._starts)
 
     # documents
 
     def cards(self, folder: Path) -> Iterator[Card | Fault]:
-        """Every node that says something as a document, and what is wrong with files beside the canvas."""
+        """Yield every node that says something as a document, and what is wrong with files next to the canvas."""
         at = {i: bisect_left(self._ends, self._starts["nodes", i]) + 1 for i in self.nodes}
-        said = {i: told(node) for i, node in self.nodes.items()}
+        said = {i: title_and_text(node) for i, node in self.nodes.items()}
         inside, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
         lines = defaultdict[str, list[str]](list)  # edges in words; a question or an answer would only be repeated
         labelled = {node["id"] for node in self.groups if said[node["id"]][0]}
@@ -323,28 +319,28 @@ _ENDS = ("none", "arrow")
 
 
 def text_of(element: Mapping[str, Any], key: str) -> str:
-    """A text of a node or an edge; what is none counts for nothing."""
+    """Return a text of a node or an edge; what is none counts for nothing."""
     return element[key] if isinstance(element.get(key), str) else ""
 
 
 def color_of(element: Mapping[str, Any]) -> str:
-    """The colour by its name, or as ``#rrggbb``; "" is none."""
+    """Return the colour by its name, or as ``#rrggbb``; "" is none."""
     color = text_of(element, "color")
     return COLORS.get(color) or (color.lower() if _HEX.fullmatch(color) else "")
 
 
 def is_name(title: str) -> bool:
-    """Whether a title names a thing; others are the beginning of a text."""
+    """Check whether a title names a thing; others are the beginning of a text."""
     return not title.endswith(_ENDS_SENTENCE)
 
 
 def title_of(node: Mapping[str, Any]) -> str:
-    """What a node is called."""
-    return told(node)[0]
+    """Return what a node is called."""
+    return title_and_text(node)[0]
 
 
-def told(node: Mapping[str, Any]) -> tuple[str, str]:
-    """The title of a node, and its text, which a short first line heads."""
+def title_and_text(node: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the title of a node, and its text, which a short first line heads."""
     kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
         name = PurePosixPath(content.replace("\\", "/")).stem[:_TITLE] + text_of(node, "subpath")[:_TITLE]
@@ -362,7 +358,7 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def section(text: str, subpath: str) -> str:
-    r"""The part of a text under the heading, or the block, that a subpath names; all of it where there is none.
+    r"""Return the part of a text under the heading, or the block, that a subpath names; all of it where there is none.
 
     >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green"), section("One.\n\nTwo. ^b", "#^b")
     ('## Green\nHot.\n', 'Two. ^b')
@@ -378,7 +374,7 @@ def section(text: str, subpath: str) -> str:
 
 
 def beside(folder: Path, file: str) -> Path:
-    """The file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
+    """Return the file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
 
     Raises:
         CanvasError: it lies elsewhere, is hidden or not there; nothing was opened.
@@ -402,16 +398,9 @@ def beside(folder: Path, file: str) -> Path:
     raise CanvasError(f"{named} is not beside the canvas: put it there, or delete the node")
 
 
-class _Array(list[tuple[int, int, Any]]):
-    """The elements of an array, with where they begin and end; and where it does: after ``[``, at ``]``."""
-
-    open = close = 0
-
-
-def _arrays(raw: str) -> dict[str, _Array]:
-    """Where nodes and edges stand in the text."""
+def _members(raw: str) -> list[tuple[str, int, int, Any]]:
+    """Return (key, begin, end, value) of everything in the text of a canvas."""
     bare = len(raw) - len(raw.removeprefix(codecs.BOM_UTF8.decode()))
-    found = dict[str, _Array]()
     try:
         whole = json.loads(raw[bare:])
     except json.JSONDecodeError as error:
@@ -424,13 +413,10 @@ def _arrays(raw: str) -> dict[str, _Array]:
         ) from None
     if not isinstance(whole, dict):
         raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
-    for key, start, end, value in _items(raw, _space(raw, bare)):
-        if key in ("nodes", "edges"):
-            if not isinstance(value, list):
-                raise CanvasError(f"{key} is {shown(value)}: it must be a list")
-            found[key] = array = _Array(item[1:] for item in _items(raw, start))
-            array.open, array.close = start + 1, end - 1
-    return found
+    for key in ARRAYS:
+        if not isinstance(whole.get(key, []), list):
+            raise CanvasError(f"{key} is {shown(whole[key])}: it must be a list")
+    return list(_items(raw, _space(raw, bare)))
 
 
 def _space(raw: str, at: int) -> int:
@@ -452,31 +438,9 @@ def _items(raw: str, at: int) -> Iterator[tuple[str, int, int, Any]]:
         at = _space(raw, at + 1) if raw[at] == "," else at
 
 
-def _now(before: str, element: Mapping[str, Any]) -> str:
-    """An element as it is now: values that are not as they were, and new keys; all else as it was written."""
-    items, keys = list(_items(before, 0)), list(element)
-    style = re.match(r'(,\s*)"(?:[^"\\]|\\.)*"(\s*:\s*)', before[items[0][2] :])
-    if not style or keys[: len(items)] != [item[0] for item in items]:
-        return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
-    gap, colon = style.groups()
-    new = [f"{gap}{_dumped(key, '')}{colon}{_dumped(element[key], '')}" for key in keys[len(items) :]]
-    before = before[: items[-1][2]] + "".join(new) + before[items[-1][2] :]
-    for key, start, end, value in reversed(items):
-        if json.dumps(value) != json.dumps(element[key]):
-            before = before[:start] + _dumped(element[key], "") + before[end:]
-    return before
-
-
-def _dumped(element: Any, style: str) -> str:
-    """A value in the style of one that is there: on one line or several, with blanks or without."""
+def _dumped(element: Any) -> str:
     plain = not re.search("[\ud800-\udfff]", json.dumps(element, ensure_ascii=False))  # half a sign is no UTF-8
-    if "\n" in style:
-        inner, outer = re.match(r"\{\s*?\n([ \t]*)\S", style), re.search(r"\n([ \t]*)\}$", style)
-        around = outer[1] if outer else ""
-        step = inner[1].removeprefix(around) if inner else "  "
-        return json.dumps(element, ensure_ascii=not plain, indent=step).replace("\n", f"\n{around}")
-    spaced = re.match(r'\{"[^"]*": ', style)
-    return json.dumps(element, ensure_ascii=not plain, separators=None if spaced else (",", ":"))
+    return json.dumps(element, ensure_ascii=not plain, separators=(",", ":"))
 
 
 def _has_id(found: Any) -> bool:
@@ -484,7 +448,7 @@ def _has_id(found: Any) -> bool:
 
 
 def _node_faults(node: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """(what is wrong with the mend, whether the node cannot be used for it)."""
+    """(what is wrong with the fix, whether the node cannot be used for it)."""
     kind = node.get("type")
     if len(node["id"]) > _ID:
         yield f"has an id of more than {_ID} characters: shorten it", True

@@ -1,7 +1,7 @@
 """The writing of a column, decided once from all of its cells: numbers, units and dates; else it stays text.
 
 1,200 is twelve hundred or one and a fifth, 03/04/2024 is in March or in April: a cell alone does not say, other cells
-of its column, or of its table, may. What none says stays text, and ``note`` says so.
+of its column, or of its table, may. What none says stays text, and ``note`` reports it.
 """
 
 from __future__ import annotations
@@ -15,27 +15,8 @@ from typing import Any, NamedTuple
 from workbench.errors import shown
 from workbench.text import MONTH_NAMES, SIZES, amount, iso, month_number
 
-MISSING = frozenset(
-    [
-        "-",
-        "–",
-        "—",
-        "n/a",
-        "na",
-        "nan",
-        "null",
-        "none",
-        "nil",
-        "?",
-        "#n/a",
-        "n.a.",
-        "unknown",
-        "无",
-        "未知",
-        "不详",
-        ".",
-    ]
-) | {""}
+_NO_VALUE = "- – — n/a na nan null none nil ? #n/a n.a. unknown 无 未知 不详 ."
+MISSING = frozenset(_NO_VALUE.split()) | {""}
 """Cells that say that there is no value."""
 _MOSTLY = 0.95
 _DIGITS = 15

@@ -42,7 +42,7 @@ from workbench.knowledge.reading.files import (
 from workbench.plans import canonical_json
 from workbench.text import CJK, clean, fold, sentences
 
-__all__ = ["SUFFIXES", "Document", "Loaded", "Problem", "chunks", "given_paths", "load"]
+__all__ = ["SUFFIXES", "Document", "Problem", "Reading", "chunks", "given_paths", "load"]
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
 _CALLED = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
@@ -91,7 +91,7 @@ class Document:
     source: str = ""
 
     def content(self) -> dict[str, Any]:
-        """Everything but where it came from."""
+        """Return everything but where it came from."""
         return {
             "title": self.title,
             "text": self.text,
@@ -104,17 +104,8 @@ class Document:
         }
 
     def digest(self) -> str:
-        """Hex digest of the content: two documents with one digest are the same document."""
+        """Return hex digest of the content: two documents with one digest are the same document."""
         return hashlib.sha256(canonical_json([self.doc_id, self.content()]).encode()).hexdigest()
-
-
-@dataclass
-class Loaded:
-    """What the files gave. ``sources`` are all files that were read to the end, also the ones without a document."""
-
-    documents: list[Document] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
 
 
 class Place(NamedTuple):
@@ -146,6 +137,7 @@ class Reading:
     """
 
     def __init__(self, paths: Iterable[str | Path]):
+        self.documents: list[Document] = []
         self.problems: list[Problem] = []
         self.sources: list[str] = []
         self.places: Places = dict[str, Place]()
@@ -216,19 +208,19 @@ def _own_ids(document: Document, path: Path) -> Iterator[str]:
         yield own
 
 
-def load(paths: Iterable[str | Path]) -> Loaded:
-    """Everything that ``Reading`` gives, at once.
+def load(paths: Iterable[str | Path]) -> Reading:
+    """Return a reading that has come to its end, with all of its ``documents``.
 
     Raises:
         CorpusError: a path does not exist, or a named file is of no known kind.
     """
     reading = Reading(paths)
-    documents = list(reading)
-    return Loaded(documents, reading.problems, reading.sources)
+    reading.documents = list(reading)
+    return reading
 
 
 def made_title(text: str) -> str:
-    """The title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
+    """Return the title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
 
     >>> made_title("Hello there. More.")
     'Hello there.'
@@ -237,10 +229,10 @@ def made_title(text: str) -> str:
 
 
 def chunks(text: str, limit: int, title: str = "") -> list[str]:
-    r"""The text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
+    r"""Return text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
 
     Prose is cut between sentences; a list item, a row and a block of code only where they are longer than a passage.
-    A table that goes on has its head again, and code its fences. The document's own title is no heading.
+    A table that continues has its head again, and code its fences. The document's own title is no heading.
 
     >>> chunks("One is here. Two is here. Three is here.", 26)
     ['One is here. Two is here.', 'Three is here.']
@@ -268,7 +260,7 @@ class _Passages:
 
     @property
     def _above(self) -> list[str]:
-        """The headings above, the innermost ones where there is no room for all."""
+        """Return the headings above, the innermost ones where there is no room for all."""
         path = [heading for _, heading in self._path]
         while len(" › ".join(path)) > self._limit // 3:
             path = path[1:]
@@ -276,7 +268,7 @@ class _Passages:
 
     @property
     def _heading_line(self) -> str:
-        """The headings above as one Markdown heading, with which each passage begins; empty where there are none."""
+        """Return headings above as one Markdown heading, with which each passage begins; empty where there are none."""
         return f"# {' › '.join(self._above)}\n\n" if self._path else ""
 
     def take(self, block: Block) -> None:
@@ -326,7 +318,7 @@ class _Passages:
             self._body = ""
 
     def _put(self, glue: str, text: str, anew: str = "") -> None:
-        """Add a text; a section begins with the headings above, and so does a passage, with ``anew`` for the text."""
+        """Add a text; a section begins with the headings above, and so does a passage, with ``again`` for the text."""
         begun = self._heading_line + (anew or text)
         starts = self._last.kind == "heading" and bool(self._path)
         self._add(glue, begun if starts else text, begun)
@@ -334,7 +326,7 @@ class _Passages:
         self._last = Block("text", "")
 
     def _add(self, glue: str, text: str, anew: str = "") -> None:
-        """Add a text, or begin a passage with it (or with ``anew``) where it has no room."""
+        """Add a text, or begin a passage with it (or with ``again``) where it has no room."""
         if self._body and len(self._body) + len(glue) + len(text) <= self._limit:
             self._body += glue + text
         else:
@@ -438,7 +430,7 @@ _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canv
 
 
 def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
-    """A document for each node; that of a file says what the file says."""
+    """Yield a document for each node; that of a file says what the file says."""
     found, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
     yield from found.problems
     for card in found.cards(path.parent):
@@ -600,7 +592,7 @@ class _Quoted(str):
 
 
 def _front_value(value: Any) -> Any:
-    """A value as the type that it spells; of a list of persons or places their names."""
+    """Return a value as the type that it spells; of a list of persons or places their names."""
     if isinstance(value, list):
         cells = re.split("，", value[0]) if len(value) == 1 and isinstance(value[0], str) else value
         return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
@@ -732,7 +724,7 @@ def _strings(value: Any, what: str) -> list[str]:
 
 
 def _cleaned(value: Any, depth: int = 0) -> Any:
-    """The value with every text clean, and nothing that a store, a checkpoint or JSON would not give back."""
+    """Return the value with every text clean, and nothing that a store, a checkpoint or JSON would not give back."""
     if depth > _DEEPEST:
         raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter")
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Which files a corpus has, and what they hold as text: never more of one at hand than a record may be long.
+"""Which files a corpus has, and what they hold as text: never more of one available than a record may be long.
 
 Files come from anywhere. A pipe would never end, a line may be a gigabyte long, a picture may be called ``notes.md``,
-and the encoding is whatever an old editor left: each is either read or said, with the mend.
+and the encoding is whatever an old editor left: each is either read or said, with the fix.
 """
 
 from __future__ import annotations
@@ -21,30 +21,11 @@ from typing import Any
 from workbench.errors import CorpusError, shown
 from workbench.text import CJK
 
-SUFFIXES = (
-    ".jsonl",
-    ".jsonl.gz",
-    ".json",
-    ".md",
-    ".markdown",
-    ".txt",
-    ".csv",
-    ".tsv",
-    ".tsv.gz",
-    ".html",
-    ".htm",
-    ".rst",
-    ".ipynb",
-    ".pdf",
-    ".docx",
-    ".pptx",
-    ".xlsx",
-    ".epub",
-    ".rtf",
-    ".odt",
-    ".eml",
-    ".canvas",
-)
+_READ = """
+    .jsonl .jsonl.gz .json .md .markdown .txt .csv .tsv .tsv.gz .html .htm .rst .ipynb .pdf .docx .pptx .xlsx .epub .rtf
+    .odt .eml .canvas
+"""
+SUFFIXES = tuple(_READ.split())
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)
@@ -82,7 +63,7 @@ _SAVE = "save the file as UTF-8"
 
 
 class Unreadable(ValueError):
-    """A record or file that gives no document; the message says why, and the mend."""
+    """A record or file that gives no document; the message says why, and the fix."""
 
 
 class Note(str):
@@ -90,7 +71,7 @@ class Note(str):
 
 
 def given_paths(paths: Any) -> list[Path]:
-    """The files and folders that were given: one path, or several.
+    """Return the files and folders that were given: one path, or several.
 
     >>> [path.name for path in given_paths("papers.jsonl")]
     ['papers.jsonl']
@@ -139,7 +120,7 @@ def _kind(path: Path) -> str:
 
 
 def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """The files below a folder, and why some are left out; of a folder that is, nothing below it is looked at."""
+    """Yield the files below a folder, and why some are left out; of a folder that is, nothing below it is looked at."""
 
     def unseen(error: OSError) -> None:
         raise CorpusError(f"The folder {shown(error.filename)} cannot be read: {error.strerror}.") from None
@@ -325,7 +306,7 @@ def _guess(raw: bytes) -> str:
 
 
 def _may_be_chinese(text: str) -> bool:
-    """Check for legal UTF-8 that is more likely GB18030: two or more accented letters in a row, and none beside ASCII.
+    """Check for legal UTF-8 that is more likely GB18030: two or more accented letters in a row, and none next to ASCII.
 
     >>> _may_be_chinese("ģĿ"), _may_be_chinese("¬ΰ"), _may_be_chinese("Ça coûte £5"), _may_be_chinese("Ελλάς")
     (True, True, False, False)

@@ -33,20 +33,11 @@ _UNSEEN = (
     "[style*='display: none' i], [style*='visibility:hidden' i], [style*='visibility: hidden' i]"
 )
 _AROUND = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo], [role=search]"
-_LINES: tuple[str, ...] = (
-    "tr",
-    "td",
-    "th",
-    "div",
-    "section",
-    "article",
-    "figcaption",
-    "br",
-    "summary",
-    "details",
-    "option",
-)
-_LINES += ("select", "textarea", "label", "button", "address", "main", "header", "footer", "aside", "figure")
+_OF_A_LINE = """
+    tr td th div section article figcaption br summary details option select textarea label button address main header
+    footer aside figure
+"""
+_LINES = frozenset(_OF_A_LINE.split())
 _UNCLOSED = {"tr": ("tr", "td", "th"), "td": ("td", "th"), "th": ("td", "th"), "li": ("li",), "option": ("option",)}
 _UNCLOSED |= {"dt": ("dt", "dd"), "dd": ("dt", "dd")}
 """Elements whose end may be left out, and those that they end."""
@@ -84,10 +75,10 @@ class Reader:
             self._process = None
 
     def read(self, path: Path) -> dict[str, Any]:
-        """What a file says, as ``title``, ``text`` and its fields.
+        """Return what a file says, as ``title``, ``text`` and its fields.
 
         Raises:
-            Unreadable: with the reason, and the mend.
+            Unreadable: with the reason, and the fix.
         """
         process = self._process = self._process or _begun()
         assert process.stdin and process.stdout
@@ -138,10 +129,10 @@ def serve(patience_s: float) -> None:
 
 
 def record(path: Path) -> dict[str, Any]:
-    """What a file says, as ``title``, ``text`` and its fields.
+    """Return what a file says, as ``title``, ``text`` and its fields.
 
     Raises:
-        Unreadable: with the reason, and the mend.
+        Unreadable: with the reason, and the fix.
     """
     kind = path.suffix.lower()
     try:
@@ -304,7 +295,7 @@ def _span(written: Any) -> int:
 
 
 def _one(values: list[str]) -> Any:
-    """Return several values; a single one by itself."""
+    """Return several values; a single one on its own."""
     unique = list(dict.fromkeys(values))
     return unique[0] if len(unique) == 1 else unique
 

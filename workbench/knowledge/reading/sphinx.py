@@ -10,21 +10,8 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
 
-_LITERAL = frozenset(
-    [
-        "prompt",
-        "ipython",
-        "testcode",
-        "testoutput",
-        "testsetup",
-        "doctest",
-        "graphviz",
-        "mermaid",
-        "plantuml",
-        "uml",
-        "bash",
-    ]
-)
+_CODE = "prompt ipython testcode testoutput testsetup doctest graphviz mermaid plantuml uml bash"
+_LITERAL = frozenset(_CODE.split())
 _SAID = ("version", "deprecated")
 """Directives whose name a reader sees."""
 

@@ -60,7 +60,7 @@ def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[
 def _typed(
     rows: Callable[[], Iterator[Row]], untyped: Collection[str], *, comma: bool
 ) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Yield the records of rows, which ``rows`` returns as often as it is called."""
+    """Yield the records of rows, which ``rows`` returns as often unchanged called."""
     width = Counter(len(_filled(row)) for _, _, row in islice(rows(), _SAMPLE) if isinstance(row, list))
     header, table, index, notes = list[str](), list[columns.Column](), list[str](), list[Note]()
     for _, line, row in rows():
@@ -109,7 +109,7 @@ def _delimiter(sample: Sequence[str]) -> tuple[str, int]:
 
 
 def _rows(path: Path, delimiter: str, begin: int) -> Iterator[Row]:
-    """Yield the rows; where a quote has swallowed the lines behind it, reading goes on with the next line."""
+    """Yield the rows; where a quote has swallowed the lines behind it, reading continues with the next line."""
     faults = dict[int, str]()
     for left in reversed(range(_ANEW + 1)):
         for first, last, row in _read(path, delimiter, begin, faults):

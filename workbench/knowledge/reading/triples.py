@@ -57,7 +57,8 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
             except Unreadable as error:
                 yield number, str(error)
                 continue
-            if cells and not (number == 1 and _is_header(cells)):
+            heads = number == 1 and cells and all(c.lower() in names for c, names in zip(cells, _HEADER, strict=True))
+            if cells and not heads:
                 rows.append((*cells, number))
             if len(rows) >= _AT_ONCE:
                 _keep(sorter, rows)
@@ -69,7 +70,7 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
 
 
 def _cells(line: str | Unreadable) -> tuple[str, str, str] | None:
-    """The three names of a line; None for an empty one."""
+    """Return the three names of a line; None for an empty one."""
     if isinstance(line, Unreadable):
         raise line
     text = clean(line).strip("\r\n")
@@ -87,10 +88,6 @@ def _cells(line: str | Unreadable) -> tuple[str, str, str] | None:
     return head, relation, tail
 
 
-def _is_header(cells: Sequence[str]) -> bool:
-    return all(cell.lower() in names for cell, names in zip(cells, _HEADER, strict=True))
-
-
 def _keep(sorter: sqlite3.Connection, rows: list[tuple[str, str, str, int]]) -> None:
     sorter.executemany("INSERT OR IGNORE INTO triples VALUES (?, ?, ?, ?)", rows)
     rows.clear()
@@ -106,7 +103,7 @@ def _head(name: str, rows: Iterable[tuple[str, str, str, int]]) -> Head:
 
 
 def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
-    """The text of a head: a line for each relation, more where it has many tails, so that none is cut in two.
+    """Return the text of a head: a line for each relation, more where it has many tails, so that none is cut in two.
 
     >>> card("Tampopo", {"written_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
     'Tampopo — written by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
@@ -118,15 +115,15 @@ def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
             if line and len(line) + len(tail) > _LINE:
                 told.append(line)
                 line = ""
-            line += f", {tail}" if line else said(name, relation, tail)
+            line += f", {tail}" if line else in_words(name, relation, tail)
         told.append(line)
     return "\n".join(f"{line.removesuffix('.')}." for line in told)
 
 
-def said(head: str, relation: str, tail: str) -> str:
-    """One triple in words.
+def in_words(head: str, relation: str, tail: str) -> str:
+    """Return one triple in words.
 
-    >>> said("Tampopo", "written_by", "Jûzô Itami")
+    >>> in_words("Tampopo", "written_by", "Jûzô Itami")
     'Tampopo — written by: Jûzô Itami'
     """
     return f"{head} — {relation.replace('_', ' ')}: {tail}"
@@ -137,11 +134,11 @@ def statements(
 ) -> Iterator[tuple[str, str, str, str]]:
     """(relation, tail, the triple in words, the passage that holds it) of one head, in the order of its text.
 
-    The passages are gone through once: they stand in the same order.
+    The passages are gone through once: they are in the same order.
     """
     place = 0
     for relation, several in tails.items():
         for tail in several:
             held = (n for n in range(place, len(passages)) if tail in passages[n][1])
             place = next(held, place)
-            yield relation, tail, said(head, relation, tail), passages[place][0] if passages else ""
+            yield relation, tail, in_words(head, relation, tail), passages[place][0] if passages else ""

@@ -10,23 +10,8 @@ from xml.etree import ElementTree
 from workbench.knowledge.reading import blocks
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_UNSEEN = frozenset(
-    [
-        "del",
-        "moveFrom",
-        "instrText",
-        "delText",
-        "Fallback",
-        "pPr",
-        "rPr",
-        "sdtPr",
-        "sectPr",
-        "tblPr",
-        "tcPr",
-        "trPr",
-        "tblGrid",
-    ]
-)
+_NOT_SHOWN = "del moveFrom instrText delText Fallback pPr rPr sdtPr sectPr tblPr tcPr trPr tblGrid"
+_UNSEEN = frozenset(_NOT_SHOWN.split())
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes", "commentReference": "comments"}
 
@@ -67,7 +52,7 @@ class Word:
                 yield from self._blocks(child)
 
     def _taken(self) -> list[str]:
-        """Return what stands in boxes and notes of the block before."""
+        """Return what is in boxes and notes of the block before."""
         taken, self._behind = self._behind, []
         return taken
 
@@ -84,7 +69,7 @@ class Word:
         return f"- {text}" if text and listed else text
 
     def _inline(self, parent: ElementTree.Element) -> Iterator[str]:
-        """Yield the text in an element; what stands beside it waits until the block has ended."""
+        """Yield the text in an element; what stands next to it waits until the block has ended."""
         for child in parent:
             name = tag(child)
             if name == "t":
@@ -102,7 +87,7 @@ class Word:
                 yield from self._inline(child)
 
     def _keep(self, texts: Iterator[str]) -> None:
-        """Let texts wait; those that stand beside them wait with them."""
+        """Let texts wait; those that stand next to them wait with them."""
         before, self._behind = self._behind, []
         self._behind = [*before, *texts]
 

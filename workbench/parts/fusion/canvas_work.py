@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.graphs.check import meant
-from workbench.knowledge.reading.canvas import CanvasError, is_name, told
+from workbench.knowledge.reading.canvas import CanvasError, is_name, title_and_text
 from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import clean, sentences
@@ -71,10 +71,10 @@ class Desk:
 
     def __init__(self, canvas: CanvasFile, base: KnowledgeBase, labels: Labels):
         self.canvas, self.base, self.labels = canvas, base, labels
-        self.told = {i: told(node) for i, node in canvas.nodes.items()}
+        self.texts = {i: title_and_text(node) for i, node in canvas.nodes.items()}
         self.links = list(canvas.links())
         self.answers = {end for _, _, label, end in self.links if _ANSWER.search(label)}
-        self.answers |= {i for i, (title, _) in self.told.items() if re.match(r"my answer\b|我的回答", title, re.I)}
+        self.answers |= {i for i, (title, _) in self.texts.items() if re.match(r"my answer\b|我的回答", title, re.I)}
         self.shares = meant(base)
         self.asked = [
             (start, end) for _, start, _, end in self.links if end in self.answers and start not in self.answers
@@ -98,7 +98,7 @@ class Desk:
         if kind == "file":
             read = self.base.passages_of([f"{self.canvas.path.name}#{clean(node_id)}"])
             return "\n\n".join(passage["text"] for passage in read)
-        title, text = self.told[node_id]
+        title, text = self.texts[node_id]
         text = text.removeprefix(f"# {title}\n\n")
         return re.sub(r"^(?:my answer|我的回答)\s*[:：]\s*", "", text, flags=re.I)
 
@@ -145,7 +145,7 @@ class Desk:
 
     def title(self, node_id: str) -> str:
         """Return what a node is called."""
-        return self.told[node_id][0]
+        return self.texts[node_id][0]
 
     def entry(self, node_id: str, rows: Sequence[Row], score: float | None = None, note: str = "") -> Entry:
         """Return what was found for a node."""

@@ -49,11 +49,11 @@ class Lance(Store):
             raise Damaged(self.place, error) from error
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Release the files."""
         self._table = self._db = None
 
     def count(self) -> int:
-        """Vectors kept."""
+        """Return vectors kept."""
         return self._table.count_rows() if self._table is not None else 0
 
     def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:

@@ -212,7 +212,7 @@ _SAYS = {
 _GLUE, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 
-def told(records: Iterable[Record], language: str) -> Enriched:
+def as_enriched(records: Iterable[Record], language: str) -> Enriched:
     """Return each record as a passage of evidence, and all of them as one piece of graph."""
     found = Enriched(passages=[], entities=[], relations=[], notes=[], asked=0)
     entities: dict[str, Entity] = {}
@@ -315,11 +315,11 @@ class Tmdb:
             said = server.explain(error) if server else f"{type(error).__name__}: {error}."
             notes.append(note("failed", language, said=said, key=KEY, url=BASE_URL))
         distinct = {record.place: record for record in found}
-        return {**told(distinct.values(), language), "notes": notes, "asked": server.asked if server else 0}
+        return {**as_enriched(distinct.values(), language), "notes": notes, "asked": server.asked if server else 0}
 
 
 async def _bearers(server: _Server, wanted: Wanted, notes: list[str]) -> list[Record]:
-    """Everything that bears a name; of several films those of the year, where one is known."""
+    """Return everything that bears a name; of several films those of the year, where one is known."""
     name = text(wanted.name)
     answer = await server.get("search/multi", query=name, include_adult="false")
     keys = {key for key in map(key_of, (wanted.name, *wanted.also)) if key}
