@@ -249,17 +249,17 @@ class Plan(BaseModel):
         return found
 
     def blocked_steps(self, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> dict[str, str]:
-        """Steps that can never start, with the reason: a step behind one that did not end well or is held."""
-        steps, ends = self.by_id(), self.ends(records)
-        held = {i: "held" for i, s in steps.items() if s.condition == "held" and i not in {*ends, *activated}}
-        ends |= held
-        return {
-            step.step_id: f"{dependency} {_WORDS[ends[dependency]]}"
-            for step in self.steps
-            if step.step_id not in ends and step.condition == "always"
-            for dependency in step.dependencies()
-            if ends.get(dependency, "success") not in ENDED_WELL
+        """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
+        ends, found = self.ends(records), dict[str, str]()
+        ends |= {
+            s.step_id: "held" for s in self.steps if s.condition == "held" and s.step_id not in {*ends, *activated}
         }
+        for step_id in self.topological_order():
+            step = self.step(step_id)
+            bad = [one for one in step.dependencies() if ends.get(one, "success") not in ENDED_WELL]
+            if bad and step_id not in ends and step.condition == "always":
+                found[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
+        return found
 
     def ends(self, records: Iterable[ExecutionRecord]) -> dict[str, str]:
         """How each step ended; one that has retries left has not."""

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.cards import told_evidence
-from workbench.graphs.roles import numbered, say
+from workbench.graphs.roles import ModelForm, numbered, say
 from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
@@ -31,19 +31,15 @@ _SAID = {
 }
 
 
-class Checked(BaseModel):
+class Checked(ModelForm):
     """What the checker says of one sentence."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sentence: int = Field(ge=1, le=_MOST)
     verdict: Literal["supported", "partly", "unsupported"]
 
 
-class CheckedAll(BaseModel):
+class CheckedAll(ModelForm):
     """What the checker fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sentences: list[Checked] = Field(max_length=_MOST)
 

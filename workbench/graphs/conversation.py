@@ -14,14 +14,15 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from pydantic import Field
 
 from workbench.events import logged, progress
 from workbench.graphs.generate import generate
-from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
 from workbench.graphs.recall import recall
 from workbench.graphs.remember import keep_noted, obeying
 from workbench.graphs.retrieval import build_retrieval
+from workbench.graphs.roles import ModelForm, say, told_history
 from workbench.graphs.route import (
     Route,
     build_router,
@@ -230,7 +231,9 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
         return message, route
     query = None
     if history and "follow_up" in context.models:
-        query = await alone_by_model(context, message, history)
+        slots = {"history": told_history(history, context.settings.history_window), "message": message}
+        said = await say(context, "follow_up", StandsAlone, slots, question=message)
+        query = " ".join(said.form.question.split()) if said.form else None
     query = query or standalone(message, history, context.bases(names))
     if query == state["message"]:
         return query, route
@@ -238,6 +241,12 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
         return query, decide(query, [], "", context.knowledge, today=context.today)
     reading = read_question(query, context.bases(names), context.today)
     return query, Route({**route.decision, **reading}, route.kb_prefixes)
+
+
+class StandsAlone(ModelForm):
+    """What the follow-up's model fills in."""
+
+    question: str = Field(min_length=1, max_length=500)
 
 
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:

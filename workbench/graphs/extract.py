@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import NONE, Said, say
+from workbench.graphs.roles import NONE, ModelForm, Said, say
 from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
 from workbench.knowledge.names.entities import LONGEST_NAME, Name, Stated
 from workbench.ports import Context
@@ -30,47 +30,37 @@ _FAILURES = 3
 _OTHER = "Other"
 
 
-class Thing(BaseModel):
+class Thing(ModelForm):
     """Something with a name."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
     type: Literal["Person", "Place", "Organisation", "Work", "Other"]
 
 
-class Fact(BaseModel):
+class Fact(ModelForm):
     """What a passage states of two names."""
-
-    model_config = ConfigDict(extra="forbid")
 
     subject: str = Field(min_length=1, max_length=LONGEST_NAME)
     relation: str = Field(min_length=1, max_length=40)
     object: str = Field(min_length=1, max_length=LONGEST_NAME)
 
 
-class ReadPassage(BaseModel):
+class ReadPassage(ModelForm):
     """What one passage names and states."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passage: int = Field(ge=1, le=_PASSAGES)
     entities: list[Thing] = Field(max_length=40)
     relations: list[Fact] = Field(max_length=40)
 
 
-class ReadPassages(BaseModel):
+class ReadPassages(ModelForm):
     """What the extractor fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passages: list[ReadPassage] = Field(max_length=_PASSAGES)
 
 
-class Described(BaseModel):
+class Described(ModelForm):
     """What the extractor says of a community."""
-
-    model_config = ConfigDict(extra="forbid")
 
     summary: str = Field(min_length=1, max_length=800)
 

@@ -10,33 +10,28 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from workbench.graphs.cards import OF_ALL, card, described, offered, told_steps
 from workbench.graphs.needs import read_needs
-from workbench.graphs.plan import summary
-from workbench.graphs.recipes import slug
-from workbench.graphs.roles import NONE, left, say, told_history
+from workbench.graphs.plan import slug, summary
+from workbench.graphs.roles import NONE, ModelForm, left, say, told_history
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase, Tool
 from workbench.state import Op, RetrievalState
 from workbench.tools.registry import BUILT_IN, check
 
 
-class DraftCondition(BaseModel):
+class DraftCondition(ModelForm):
     """A condition of ``discover``: one typed field, compared with one value, or several for in, not_in, between."""
-
-    model_config = ConfigDict(extra="forbid")
 
     field: str = Field(min_length=1, max_length=80)
     op: Op
     values: list[str] = Field(default_factory=list, max_length=10)
 
 
-class DraftStep(BaseModel):
+class DraftStep(ModelForm):
     """One step as the model writes it; names are the model's own, ids are ours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=40)
     objective: str = Field(min_length=1, max_length=200)
@@ -129,7 +124,7 @@ def plan_form(tools: Mapping[str, Tool], knowledge: Sequence[str], most: int) ->
     steps: Any = list[step_form(tools, knowledge)]  # type: ignore[misc]
     return create_model(
         "PlannedSearch",
-        __config__=ConfigDict(extra="forbid"),
+        __base__=ModelForm,
         steps=(steps, Field(min_length=1, max_length=most)),
         assumptions=(list[str], Field(default_factory=list, max_length=5)),
         acceptance_criteria=(list[str], Field(default_factory=list, max_length=8)),

@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from workbench.graphs.cards import described, offered, told_evidence, told_steps
 from workbench.graphs.merge import first_documents
 from workbench.graphs.model_plan import step_form, steps_of
 from workbench.graphs.needs import Entry, is_settled
-from workbench.graphs.roles import NONE, left, numbered, say
+from workbench.graphs.roles import NONE, ModelForm, left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context
 from workbench.state import Reflection, RetrievalResult
@@ -33,19 +33,15 @@ STEPS = 3
 _TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
 
 
-class Grade(BaseModel):
+class Grade(ModelForm):
     """The passages that meet one need, by number."""
-
-    model_config = ConfigDict(extra="forbid")
 
     need: int = Field(ge=1, le=20)
     passages: list[int] = Field(default_factory=list, max_length=READ)
 
 
-class Grades(BaseModel):
+class Grades(ModelForm):
     """What the grader fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     grades: list[Grade] = Field(max_length=20)
 
@@ -56,10 +52,8 @@ class Verdict(Grade):
     verdict: Literal["met", "contradicted", "missing"]
 
 
-class Rewritten(BaseModel):
+class Rewritten(ModelForm):
     """What the rewriter fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str = Field(min_length=1, max_length=300)
 
@@ -170,7 +164,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
 def _form(step: Any) -> type[BaseModel]:
     return create_model(
         "Reflected",
-        __config__=ConfigDict(extra="forbid"),
+        __base__=ModelForm,
         needs=(list[Verdict], Field(default_factory=list, max_length=20)),
         enough=(bool, ...),
         steps=(list[step], Field(default_factory=list, max_length=STEPS)),

@@ -12,11 +12,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import ONE, budget_of
-from workbench.graphs.recipes import FULL, say
+from workbench.graphs.plan import FULL, SEARCH, budget_of, say
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
-from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records
+from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tool
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalState, RouteDecision
@@ -98,21 +97,20 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
     A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
     """
     last = last_records(records)
-    steps, needed = before.by_id(), [step_id for step_id in before.by_id() if step_id in last]
-    for step_id in needed:  # grows: what a begun step depends on stays too, begun or not
-        needed += [source for source in steps[step_id].dependencies() if source not in needed]
-    begun = [step for step in before.steps if step.step_id in needed]
+    # what a begun step depends on stays too, begun or not
+    kept = {one for step in before.steps if step.step_id in last for one in needed(before, step.step_id)}
+    begun = [step for step in before.steps if step.step_id in kept]
     ran = {
         call_of(step.tool, step.tool_input): step.step_id
         for step in begun
         if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
     }
-    taken = [int(n) for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
-    number = max([len(begun), *(n + 1 for n in taken)]) if begun else 0
+    numbers = [int(n) + 1 for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
+    number = max([len(begun), *numbers])
     ids: dict[str, str] = {}
     added: list[PlanStep] = []
     for step_id in made.topological_order():
-        step = _renamed(made.step(step_id), ids)
+        step = step_renamed(made.step(step_id), ids)
         old = ran.get(call_of(step.tool, step.tool_input))
         if old:
             ids[step_id] = old
@@ -122,21 +120,6 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
         number += 1
         added.append(step.model_copy(update={"step_id": ids[step_id]}))
     return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
-
-
-def _renamed(step: PlanStep, ids: Mapping[str, str]) -> PlanStep:
-    """The step with its dependencies under their new ids."""
-    references = {
-        name: {"$from": f"{ids[source]}.{given}"}
-        for name, (source, given) in step.references().items()
-        if source in ids
-    }
-    return step.model_copy(
-        update={
-            "tool_input": {**step.tool_input, **references},
-            "depends_on": [ids.get(source, source) for source in step.depends_on],
-        }
-    )
 
 
 def with_aspects(
@@ -166,7 +149,7 @@ def with_aspects(
             step = PlanStep(
                 step_id=fresh_id(plan, "aspect"),
                 objective=say("plan_search", query),
-                tool=ONE,
+                tool=SEARCH,
                 tool_input={"query": f"{query} {group}", **own},
                 budget=budget_of(settings, *FULL),
             )

@@ -30,7 +30,7 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.recipes import without_refused
+from workbench.graphs.plan import without_refused
 from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases

@@ -16,11 +16,10 @@ from workbench.graphs.planner import planner
 from workbench.graphs.reflect import reflector
 from workbench.graphs.review import (
     ask_about_plan,
-    blocked,
     review_plan,
     review_reflect,
-    skip_records,
-    unspent,
+    skip,
+    unended,
 )
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
@@ -41,12 +40,11 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[s
     why = "stopped by the reviewer" if stopped else ""
     if not why and work_seconds(now.get("records", [])) >= budget:
         why = f"the time budget of {budget:g} s is spent"
-    reasons = {**(unspent(now, why) if why else {}), **blocked(now)}
-    skipped = skip_records(now, reasons, context.clock.now().isoformat())
-    for record in skipped:
-        context.runs.save_record(state["run_id"], record, None)
+    plan = Plan.load(now["plan"])
+    reasons = unended(now, why) if why else {}
+    skipped = skip(now, context, reasons | plan.blocked_steps(now.get("records", []), now.get("activated", [])))
     records = [*state.get("records", []), *skipped]
-    last, plan = last_records(records), Plan.load(now["plan"])
+    last = last_records(records)
     ending = stopped or work_seconds(records) >= budget  # what was found stays: there is no time to find it again
     counted = records if ending else standing(plan, records, most_retries(context.settings))
     wave = [

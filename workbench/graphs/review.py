@@ -34,42 +34,32 @@ from workbench.tools.registry import check
 # --- Steps that will never start: which ones, why, and the record that says so. Nothing waits for ever ---
 
 
-def blocked(state: RetrievalState) -> dict[str, str]:
-    """Step -> reason for every step behind one that did not end well, however long the chain."""
-    plan, records = Plan.load(state["plan"]), list(state.get("records", []))
-    found: dict[str, str] = {}
-    while more := plan.blocked_steps(records, state.get("activated", [])):
-        found |= more
-        records += [record_of(plan.step(i), 1, state["iteration"], "skipped", "", error=why) for i, why in more.items()]
-    return found
+def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, str]:
+    """Return step -> reason for every step without an end that would run.
+
+    When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
+    """
+    plan, woken = Plan.load(state["plan"]), state.get("activated", [])
+    ends, reasons = plan.ends(state.get("records", [])), dict[str, str]()
+    for step in plan.steps:
+        if step.step_id in ends:
+            continue
+        if step.condition == "always" or step.step_id in woken:
+            reasons[step.step_id] = reason
+        elif stops:
+            reasons[step.step_id] = HELD_BACK if step.condition == "held" else NOT_NEEDED
+    return reasons
 
 
-def unspent(state: RetrievalState, reason: str) -> dict[str, str]:
-    """Step -> reason for every step that has not ended and would run by itself."""
-    plan = Plan.load(state["plan"])
-    ends, woken = plan.ends(state.get("records", [])), state.get("activated", [])
-    return {
-        s.step_id: reason
-        for s in plan.steps
-        if s.step_id not in ends and (s.condition == "always" or s.step_id in woken)
-    }
-
-
-def closing(state: RetrievalState, reason: str) -> dict[str, str]:
-    """Step -> reason for every step without an end when retrieval stops; conditional ones were not needed or held."""
-    plan = Plan.load(state["plan"])
-    ends, stopped = plan.ends(state.get("records", [])), unspent(state, reason)
-    idle = {s.step_id: HELD_BACK if s.condition == "held" else NOT_NEEDED for s in plan.steps}
-    return {step_id: stopped.get(step_id, why) for step_id, why in idle.items() if step_id not in ends}
-
-
-def skip_records(state: RetrievalState, reasons: dict[str, str], now: str) -> list[ExecutionRecord]:
-    """One record a step, in the order of the plan, as the attempt after the last one."""
-    last, skipped = last_records(state.get("records", [])), []
+def skip(state: RetrievalState, context: Context, reasons: Mapping[str, str]) -> list[ExecutionRecord]:
+    """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
+    last, skipped, now = last_records(state.get("records", [])), [], context.clock.now().isoformat()
     for step in Plan.load(state["plan"]).steps:
         if step.step_id in reasons:
             attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
-            skipped.append(record_of(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id]))
+            record = record_of(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
+            context.runs.save_record(state["run_id"], record, None)
+            skipped.append(record)
     return skipped
 
 
@@ -211,7 +201,8 @@ def ask_about_plan(
         runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
         return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
     if edits.get("query") or struck:
-        return {**change, **ask_more(state, runtime, edits.get("query") or state["query"], struck or ())}
+        reading = reread(state, runtime, edits.get("query") or state["query"], struck or ())
+        return {**change, **reading, "replan": True}
     return change
 
 
@@ -224,8 +215,8 @@ def _judged_by(state: RetrievalState, edits: Mapping[str, Any]) -> dict[str, Any
 def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> dict[str, Any]:
     """What an edit of a plan says of needs: one that is added is insisted on, one that is taken out is struck."""
     before, now = old.acceptance_criteria, new.acceptance_criteria
-    said = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
-    return {"needs": {**state.get("needs", {}), **said}} if said else {}
+    verdicts = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
+    return {"needs": {**state.get("needs", {}), **verdicts}} if verdicts else {}
 
 
 async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -303,24 +294,14 @@ def follow(
 def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any]) -> dict[str, Any]:
     """End retrieval: every step that has no end yet gets a record that says why."""
     reason = "stopped by the reviewer" if change["stop_reason"] == "stopped_by_reviewer" else change["stop_reason"]
-    records = skip_records(state, closing(state, reason), runtime.context.clock.now().isoformat())
-    for record in records:
-        runtime.context.runs.save_record(state["run_id"], record, None)
-    return {**change, "records": records}
+    return {**change, "records": skip(state, runtime.context, unended(state, reason, stops=True))}
 
 
 def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict[str, Any]:
     """What a person asks for besides: an instruction to a model that plans, and a part of the question to rules."""
     if model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}
-    return ask_more(state, runtime, f"{state['query']} {words}".strip())
-
-
-def ask_more(
-    state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()
-) -> dict[str, Any]:
-    """The state with another query: read again, and planned anew."""
-    return {**reread(state, runtime, query, struck), "replan": True}
+    return {**reread(state, runtime, f"{state['query']} {words}".strip()), "replan": True}
 
 
 def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
@@ -340,12 +321,17 @@ def _ask(
     check_edits: Callable[[BaseModel], None],
 ) -> Decision:
     """Ask where there is a plan: the request says which steps will run, and what holds now."""
-    told = {
+    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
+    limits = {name: enough[name] for name in Thresholds.model_fields}
+    told: dict[str, Any] = {
         "ahead": ahead(point, state, runtime.context, proposal),
-        "in_force": _in_force(state, runtime.context),
-        **({"obeyed": obeyed} if point != "reflect" and (obeyed := _told(state)) else {}),
-        **({"expected": state["expected"]} if point != "step" and state.get("expected") else {}),
+        "in_force": {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))},
     }
+    memories = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
+    if memories and point != "reflect":
+        told["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
+    if state.get("expected") and point != "step":
+        told["expected"] = state["expected"]
     return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=told)
 
 
@@ -402,12 +388,6 @@ def ask_person(
     return runtime.context.runs.save_decision(state["run_id"], decision)
 
 
-def _told(state: RetrievalState) -> list[dict[str, str]]:
-    """What is obeyed, for a person to strike: ``memory_id`` and the words."""
-    told = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
-    return [{"memory_id": memory_id, "told": words} for memory_id, words in told.items()]
-
-
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping[str, Any]) -> list[str]:
     """The steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
     plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
@@ -418,13 +398,6 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
     steps = plan.ahead(state.get("records", []), activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
-
-
-def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
-    """What can be changed besides the proposal, as it is now: a form begins with it."""
-    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
-    limits = {name: enough[name] for name in Thresholds.model_fields}
-    return {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))}
 
 
 def _answer_model(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import ModelError
 from workbench.models.chat import Limits, filled_in, reply_text, thoughts_of, usage_of
@@ -26,6 +26,14 @@ from workbench.state import Message
 from workbench.text import clean, language_of
 
 Form = TypeVar("Form", bound=BaseModel)
+
+
+class ModelForm(BaseModel):
+    """A form for a model to fill in: what it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 _MEND = {
     "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
     "zh": "无法使用。请重新填写表格，只改正以下问题：\n",

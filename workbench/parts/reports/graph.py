@@ -19,7 +19,7 @@ from workbench.events import logged, progress
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import found
 from workbench.graphs.merge import gather
-from workbench.graphs.plan import ONE
+from workbench.graphs.plan import SEARCH
 from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.language.answer import judge
@@ -310,7 +310,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     records: list[ExecutionRecord] = []
     for number, kb in enumerate(state["kb_prefixes"]):
         name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
-        step = PlanStep(step_id=name, objective=wish, tool=ONE, tool_input={"query": query, "kb_prefix": kb})
+        step = PlanStep(step_id=name, objective=wish, tool=SEARCH, tool_input={"query": query, "kb_prefix": kb})
         plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
         context.runs.save_plan(state["run_id"], plan.dump(), redo.get("who", "person"), wish)
         task = StepTask(
