@@ -1,10 +1,10 @@
 """Planning by rules: which searches a question needs, by intent, in which order.
 
-``RulePlanner`` follows a table: each intent has a recipe that makes the steps of one knowledge base. Texts that name one
-another are followed with ``chain_exploration``, each side of a comparison alone. Documents with typed fields are selected
-by them; a chain joins in where words of the question are left that no field accounts for. A plain search runs next to
-each chain; the merge weighs what both find. The branches are joined by the user's own tools that ask for the intent,
-cut to the most tasks that a plan may have, and numbered.
+``RulePlanner`` follows a table: each intent has a recipe that makes the steps of one knowledge base. Texts that name
+one another are followed with ``chain_exploration``, each side of a comparison alone. Documents with typed fields are
+selected by them; a chain joins in where words of the question are left that no field accounts for. A plain search runs
+next to each chain; the merge weighs what both find. The branches are joined by the user's own tools that ask for the
+intent, cut to the most tasks that a plan may have, and numbered.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ class RulePlanner:
             text = without_refused(query, decision["filters"], base)
             prefix = base.name if len(knowledge) > 1 else ""
             ask = Ask(query, text, decision, names_for(base, knowledge, decision), self.settings, prefix)
-            one_step = (
-                [ask.step(tool.removesuffix("_search"), tool, "plan_search", {"query": ask.grounded})] if tool else []
-            )
-            branches.append(one_step or steps_for(ask, base, tools))
+            if tool:
+                branches.append([ask.step(tool.removesuffix("_search"), tool, "plan_search", {"query": ask.grounded})])
+            else:
+                branches.append(steps_for(ask, base, tools))
             by_intent = by_intent or not tool
         own = self._registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
         steps, left_out = _numbered(branches, own, self.settings.max_tasks)
@@ -145,7 +145,7 @@ def _numbered(
     steps, ids = list[PlanStep](), [dict[str, str]() for _ in rows]
     for number, (_, b, i) in enumerate(sorted(places[:most], key=lambda place: place[1:])):
         step = rows[b][i]
-        ids[b][step.step_id] = f"step_{number}_{step.step_id.partition('.')[2] or step.step_id}"
+        ids[b][step.step_id] = f"step_{number}_{step.step_id.partition(':')[2] or step.step_id}"
         steps.append(step_renamed(step, ids[b]))
     return steps, [rows[b][i].tool for _, b, i in places[most:]]
 
@@ -218,13 +218,11 @@ class Ask:
         """Return a step with an id that holds within the branch; the plan numbers it."""
         self.made += 1
         where = {"kb_prefix": self.prefix} if self.prefix else {}
-        references = {name: tool_input[name] for name in tool_input if name == "candidates"}
-        plain = {name: value for name, value in tool_input.items() if name not in references}
         return PlanStep(
-            step_id=f"{self.made}.{slug(self.prefix) + '_' if self.prefix else ''}{label}",
+            step_id=f"{self.made}:{slug(self.prefix) + '_' if self.prefix else ''}{label}",
             objective=say(key, self.query, **words),
             tool=tool,
-            tool_input={**plain, **where, **references},
+            tool_input={**tool_input, **where},
             depends_on=[step.step_id for step in after],
             budget=budget_of(self.settings, *budget),
             priority=1 + max((step.priority for step in after), default=0),
