@@ -31,7 +31,7 @@ from workbench.text import clean, fold, language_of, sentences, terms, visible
 from workbench.tools.registry import ToolRegistry, check
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile("few", max_examples=40, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("few", max_examples=15, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("long", max_examples=5_000, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
