@@ -14,9 +14,10 @@ from langgraph.runtime import Runtime
 
 from workbench.models.wire import hearing
 from workbench.ports import Context
+from workbench.state import Data, Json
 
-Event = dict[str, Any]
-Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
+Event = Json
+Node = TypeVar("Node", bound=Callable[..., Awaitable[Json]])
 
 
 def progress(stage: str, *, completed: int = 0, total: int = 0, **more: Any) -> Event:
@@ -30,12 +31,12 @@ def token(text: str) -> Event:
     return {"status": "token", "content": text}
 
 
-def review(request: Mapping[str, Any]) -> Event:
+def review(request: Data) -> Event:
     """A pause at a review point."""
     return {"status": "review", "content": dict(request)}
 
 
-def enrichment(content: Mapping[str, Any]) -> Event:
+def enrichment(content: Data) -> Event:
     """What a source outside the corpus was asked for at merge, and what came of it."""
     return {"status": "enrichment", "content": dict(content)}
 
@@ -50,7 +51,7 @@ def done(**content: Any) -> Event:
     return {"status": "done", "content": content}
 
 
-def for_client(event: Mapping[str, Any]) -> bool:
+def for_client(event: Data) -> bool:
     """Whether a chat client should see the event.
 
     >>> for_client(token("Ang")), for_client({"execution_log": {}})
@@ -99,7 +100,7 @@ def logged(name: str, node_type: str, node: Node) -> Node:
     """
 
     @functools.wraps(node)
-    async def timed(state: Any, runtime: Runtime[Context]) -> dict[str, Any]:
+    async def timed(state: Any, runtime: Runtime[Context]) -> Json:
         context, began = runtime.context, runtime.context.clock.monotonic()
         timestamp, collector = context.clock.now().isoformat(), DebugCollector(runtime.stream_writer)
         with hearing(lambda note: collector(progress("waiting", note=note))):
@@ -133,14 +134,14 @@ _TELLING = (
 """What a node was given, as far as it says something; the rest is names and options, the same for every node."""
 
 
-def _step(record: Mapping[str, Any]) -> dict[str, Any]:
+def _step(record: Data) -> Json:
     """An attempt at a step as the log has it, with what went on inside its tool below it."""
     about = {key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")}
     about |= {"timestamp": record["started_at"], "input": record["input_summary"], "output": record["output_summary"]}
     return {"node": record["step_id"], "node_type": "step", **about, "sub_steps": record["sub_steps"]}
 
 
-def nested(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def nested(log: Iterable[Data]) -> list[Json]:
     """The log in levels: a subgraph holds its nodes, the executor its steps, a step what its tool did.
 
     >>> [(one["node"], [inner["node"] for inner in one["sub_steps"]]) for one in nested([
@@ -148,7 +149,7 @@ def nested(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ...     {"node": "persist", "node_type": "persist", "timestamp": "t", "duration_ms": 1.0, "sub_steps": []}])]
     [('retrieval', ['planner']), ('persist', [])]
     """
-    levels: list[dict[str, Any]] = []
+    levels: list[Json] = []
     for entry in log:
         graph = next((name for name, types in _SUBGRAPHS.items() if entry["node_type"] in types), "")
         if not graph:

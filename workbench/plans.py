@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
-from workbench.state import Condition, ExecutionRecord, Op
+from workbench.state import Condition, Data, ExecutionRecord, Json, Op
 from workbench.text import clean, fold
 
 SIGNS: Mapping[str, Op] = {
@@ -43,7 +43,7 @@ _LINE = re.compile(
 )
 
 
-def written(condition: Mapping[str, Any]) -> str:
+def written(condition: Data) -> str:
     """A condition in one line.
 
     >>> written({"field": "year", "op": "between", "value": ["1990", "1999"]})
@@ -126,7 +126,7 @@ class PlanStep(BaseModel):
     step_id: str
     objective: str
     tool: str
-    tool_input: dict[str, Any] = Field(default_factory=dict)
+    tool_input: Json = Field(default_factory=dict)
     depends_on: list[str] = Field(default_factory=list)
     budget: PlanBudget = PlanBudget()
     priority: int = 1
@@ -157,7 +157,7 @@ class Plan(BaseModel):
     steps: list[PlanStep] = Field(default_factory=list)
     execution_mode: Literal["sequential", "parallel", "adaptive"] = "parallel"
     acceptance_criteria: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Json = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -178,12 +178,12 @@ class Plan(BaseModel):
         """Steps by id, in the order of the plan."""
         return {step.step_id: step for step in self.steps}
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Json:
         """The JSON form, with ``plan_id``: what the state carries and the store keeps."""
         return {"plan_id": self.plan_id, **self.model_dump(mode="json")}
 
     @classmethod
-    def load(cls, data: Mapping[str, Any]) -> Plan:
+    def load(cls, data: Data) -> Plan:
         """Read the JSON form; a stale ``plan_id`` is ignored, since it follows from the content.
 
         Raises:
@@ -310,7 +310,7 @@ class Plan(BaseModel):
             best[step_id] = (before[0] + cost[step_id], [*before[1], step_id])
         return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
 
-    def diff(self, other: Plan) -> dict[str, Any]:
+    def diff(self, other: Plan) -> Json:
         """What ``other`` changes: ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``."""
         mine, theirs = self.by_id(), other.by_id()
         changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
@@ -325,7 +325,7 @@ class Plan(BaseModel):
             },
         }
 
-    def signal(self) -> dict[str, Any]:
+    def signal(self) -> Json:
         """The plan in the words that a report and a scheduler read."""
         return {
             "plan_id": self.plan_id,
@@ -337,7 +337,7 @@ class Plan(BaseModel):
             "acceptance_criteria": self.acceptance_criteria,
         }
 
-    def problems(self) -> list[dict[str, Any]]:
+    def problems(self) -> list[Json]:
         """Everything that is wrong with the shape (``problem`` each)."""
         if (count := len(self.steps)) > MOST_STEPS:
             message, mend = (
@@ -347,7 +347,7 @@ class Plan(BaseModel):
             return [problem("", "steps", message, mend, "too_many_steps", count=count, most=MOST_STEPS)]
         return [*self._step_problems(), *self._cycle()]
 
-    def _step_problems(self) -> Iterator[dict[str, Any]]:
+    def _step_problems(self) -> Iterator[Json]:
         known = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name, place = step.step_id, index + 1
@@ -370,7 +370,7 @@ class Plan(BaseModel):
                 yield problem(name, "depends_on", message, mend, "no_such_step", missing=missing, known=others)
             yield from _budget_problems(step)
 
-    def _cycle(self) -> list[dict[str, Any]]:
+    def _cycle(self) -> list[Json]:
         known = self.by_id()
         try:
             TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
@@ -387,7 +387,7 @@ _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
 
-def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> dict[str, Any]:
+def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> Json:
     """One entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
@@ -396,7 +396,7 @@ def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", *
     return {"step_id": step_id, "field": field, "message": message, "mend": mend, "kind": kind, "values": values}
 
 
-def _budget_problems(step: PlanStep) -> Iterator[dict[str, Any]]:
+def _budget_problems(step: PlanStep) -> Iterator[Json]:
     for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
         value = getattr(step.budget, field)
         if value < least or (field == "timeout_s" and value <= 0) or value != value:
@@ -491,7 +491,7 @@ def fresh_id(plan: Plan, label: str) -> str:
     return f"step_{number}_{label}"
 
 
-def edit_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, list[str]]:
+def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
     """Which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
     if not before:
         return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
@@ -508,7 +508,7 @@ def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecor
     return last
 
 
-def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
+def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
     """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
 
     >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})

@@ -280,6 +280,10 @@ class KnowledgeBase(Protocol):
         """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
 
 
+Bases = Sequence[KnowledgeBase]
+"""The knowledge bases that are asked."""
+
+
 class KnowledgeBases(Protocol):
     """The knowledge bases of a workspace."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.graphs.reviewers import Answer, answer
 from workbench.plans import canonical_json
-from workbench.state import Decision
+from workbench.state import Data, Decision, Json
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +31,7 @@ NO_PERSONS = frozenset({"rules", "autopilot", "recording"})
 """Who answers and is no person."""
 
 
-def features(proposal: Mapping[str, Any]) -> list[float]:
+def features(proposal: Data) -> list[float]:
     """What a proposal shows, each about 0 to 2: counts and scores as shares of their thresholds.
 
     >>> features({"signals": {"evidence_count": 5, "thresholds": {"min_evidence": 10}}, "should_continue": True})
@@ -79,7 +79,7 @@ class ThresholdReviewer:
     @classmethod
     def fit(
         cls,
-        decisions: Iterable[Mapping[str, Any] | Decision],
+        decisions: Iterable[Data | Decision],
         trust: float = 0.9,
         questions: Sequence[Hashable] | None = None,
     ) -> ThresholdReviewer:
@@ -109,11 +109,11 @@ class ThresholdReviewer:
         """Whether it answers at all."""
         return not self.why
 
-    def probability(self, proposal: Mapping[str, Any]) -> float:
+    def probability(self, proposal: Data) -> float:
         """How probable it is that the person accepts this proposal."""
         return _probability(self._weights, features(proposal))
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+    def __call__(self, request: Data) -> Answer | None:
         """Accept what the person would accept; None, which asks the person, for all else."""
         if not self.trusted or request["point"] != "reflect":
             return None
@@ -127,7 +127,7 @@ class ThresholdReviewer:
 
     # what it says of itself
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Json:
         """How far it can be trusted.
 
         ``decisions``; ``alone``: how many it would have answered by itself; ``agreement``: the share of these that the
@@ -164,11 +164,9 @@ class ThresholdReviewer:
         return f"<ThresholdReviewer: {len(self.trials)} decisions, agreement {self.report()['agreement']}; {state}>"
 
 
-def _once(
-    decisions: Sequence[Mapping[str, Any]], questions: Sequence[Hashable] | None
-) -> tuple[list[Mapping[str, Any]], list[Hashable]]:
+def _once(decisions: Sequence[Data], questions: Sequence[Hashable] | None) -> tuple[list[Data], list[Hashable]]:
     """Persons' decisions at reflect, a replayed one once, and of whom on which question each is."""
-    found: dict[Hashable, tuple[Mapping[str, Any], Hashable]] = {}
+    found: dict[Hashable, tuple[Data, Hashable]] = {}
     for place, row in enumerate(decisions):
         who = row.get("who", "person")
         if row["point"] == "reflect" and who not in NO_PERSONS:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.graphs.roles import NONE
 from workbench.plans import Plan, last_records
 from workbench.ports import KnowledgeBase, Tool
-from workbench.state import ExecutionRecord, RetrievalResult
+from workbench.state import Data, Evidence, ExecutionRecord
 from workbench.tools.registry import BUILT_IN
 
 ENRICHMENT = "enrichment"
@@ -19,7 +19,7 @@ OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", 
 _VALUES, _TITLES, _KINDS, _TOLD, _NAME = 8, 12, 20, 400, 80
 
 
-def told_evidence(results: Sequence[RetrievalResult], most: int) -> str:
+def told_evidence(results: Evidence, most: int) -> str:
     """The evidence with its numbers, titles, typed fields, sources and scores, as much as fits; always the first.
 
     >>> piece = {"evidence": "It is green.", "score": 0.9, "metadata": {"title": "Moss", "fields": {"year": 2003}}}
@@ -73,7 +73,7 @@ def _short(name: Any) -> str:
     return " ".join(str(name).split())[:_NAME]
 
 
-def _field(field: Mapping[str, Any]) -> str:
+def _field(field: Data) -> str:
     values = ", ".join(map(_short, field["values"][:_VALUES]))
     return f"{_short(field['name'])} {field['type']}" + (f" ({values})" if values else "")
 

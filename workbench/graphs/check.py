@@ -20,7 +20,7 @@ from workbench.graphs.roles import ModelForm, numbered, say
 from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import RetrievalResult, Supported
+from workbench.state import Evidence, RetrievalResult, Supported
 from workbench.text import CJK
 from workbench.tools.next_hop import Reading
 
@@ -44,7 +44,7 @@ class CheckedAll(ModelForm):
     sentences: list[Checked] = Field(max_length=_MOST)
 
 
-async def supported(context: Context, text: str, evidence: Sequence[RetrievalResult], question: str) -> list[Supported]:
+async def supported(context: Context, text: str, evidence: Evidence, question: str) -> list[Supported]:
     """Every statement of an answer with what became of it."""
     rules = _by_rules(context, text, evidence)
     asked = [one for one in rules if one.cited and {*one.cited} <= {*range(1, len(evidence) + 1)}]
@@ -57,7 +57,7 @@ async def supported(context: Context, text: str, evidence: Sequence[RetrievalRes
     return [_told(one, said.get(one.sentence, ""), judge) for one in rules]
 
 
-def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) -> list[Support]:
+def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
     cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)} & {*range(1, len(evidence) + 1)})
     try:
         bases = {n: _base_of(evidence[n - 1], context) for n in cited}
@@ -69,7 +69,7 @@ def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) 
         return checked(text, {n: source_of(evidence[n - 1], None) for n in cited})
 
 
-def _groups(asked: Sequence[Support], evidence: Sequence[RetrievalResult], most: int) -> Iterator[list[Support]]:
+def _groups(asked: Sequence[Support], evidence: Evidence, most: int) -> Iterator[list[Support]]:
     """Sentences that are checked together: so many that a form, and what they cite a prompt, can hold."""
     group, cited = list[Support](), set[int]()
     for one in asked:
@@ -81,9 +81,7 @@ def _groups(asked: Sequence[Support], evidence: Sequence[RetrievalResult], most:
     yield group
 
 
-async def _by_model(
-    context: Context, asked: Sequence[Support], evidence: Sequence[RetrievalResult], question: str
-) -> dict[str, str]:
+async def _by_model(context: Context, asked: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
     cited = sorted({n for one in asked for n in one.cited})
     pieces = [evidence[n - 1] for n in cited]
     place = {n: at for at, n in enumerate(cited, 1)}

@@ -8,7 +8,6 @@ is written by the ``reporter``, a graph like the retrieval.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -38,7 +37,7 @@ from workbench.parts.reports.topic import spans, split
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
-from workbench.state import ConversationState
+from workbench.state import ConversationState, Data, Json
 
 # --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---
 
@@ -78,7 +77,7 @@ RESULT_KEYS = (
 )
 
 
-async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Keep the answer and the result; running again keeps them once."""
     conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
     change = {"retrieval_ms": round(retrieval_seconds(state.get("records", [])) * 1000, 3)}
@@ -133,7 +132,7 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
 
 
 def initial_state(
-    run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Mapping[str, Any]
+    run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Data
 ) -> ConversationState:
     """What a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
     return ConversationState(
@@ -168,7 +167,7 @@ def initial_state(
     )
 
 
-async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
     asked = _subject_of(state)
@@ -206,7 +205,7 @@ def _answerer(state: ConversationState, kb: str, context: Context) -> str:
     return "kb_handler" if kb in context.handlers else "generate"
 
 
-def _subject_of(state: ConversationState) -> dict[str, Any]:
+def _subject_of(state: ConversationState) -> Json:
     """Of a report's topic, what is searched as its question, and the aspects that are searched besides."""
     if not state.get("report"):
         return {}
@@ -249,14 +248,14 @@ class StandsAlone(ModelForm):
     question: str = Field(min_length=1, max_length=500)
 
 
-async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Let the knowledge base's own answerer answer."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     kb, merged = state["kb_prefix"], state.get("merged")
     evidence = merged["retrieval_results"] if merged else []
     asked = {"message": state["message"], "query": state["query"], "evidence": evidence}
 
-    async def answer() -> dict[str, Any]:
+    async def answer() -> Json:
         return dict(await context.handlers[kb](state, context))
 
     given = (await context.tape.aeffect("handler", kb, asked, answer, clock=context.clock.monotonic)).value

@@ -21,6 +21,7 @@ from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.spending import Spent, price, spent
 from workbench.records.tape import Effect, NoTape, estimated_tokens
+from workbench.state import Json
 from workbench.text import fold, language_of, sentences
 
 _PASSAGES, _CHARACTERS = 4, 6_000
@@ -145,7 +146,7 @@ class ModelExtractor:
         said = self._each([self._describing(group) for group in groups])
         return {n: " ".join(one.form.summary.split()) for n, one in enumerate(said) if one and one.form}
 
-    def spent(self) -> dict[str, Any]:
+    def spent(self) -> Json:
         """Tokens and money so far, and why nothing more is asked."""
         total = self._tape.total
         told = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
@@ -161,7 +162,7 @@ class ModelExtractor:
 
     def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
         tokens = estimated_tokens(self._prompt(prompt, language_of(text), slots)) + estimated_tokens(text)
-        asked: dict[str, Any] = {"question": text, "prompt": prompt, "quiet": True}
+        asked: Json = {"question": text, "prompt": prompt, "quiet": True}
         return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **asked))
 
     def _each(self, calls: Sequence[_Call]) -> list[Said | None]:

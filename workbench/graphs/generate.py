@@ -6,7 +6,7 @@ It also holds what the writer's prompt is filled in with, and what is said where
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -25,11 +25,11 @@ from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
 from workbench.ports import Context, written
-from workbench.state import Citation, ConversationState, ExecutionRecord, RetrievalResult
+from workbench.state import Citation, ConversationState, Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean, language_of, visible
 
 
-def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
+def messages(state: Data, context: Context) -> list[list[str]]:
     """The messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
     earlier = list(state.get("history") or [])
     parts = [part for part in state.get("remembered") or [] if part["part"] == "history"]
@@ -58,7 +58,7 @@ _KNOWN = (
 )
 
 
-def memory(state: Mapping[str, Any], zh: bool) -> str:
+def memory(state: Data, zh: bool) -> str:
     """What is remembered, in the order of the contract; "" for nothing."""
     core = state.get("memory_context")
     if struck := state.get("struck"):  # what is not to count is not told either
@@ -74,7 +74,7 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
     return "\n\n".join(told)
 
 
-def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
+def totals(state: Data, context: Context, zh: bool) -> str:
     """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
     question = state.get("route_decision", {}).get("question")
     bases = dated_bases(context, state) if state.get("kb_prefixes") else []
@@ -95,12 +95,12 @@ def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
 _COUNTS = 40
 
 
-def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) -> str:
+def episodes(found: Sequence[Data], message: str, most: int = 2) -> str:
     """At most two earlier exchanges, one a line."""
     return "\n".join(told_episode(episode, message) for episode in found[:most])
 
 
-def asked(state: Mapping[str, Any]) -> str:
+def asked(state: Data) -> str:
     """The message, and what it means by itself when it is a follow-up."""
     message, query = clean(state["message"]), clean(state.get("query") or "")
     return message if not query or query == message else f"{message}\n(That is: {query})"
@@ -158,7 +158,7 @@ class Answer(NamedTuple):
     kind: str = ""
 
 
-async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Write the answer. Its ``[n]`` are places in ``merged.retrieval_results``, counted from 1."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     runtime.stream_writer(progress("generation", total=1))
@@ -191,7 +191,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     return {**change, "generation_ms": spent, "partial": False}
 
 
-def dates_note(state: Mapping[str, Any], context: Context) -> str:
+def dates_note(state: Data, context: Context) -> str:
     """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
     as_of, known = dates_asked(state)
     if not as_of and not known:
@@ -206,7 +206,7 @@ def dates_note(state: Mapping[str, Any], context: Context) -> str:
     return f"\n\n(Asked {dates}: {left_out} left out by date; documents without a date are kept.)"
 
 
-def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
+def without_evidence(state: Data, context: Context) -> str | None:
     """What there is to say before any evidence is looked at; None when the question is to be answered.
 
     A chat model answers a greeting itself; that nothing was found for a reason of its own it is not left to guess.
@@ -234,7 +234,7 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
     return None
 
 
-def found(state: Mapping[str, Any]) -> list[RetrievalResult]:
+def found(state: Data) -> list[RetrievalResult]:
     """The merged evidence, in the order of its numbers."""
     return (state.get("merged") or {}).get("retrieval_results") or []
 
@@ -260,7 +260,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
     def heard(chunk: Any) -> None:
         usage.extend(filter(None, [usage_of(chunk)]))
 
-    async def write() -> dict[str, Any]:
+    async def write() -> Json:
         chunks, thinking = list[str](), Thinking()
         told = [tuple(message) for message in prompt]
         async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard, thinking):
@@ -279,7 +279,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
     return list(written.value["chunks"])
 
 
-def offline(state: Mapping[str, Any], context: Context) -> Answer:
+def offline(state: Data, context: Context) -> Answer:
     """Write the answer without a model."""
     bases = dated_bases(context, state)
     question, results = state["route_decision"]["question"], found(state)

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -14,9 +13,19 @@ from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
 from workbench.plans import ENDED_WELL, IDLE, last_records
-from workbench.ports import Context, KnowledgeBase, RunLog, ordered
+from workbench.ports import Bases, Context, RunLog, ordered
 from workbench.records.figures import Identity, identity, retrieval_seconds, winners
-from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
+from workbench.state import (
+    Data,
+    Evidence,
+    ExecutionRecord,
+    Json,
+    Merged,
+    RagRun,
+    RetrievalResult,
+    RetrievalState,
+    RouteDecision,
+)
 from workbench.tools.scoring import MODELS, Logistic, descending, probability
 
 MODEL = "merge"
@@ -28,7 +37,7 @@ SPAN = 10.0
 """Log odds that count as 1."""
 
 
-def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
+def agreed(results_by_step: Mapping[str, Evidence]) -> dict[Identity, float]:
     """The probability of each passage that the search or the chain found; nothing unless both of them looked.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
@@ -46,7 +55,7 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
     return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
 
 
-def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
+def signals_of(results_by_step: Mapping[str, Evidence]) -> dict[Identity, dict[str, float]]:
     """What the model weighs of each passage: the search where no title led a chain anywhere, else both.
 
     ``first``: whether a search put it first.
@@ -98,7 +107,7 @@ CONTRADICTION = 0.5
 """What is left of a score when the document's typed fields contradict what the question asked for."""
 
 
-async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Merge what the steps found, and say why the retrieval stopped."""
     settings, decision = runtime.context.settings, state.get("route_decision")
     records, found = state.get("records", []), collect(state, runtime.context)
@@ -132,7 +141,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
 
 def _runs(
     records: Sequence[ExecutionRecord],
-    found: Mapping[str, Sequence[RetrievalResult]],
+    found: Mapping[str, Evidence],
     merged: Merged,
     workers: Sequence[Worker],
 ) -> list[RagRun]:
@@ -195,7 +204,7 @@ def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dic
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
 
 
-def matching_documents(decision: RouteDecision | None, bases: Sequence[KnowledgeBase]) -> frozenset[str] | None:
+def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozenset[str] | None:
     """Ids of the documents that hold what a list or a recommendation was filtered by; None when nothing filters."""
     if not decision or not decision["filters"] or decision["query_intent"] not in ("list", "recommend"):
         return None
@@ -203,7 +212,7 @@ def matching_documents(decision: RouteDecision | None, bases: Sequence[Knowledge
 
 
 def merge(
-    results_by_step: Mapping[str, Sequence[RetrievalResult]],
+    results_by_step: Mapping[str, Evidence],
     records: Iterable[ExecutionRecord] = (),
     *,
     max_results: int = 50,
@@ -242,7 +251,7 @@ def merge(
 
 
 def numbered(
-    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None, by_score: bool
+    results_by_step: Mapping[str, Evidence], matching: Collection[str] | None, by_score: bool
 ) -> list[RetrievalResult]:
     """Return each piece once, in the order of its number."""
     unique = distinct(results_by_step, matching)
@@ -252,7 +261,7 @@ def numbered(
     return unique
 
 
-def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_characters: int) -> Merged:
+def _told(kept: list[RetrievalResult], counted: Data, max_characters: int) -> Merged:
     """These pieces as the numbered sources of a context, with what was counted before them."""
     sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
     context = "\n\n".join(sources)
@@ -266,9 +275,7 @@ def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_character
     return {"context": context, "retrieval_results": kept, "reference": _reference(kept), "statistics": statistics}
 
 
-def distinct(
-    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
-) -> list[RetrievalResult]:
+def distinct(results_by_step: Mapping[str, Evidence], matching: Collection[str] | None = None) -> list[RetrievalResult]:
     """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept.
 
     Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
@@ -298,8 +305,8 @@ PLACES = 5
 
 
 def with_hops(
-    first: Sequence[RetrievalResult],
-    hops: Sequence[RetrievalResult],
+    first: Evidence,
+    hops: Evidence,
     model: Logistic = MODELS[SECOND],
     kept: int = KEPT,
 ) -> list[RetrievalResult]:
@@ -330,9 +337,7 @@ def with_hops(
     return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
 
 
-def signals_of_second(
-    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], front: Sequence[str]
-) -> dict[str, dict[str, float]]:
+def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> dict[str, dict[str, float]]:
     """What the model of the second pass weighs of each document.
 
     Returns:
@@ -366,7 +371,7 @@ def _document(result: RetrievalResult) -> str:
     return str(result["metadata"].get("doc_id") or result["source_id"])
 
 
-def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+def first_documents(evidence: Evidence) -> list[RetrievalResult]:
     """Return the best result of each of the first documents."""
     first: dict[str, RetrievalResult] = {}
     for result in evidence:
@@ -374,14 +379,14 @@ def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult
     return list(first.values())[:PLACES]
 
 
-def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:
+def as_found(results_by_step: Mapping[str, Evidence]) -> list[Identity]:
     """Every piece once, in the order of the steps and of what each found."""
     return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
 
 
 def _kept(
     best: RetrievalResult,
-    every: Sequence[RetrievalResult],
+    every: Evidence,
     together: float | None,
     matching: Collection[str] | None,
 ) -> RetrievalResult:
@@ -420,7 +425,7 @@ def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, s
     }
 
 
-def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
+def _execution(records: list[ExecutionRecord]) -> Json:
     counted = [r for r in last_records(records).values() if not not_needed(r)]
     well = sum(r["status"] in ENDED_WELL for r in counted)
     return {

@@ -17,8 +17,8 @@ from workbench.graphs.needs import read_needs
 from workbench.graphs.plan import slug, summary
 from workbench.graphs.roles import NONE, ModelForm, left, say, told_history
 from workbench.plans import Plan, PlanStep, work_seconds
-from workbench.ports import Context, KnowledgeBase, Tool
-from workbench.state import Op, RetrievalState
+from workbench.ports import Bases, Context, Tool
+from workbench.state import Data, Json, Op, RetrievalState
 from workbench.tools.registry import BUILT_IN, check
 
 
@@ -47,7 +47,7 @@ class DraftStep(ModelForm):
 
 
 async def planned_by_model(
-    state: RetrievalState, context: Context, bases: Sequence[KnowledgeBase], before: Plan | None
+    state: RetrievalState, context: Context, bases: Bases, before: Plan | None
 ) -> tuple[Plan | None, list[str]]:
     """The model's plan, or None and why it cannot be run.
 
@@ -88,7 +88,7 @@ async def planned_by_model(
     return _plan(said.form, query, route, context).model_copy(update={"metadata": metadata}), said.refused
 
 
-def told_needs(entries: Sequence[Mapping[str, Any]], query: str, state: RetrievalState) -> str:
+def told_needs(entries: Sequence[Data], query: str, state: RetrievalState) -> str:
     """The ledger in lines; before the first pass, what the rules take to be needed."""
     if entries:
         return "\n".join(
@@ -97,7 +97,7 @@ def told_needs(entries: Sequence[Mapping[str, Any]], query: str, state: Retrieva
     return "\n".join(f"- {need.text}" for need in read_needs(query, state["route_decision"])) or NONE
 
 
-def _plan(drafted: Any, query: str, route: Mapping[str, Any], context: Context) -> Plan:
+def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
     several = len(route["kb_prefixes"]) > 1
     return Plan(
         problem_statement=query,
@@ -134,7 +134,7 @@ def plan_form(tools: Mapping[str, Tool], knowledge: Sequence[str], most: int) ->
 def step_form(tools: Mapping[str, Tool], knowledge: Sequence[str]) -> Any:
     """A step of the form: a choice of tools and bases, and the inputs that registered tools have of their own."""
     one_of: Any = Literal
-    choices: dict[str, Any] = {
+    choices: Json = {
         "tool": (one_of[tuple(tools)] if tools else str, ...),
         "kb_prefix": (one_of[tuple(knowledge)], knowledge[0]),
     }
@@ -147,7 +147,7 @@ def step_form(tools: Mapping[str, Tool], knowledge: Sequence[str]) -> Any:
     return create_model("PlannedStep", __base__=DraftStep, **choices)
 
 
-def _condition(drafted: DraftCondition) -> dict[str, Any]:
+def _condition(drafted: DraftCondition) -> Json:
     several = drafted.op in ("in", "not_in", "between")
     value = drafted.values if several else drafted.op == "exists" or "".join(drafted.values[:1])
     return {"field": drafted.field, "op": drafted.op, "value": value}
@@ -156,7 +156,7 @@ def _condition(drafted: DraftCondition) -> dict[str, Any]:
 def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Mapping[str, Tool]) -> PlanStep:
     """A filled-in step; what the tool cannot be asked is left out, what names no step is kept so that it is refused."""
     fields = tools[drafted.tool].input_schema.model_fields
-    given: dict[str, Any] = {"query": drafted.query} if "query" in fields else {}
+    given: Json = {"query": drafted.query} if "query" in fields else {}
     if several and "kb_prefix" in fields:
         given["kb_prefix"] = drafted.kb_prefix
     if drafted.entities and "entities" in fields:

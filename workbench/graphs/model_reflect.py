@@ -20,7 +20,7 @@ from workbench.graphs.needs import Entry, is_settled
 from workbench.graphs.roles import NONE, ModelForm, left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context
-from workbench.state import Reflection, RetrievalResult
+from workbench.state import Evidence, Reflection, RetrievalResult
 from workbench.tools.registry import check
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ async def rewritten_by_model(context: Context, query: str, writings: Sequence[st
     return " ".join(said.form.query.split()), ""
 
 
-def shown_to(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+def shown_to(evidence: Evidence) -> list[RetrievalResult]:
     """The passages that a model is shown: of the first documents one each, then the others."""
     first = first_documents(evidence)
     ids = {result["result_id"] for result in first}
@@ -75,7 +75,7 @@ def shown_to(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
 
 
 async def graded(
-    context: Context, query: str, entries: Sequence[Entry], evidence: Sequence[RetrievalResult], at: str
+    context: Context, query: str, entries: Sequence[Entry], evidence: Evidence, at: str
 ) -> tuple[list[Entry], list[str]]:
     """The ledger as the grader's model reads the evidence, or as it was, and why."""
     passages = shown_to(evidence)
@@ -93,16 +93,14 @@ async def graded(
     return _met(entries, asked, said.form.grades, passages), invented(said.form.grades, asked, passages)
 
 
-def invented(grades: Iterable[Any], asked: Sequence[int], passages: Sequence[RetrievalResult]) -> list[str]:
+def invented(grades: Iterable[Any], asked: Sequence[int], passages: Evidence) -> list[str]:
     """The needs and passages that a model names and that there are not."""
     told = [f"need {g.need}: there are {len(asked)}" for g in grades if g.need > len(asked)]
     numbers = {n for g in grades for n in g.passages if not 1 <= n <= len(passages)}
     return told + [f"passage [{n}]: there are {len(passages)}" for n in sorted(numbers)]
 
 
-def _met(
-    entries: Sequence[Entry], asked: Sequence[int], grades: Iterable[Any], passages: Sequence[RetrievalResult]
-) -> list[Entry]:
+def _met(entries: Sequence[Entry], asked: Sequence[int], grades: Iterable[Any], passages: Evidence) -> list[Entry]:
     """The ledger with what was said of it: met by passages that there are, contradicted by them, or by none."""
     now = [Entry(**entry) for entry in entries]
     for grade in grades:

@@ -18,9 +18,9 @@ from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, workers_of
 from workbench.language.names import names_in
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
-from workbench.ports import KnowledgeBase, Tool
+from workbench.ports import Bases, KnowledgeBase, Tool
 from workbench.settings import Settings, default_settings
-from workbench.state import Condition, NameRead, QueryIntent, RouteDecision
+from workbench.state import Condition, Json, NameRead, QueryIntent, RouteDecision
 from workbench.text import STOP_WORDS, fold, language_of, terms
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
@@ -75,9 +75,7 @@ class RulePlanner:
     def __init__(self, settings: Settings | None = None):
         self.settings = settings or default_settings()
 
-    async def __call__(
-        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
-    ) -> Plan:
+    async def __call__(self, query: str, decision: RouteDecision, knowledge: Bases, tools: Mapping[str, Tool]) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
         branches, notes, by_intent = list[list[PlanStep]](), list[str](), False
         bases = {base.name: base for base in knowledge}
@@ -112,7 +110,7 @@ class RulePlanner:
         )
 
     def _registered(
-        self, query: str, intent: QueryIntent, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+        self, query: str, intent: QueryIntent, knowledge: Bases, tools: Mapping[str, Tool]
     ) -> list[PlanStep]:
         """Return a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
         steps = []
@@ -150,7 +148,7 @@ def _numbered(
     return steps, [rows[b][i].tool for _, b, i in places[most:]]
 
 
-def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision: RouteDecision) -> tuple[str, ...]:
+def names_for(base: KnowledgeBase, knowledge: Bases, decision: RouteDecision) -> tuple[str, ...]:
     """Return the names that this base is asked for: the ones that it knows, and the ones that none knows."""
     names = decision["extracted_entities"]["low_level"]
     if len(knowledge) == 1:
@@ -159,7 +157,7 @@ def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision:
     return tuple(name for name in names if base.name in known[name] or not known[name])
 
 
-def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict[str, Any]:
+def summary(decision: RouteDecision, knowledge: Bases) -> Json:
     """Return what the plan keeps of the route: no times, so that equal questions give equal plans."""
     return {
         "query_intent": decision["query_intent"],
@@ -171,7 +169,7 @@ def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict
     }
 
 
-def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> list[str]:
+def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[str]:
     """Return what a plan takes for granted: several bases, how the question was read, names that nobody knows."""
     question, names = decision.get("question"), decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
@@ -209,7 +207,7 @@ class Ask:
         label: str,
         tool: str,
         key: str,
-        tool_input: dict[str, Any],
+        tool_input: Json,
         budget: tuple[float, int] = FULL,
         after: Sequence[PlanStep] = (),
         condition: Literal["always", "if_insufficient"] = "always",
@@ -235,9 +233,9 @@ class Ask:
         return self.decision["extracted_entities"]["high_level"]
 
     @property
-    def selection(self) -> dict[str, Any]:
+    def selection(self) -> Json:
         """The input of ``discover``: conditions, order, the field to count by; empty where none is read."""
-        selection: dict[str, Any] = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
+        selection: Json = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
         question = self.decision.get("question")
         if question and question["sort"]:
             selection["sort"] = dict(question["sort"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from langgraph.runtime import Runtime
 
@@ -18,11 +17,11 @@ from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tool
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord, RetrievalState, RouteDecision
+from workbench.state import Decision, ExecutionRecord, Json, RetrievalState, RouteDecision
 from workbench.tools.registry import check, require
 
 
-async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
     context = runtime.context
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
@@ -71,7 +70,7 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
     """The planner's plan: what it is asked is all that it may depend on."""
     bases = context.bases(prefixes)
 
-    async def plan() -> dict[str, Any]:
+    async def plan() -> Json:
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
     asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
@@ -80,7 +79,7 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
     return Plan.load(made.value)
 
 
-def anew(decided: Iterable[Decision] = ()) -> dict[str, Any]:
+def anew(decided: Iterable[Decision] = ()) -> Json:
     """What a first plan begins with: nothing of an earlier question, when a server's thread carries several.
 
     ``decided`` is what was decided of this one before it was planned.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -47,10 +47,18 @@ from workbench.plans import (
     last_records,
     work_seconds,
 )
-from workbench.ports import Context, KnowledgeBase, proposed
+from workbench.ports import Bases, Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
-from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
+from workbench.state import (
+    Data,
+    Evidence,
+    ExecutionRecord,
+    Json,
+    Reflection,
+    RetrievalState,
+    StopReason,
+)
 from workbench.text import fold, language_of
 from workbench.tools.next_hop import SubQuestion, quality_of, sub_questions
 from workbench.tools.registry import check
@@ -82,8 +90,8 @@ class Pass(NamedTuple):
     state: RetrievalState
     context: Context
     plan: Plan
-    bases: Sequence[KnowledgeBase]
-    evidence: Sequence[RetrievalResult]
+    bases: Bases
+    evidence: Evidence
 
     @property
     def base(self) -> KnowledgeBase:
@@ -97,7 +105,7 @@ class Pass(NamedTuple):
         return f"pass {self.state['iteration']}"
 
 
-async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query, decision = runtime.context, state["query"], state["route_decision"]
     plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
@@ -125,14 +133,14 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
-    change: dict[str, Any] = {"reflections": [reflection]}
+    change: Json = {"reflections": [reflection]}
     if "reflect" in state.get("review", []):
         how = "on" if reflection["should_continue"] else "stop"
         change |= expected(context, f"reflect {state['iteration']} {how}")
     return change
 
 
-def _seen(now: Pass, supply: Supply) -> dict[str, Any]:
+def _seen(now: Pass, supply: Supply) -> Json:
     """Return the signals with the ledger among them."""
     state, settings, decision = now.state, now.context.settings, now.state["route_decision"]
     records, judgement = state.get("records", []), None
@@ -185,7 +193,7 @@ class Proposal:
 
     query: str
     plan: Plan
-    seen: dict[str, Any]  # ``signals(...)``
+    seen: Json  # ``signals(...)``
     records: Sequence[ExecutionRecord]
     tools: Collection[str]
     activated: Collection[str] = ()  # conditional steps that an earlier pass woke
@@ -361,7 +369,7 @@ MEASURES = (
 """Signal, the threshold that it is held against, and how both are written."""
 
 
-def _facts(seen: Mapping[str, Any], say: Labels) -> Iterable[str]:
+def _facts(seen: Data, say: Labels) -> Iterable[str]:
     enough, comma = seen["thresholds"], say("comma").join
     for signal, limit, digits in MEASURES:
         if signal in seen:

@@ -26,10 +26,10 @@ from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.ports import Context, Tool
 from workbench.records.tape import key_of_record
 from workbench.settings import Settings
-from workbench.state import ExecutionRecord, RetrievalState, StepTask
+from workbench.state import ExecutionRecord, Json, RetrievalState, StepTask
 
 
-async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the wave when the policy says so, skip what can never start, and name the wave."""
     context, budget = runtime.context, runtime.context.settings.time_budget_s
     change = _reviewed(state, runtime)
@@ -102,7 +102,7 @@ def next_wave(
     return ready
 
 
-def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """What a person says to the wave; a wave of nothing but retries asks nobody."""
     if "step" not in state.get("review", []):
         return {}

@@ -28,7 +28,7 @@ from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, las
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
 from workbench.records.tape import answered
-from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
+from workbench.state import Data, Decision, ExecutionRecord, Json, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
 
 # --- Steps that will never start: which ones, why, and the record that says so. Nothing waits for ever ---
@@ -163,7 +163,7 @@ class ReviewAnswer(Strict, Generic[Edits]):
 EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdits, "reflect": ReflectEdits}
 
 
-async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the plan before it runs, when the run's policy says so."""
     if "plan" not in state.get("review", []):
         return {}
@@ -173,7 +173,7 @@ async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> dict[
 
 def ask_about_plan(
     point: ReviewPoint, state: RetrievalState, runtime: Runtime[Context], description: str, **proposal: Any
-) -> dict[str, Any]:
+) -> Json:
     """Ask about the plan (or what of it has not started), and give what the answer changes."""
     plan, records = Plan.load(state["plan"]), state.get("records", [])
 
@@ -186,7 +186,7 @@ def ask_about_plan(
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
-    change: dict[str, Any] = {"decisions": [decision]}
+    change: Json = {"decisions": [decision]}
     if action == "reject":
         return {**change, "stop_reason": "stopped_by_reviewer"}
     if action == "respond":
@@ -206,25 +206,25 @@ def ask_about_plan(
     return change
 
 
-def _judged_by(state: RetrievalState, edits: Mapping[str, Any]) -> dict[str, Any]:
+def _judged_by(state: RetrievalState, edits: Data) -> Json:
     """Return the thresholds and needs with a person's."""
-    held: Mapping[str, Any] = state
+    held: Data = state
     return {name: {**held.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
 
 
-def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> dict[str, Any]:
+def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> Json:
     """What an edit of a plan says of needs: one that is added is insisted on, one that is taken out is struck."""
     before, now = old.acceptance_criteria, new.acceptance_criteria
     verdicts = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
     return {"needs": {**state.get("needs", {}), **verdicts}} if verdicts else {}
 
 
-async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Follow the reflection's proposal, or what a person makes of it."""
     return {"rejudge": False, **_decided(state, runtime)}
 
 
-def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     reflection = state["reflections"][-1]
     if "reflect" not in state.get("review", []):
         return follow(state, runtime, reflection, author="reflector", reason=reflection["reasoning"])
@@ -238,7 +238,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
     action, edits = decision["action"], decision["edits"]
-    change: dict[str, Any] = {"decisions": [decision]}
+    change: Json = {"decisions": [decision]}
     if action == "reject":
         return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
     if action == "respond":
@@ -253,7 +253,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
     return {**change, **follow(state, runtime, proposal, author=who, reason=reason)}
 
 
-def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: Plan) -> Reflection:
+def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Reflection:
     """The proposal with a person's edits: new steps mean going on; a new query reaches the steps that had the old."""
     changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k not in JUDGED_BY}}  # type: ignore[typeddict-item]
     old, new = reflection["rewrite_query"], changed["rewrite_query"]
@@ -272,13 +272,11 @@ def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: 
     return changed
 
 
-def follow(
-    state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str
-) -> dict[str, Any]:
+def follow(state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str) -> Json:
     """Stop, or take the proposal's steps into the plan and begin the next pass."""
     if not proposal["should_continue"]:
         return stop(state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"})
-    change: dict[str, Any] = {
+    change: Json = {
         "activated": [*state.get("activated", []), *proposal["activate"]],
         "iteration": state["iteration"] + 1,
     }
@@ -291,20 +289,20 @@ def follow(
     return change
 
 
-def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any]) -> dict[str, Any]:
+def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json:
     """End retrieval: every step that has no end yet gets a record that says why."""
     reason = "stopped by the reviewer" if change["stop_reason"] == "stopped_by_reviewer" else change["stop_reason"]
     return {**change, "records": skip(state, runtime.context, unended(state, reason, stops=True))}
 
 
-def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict[str, Any]:
+def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:
     """What a person asks for besides: an instruction to a model that plans, and a part of the question to rules."""
     if model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}
     return {**reread(state, runtime, f"{state['query']} {words}".strip()), "replan": True}
 
 
-def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
+def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> Json:
     """The state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
     read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
@@ -316,14 +314,14 @@ def _ask(
     point: ReviewPoint,
     state: RetrievalState,
     runtime: Runtime[Context],
-    proposal: dict[str, Any],
+    proposal: Json,
     description: str,
     check_edits: Callable[[BaseModel], None],
 ) -> Decision:
     """Ask where there is a plan: the request says which steps will run, and what holds now."""
     enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
     limits = {name: enough[name] for name in Thresholds.model_fields}
-    told: dict[str, Any] = {
+    told: Json = {
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))},
     }
@@ -339,13 +337,13 @@ def ask_person(
     point: ReviewPoint,
     state: RetrievalState,
     runtime: Runtime[Context],
-    proposal: dict[str, Any],
+    proposal: Json,
     description: str,
     edits: type[BaseModel],
     check_edits: Callable[[Any], None] = lambda _: None,
     *,
     key: str = "",
-    told: Mapping[str, Any] = MappingProxyType({}),
+    told: Data = MappingProxyType({}),
 ) -> Decision:
     """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it.
 
@@ -388,7 +386,7 @@ def ask_person(
     return runtime.context.runs.save_decision(state["run_id"], decision)
 
 
-def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping[str, Any]) -> list[str]:
+def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
     """The steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
     plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
@@ -400,9 +398,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 
 
-def _answer_model(
-    request: Mapping[str, Any], edits: type[BaseModel], check_edits: Callable[[Any], None]
-) -> type[ReviewAnswer[Any]]:
+def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[Any], None]) -> type[ReviewAnswer[Any]]:
     """Return the answer's schema at this point, with a check that knows the plan and the tools."""
     point: ReviewPoint = request["point"]
     shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
@@ -444,7 +440,7 @@ def _refuse_unknown(field: str, edits: BaseModel, known: Sequence[str], why: str
     refuse(((*ARGS, field, place), f"{name!r} {text}") for place, name in names if name not in known)
 
 
-def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, Any]]) -> None:
+def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Data]) -> None:
     """Refuse an edit for what is wrong with its steps, at the step and the field."""
 
     def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
@@ -455,7 +451,7 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
     refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
 
 
-def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, Any]]:
+def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[Json]:
     """A step that has run is history: an edit may neither change nor drop it."""
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)

@@ -22,7 +22,7 @@ from workbench.records.foreseeing import foreseen
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
-from workbench.state import Message
+from workbench.state import Json, Message
 from workbench.text import clean, language_of
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -109,10 +109,10 @@ async def say(
 
 async def _reply(
     context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], asked: Prompt, at: str
-) -> dict[str, Any]:
+) -> Json:
     model = context.models[role]
 
-    async def call() -> dict[str, Any]:
+    async def call() -> Json:
         try:
             said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
@@ -125,7 +125,7 @@ async def _reply(
     return dict(made.value)
 
 
-def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> dict[str, Any]:
+def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> Json:
     """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
     model = context.models[role]
     names = ("temperature", "top_p", "seed", "max_tokens")
@@ -167,7 +167,7 @@ def budget_spent(context: Context) -> str:
     return ""
 
 
-def expected(context: Context, point: str) -> dict[str, Any]:
+def expected(context: Context, point: str) -> Json:
     """What the models will probably take from here on, for the state; empty where none is asked.
 
     It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
@@ -177,7 +177,7 @@ def expected(context: Context, point: str) -> dict[str, Any]:
         point: as ``records.foreseeing`` names it.
     """
     who, tape = asked_models(context), context.tape
-    given: dict[str, Any] = {"point": point, "who": who}
+    given: Json = {"point": point, "who": who}
     if not who:
         return {}
     told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who))))

@@ -19,8 +19,8 @@ from workbench.graphs.cards import card
 from workbench.graphs.roles import ModelForm, say
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
-from workbench.ports import Context, KnowledgeBase, KnowledgeBases, routed
-from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
+from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, routed
+from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _choose(
     return Route(decision, prefixes)
 
 
-def read_question(question: str, bases: Sequence[KnowledgeBase], today: str = "") -> Understood:
+def read_question(question: str, bases: Bases, today: str = "") -> Understood:
     """Return what a route decision says of the question itself, read over these knowledge bases."""
     reading = read(question, bases, today)
     return Understood(
@@ -316,7 +316,7 @@ class RouterState(TypedDict, total=False):
     fits: list[Fit]
 
 
-async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     wished, auto_route = _wished_in(state), context.settings.auto_route
@@ -328,7 +328,7 @@ def _wished_in(state: RouterState) -> list[str] | None:
     return _wished(state.get("requested_kb_prefixes", []), state.get("worker_name", ""))
 
 
-async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Choose the knowledge bases: what was asked for, else what fits."""
     context, message, wished = runtime.context, state["message"], _wished_in(state)
     workers, chosen, known = None, None, context.knowledge.names()
@@ -362,7 +362,7 @@ async def _routed_by_model(context: Context, message: str, known: Sequence[str])
     return list(dict.fromkeys(said.form.bases)), said.form.reason.strip() or "the model says so"
 
 
-async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Name the worker that takes the message."""
     route = _with_worker(Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", ""))
     runtime.stream_writer({"route_decision": route.decision})

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from workbench.state import Citation, RetrievalResult
+from workbench.state import Citation, Evidence, RetrievalResult
 from workbench.text import sentences
 
 _MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
 _STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
 
 
-def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Citation], list[int]]:
+def cite(text: str, evidence: Evidence) -> tuple[str, list[Citation], list[int]]:
     """Read the marks of an answer and take out those that point at nothing.
 
     Args:

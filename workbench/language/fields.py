@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
 from workbench.language.wording import TABLE, TOTALS_ZH, fields_of, in_words, shown
-from workbench.ports import Field, KnowledgeBase
-from workbench.state import Condition, Question
+from workbench.ports import Bases, Field
+from workbench.state import Condition, Data, Question
 from workbench.text import CJK, amount, fold, stems
 
 MOST_LISTED = 30
@@ -37,7 +36,7 @@ class Document:
     doc_id: str
     title: str
     n: int
-    fields: Mapping[str, Any]
+    fields: Data
     stated_by: Mapping[str, int]
     sentences: tuple[Sentence, ...] = ()
 
@@ -60,7 +59,7 @@ class FieldsWriter:
 
     question: Question
     documents: Mapping[str, Document]
-    bases: Sequence[KnowledgeBase]
+    bases: Bases
     earlier: Sequence[str] = ()
     missing: list[tuple[str, str]] = field(default_factory=list)
     not_applied: list[str] = field(default_factory=list)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from workbench.knowledge.names.names import DOTTED, SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Field, KnowledgeBase, Mention
+from workbench.ports import Bases, Field, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, fold
 
@@ -77,7 +77,7 @@ _ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|�
 _NEAR = 300
 
 
-def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
+def names_in(text: str, bases: Bases) -> list[NameRead]:
     """The names of a text in its order; where several knowledge bases know one, the first describes it."""
     quotes = [match.span() for match in QUOTED.finditer(text)]
     found: list[NameRead] = []

@@ -29,7 +29,7 @@ from workbench.language.wording import (
     words_of,
 )
 from workbench.language.words import closed_words, is_small_talk, pattern, stop_words
-from workbench.ports import Field, KnowledgeBase
+from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort, Total
 from workbench.text import CJK, fold, language_of
 
@@ -65,7 +65,7 @@ def meets(thing: Any, others: Iterable[Any]) -> bool:
     return any(start < until and begin < end for begin, until in map(at, others))
 
 
-def read(text: str, bases: Sequence[KnowledgeBase], today: str = "") -> Question:
+def read(text: str, bases: Bases, today: str = "") -> Question:
     """Read a question over the fields and names of these knowledge bases.
 
     Args:
@@ -87,7 +87,7 @@ class _Reader:
         refused: span -> True for what is refused; False where it is so twice, which is not clear.
     """
 
-    def __init__(self, text: str, bases: Sequence[KnowledgeBase], today: str):
+    def __init__(self, text: str, bases: Bases, today: str):
         self.text, self.bases, self.language = text, bases, language_of(text)
         self.used, self.refused = list[At](), dict[At, bool]()
         self.conditions = list[tuple[int, Condition, str]]()

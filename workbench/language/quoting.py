@@ -26,7 +26,7 @@ import numpy as np
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.ports import Matches
-from workbench.state import RetrievalResult
+from workbench.state import Evidence, Json
 from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
 
 PASSAGES, RERANKED = 10, 8
@@ -84,14 +84,14 @@ class Quotes(NamedTuple):
 
 
 @cache
-def weights() -> dict[str, Any]:
+def weights() -> Json:
     """Return what was fitted: ``signals`` of a sentence, ``steps`` between sentences, ``answers`` of the whole."""
     return dict(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")))
 
 
 def best_quotes(
     question: str,
-    results: Sequence[RetrievalResult],
+    results: Evidence,
     *,
     similar: Callable[[str, Sequence[str]], Matches] | None = None,
     rerank: Callable[[str, Sequence[str]], list[float] | None] | None = None,
@@ -128,7 +128,7 @@ _ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
 _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 
-def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
+def sentences_of(results: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it."""
     chosen, seen = [], set[tuple[str, str]]()
     for n, result in enumerate(results, 1):
