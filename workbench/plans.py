@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
-from workbench.state import Condition, Data, ExecutionRecord, Json, Op
+from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Records
 from workbench.text import clean, fold
 
 SIGNS: Mapping[str, Op] = {
@@ -211,7 +211,7 @@ class Plan(BaseModel):
             sorter.done(order[-1])
         return order
 
-    def ready_steps(self, records: Iterable[ExecutionRecord] = (), activated: Iterable[str] = ()) -> list[PlanStep]:
+    def ready_steps(self, records: Records = (), activated: Iterable[str] = ()) -> list[PlanStep]:
         """Steps that may start now, by priority: not begun, every dependency ended well, the condition met.
 
         A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
@@ -231,7 +231,7 @@ class Plan(BaseModel):
 
     def ahead(
         self,
-        records: Iterable[ExecutionRecord] = (),
+        records: Records = (),
         activated: Iterable[str] = (),
         taped: Mapping[str, str] = MappingProxyType({}),
     ) -> list[PlanStep]:
@@ -248,7 +248,7 @@ class Plan(BaseModel):
             records += ended
         return found
 
-    def blocked_steps(self, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> dict[str, str]:
+    def blocked_steps(self, records: Records, activated: Iterable[str] = ()) -> dict[str, str]:
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
         ends, found = self.ends(records), dict[str, str]()
         ends |= {
@@ -261,7 +261,7 @@ class Plan(BaseModel):
                 found[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
         return found
 
-    def ends(self, records: Iterable[ExecutionRecord]) -> dict[str, str]:
+    def ends(self, records: Records) -> dict[str, str]:
         """How each step ended; one that has retries left has not."""
         steps = self.by_id()
         return {
@@ -499,7 +499,7 @@ def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
     return {"added": diff["added"], "removed": diff["removed"], "changed": sorted(diff["changed"])}
 
 
-def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:
+def last_records(records: Records) -> dict[str, ExecutionRecord]:
     """The newest attempt of each step."""
     last: dict[str, ExecutionRecord] = {}
     for record in records:
@@ -522,7 +522,7 @@ def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
     return tool, canonical_json(given)
 
 
-def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
+def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tuple[str, str]]:
     """Return every call that was made, or will be without anybody's doing."""
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
@@ -531,7 +531,7 @@ def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[st
     return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
-def work_seconds(records: Iterable[ExecutionRecord]) -> float:
+def work_seconds(records: Records) -> float:
     """Elapsed work time: the union of the attempts' intervals, so parallel steps count once and a pause not at all."""
     ran = [record for record in records if record["duration_ms"] > 0]
     spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran)

@@ -344,11 +344,15 @@ class Tool(Protocol):
         """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""
 
 
+Tools = Mapping[str, Tool]
+"""The tools that there are, by name."""
+
+
 class Planner(Protocol):
     """Makes a plan for a query; deterministic unless it says otherwise in ``plan.metadata``."""
 
     async def __call__(
-        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Tools
     ) -> Plan:
         """A plan that is valid for these tools."""
 
@@ -477,7 +481,7 @@ class Context:
 
     settings: Settings
     knowledge: KnowledgeBases
-    tools: Mapping[str, Tool]
+    tools: Tools
     conversations: Conversations
     runs: RunLog
     clock: Clock

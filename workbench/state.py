@@ -7,7 +7,7 @@ resuming or replaying never doubles an entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
@@ -294,6 +294,7 @@ class ExecutionRecord(TypedDict):
     replayed: NotRequired[bool]
 
 
+Records = Iterable[ExecutionRecord]
 SourceType = Literal["chunk", "entity", "relationship", "community"]
 Granularity = Literal["low_level", "high_level", "community"]
 

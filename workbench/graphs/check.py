@@ -15,8 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workbench.errors import Divergence, KnowledgeError
-from workbench.graphs.cards import told_evidence
-from workbench.graphs.roles import ModelForm, numbered, say
+from workbench.graphs.roles import ModelForm, numbered, say, told_evidence
 from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase

@@ -5,14 +5,15 @@ A replay takes what was said from the tape; a run whose tape has nothing of it a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from workbench.language.answer import judge
 from workbench.parts.sources.tmdb import FIELDS
 from workbench.ports import Bases, Context
+from workbench.records.figures import Found
 from workbench.records.tape import FROM_TAPE, Tape
-from workbench.state import Data, Enrichment, Evidence, ExecutionRecord, Json, RetrievalResult, RetrievalState
+from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
 from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
 
@@ -33,7 +34,7 @@ class Added(NamedTuple):
         return {"asked": self.told["asked"], "found": self.found, "notes": self.told["notes"]}
 
 
-async def enriched(state: RetrievalState, context: Context, found: Mapping[str, Evidence]) -> Added | None:
+async def enriched(state: RetrievalState, context: Context, found: Found) -> Added | None:
     """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
     tape, decision = context.tape, state.get("route_decision")
     if (steps := [record for record in state.get("records", []) if record["tool"] == STEP]) or _is_stopped(state):
@@ -104,7 +105,7 @@ def _is_stopped(state: RetrievalState) -> bool:
     return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
 
 
-def lacking(state: RetrievalState, found: Mapping[str, Evidence], bases: Bases) -> list[str]:
+def lacking(state: RetrievalState, found: Found, bases: Bases) -> list[str]:
     """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
     seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["question"]
     evidence = [result for results in found.values() for result in results]

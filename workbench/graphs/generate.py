@@ -13,11 +13,10 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import ModelError
 from workbench.events import progress, token
-from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.memory_answer import acknowledge, answer_from_memory
 from workbench.graphs.recall import told_core, told_episode
-from workbench.graphs.roles import NONE, accounted, budget_spent
+from workbench.graphs.roles import NONE, accounted, budget_spent, told_evidence
 from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite

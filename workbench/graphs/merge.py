@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 
 from langgraph.runtime import Runtime
@@ -14,7 +14,7 @@ from workbench.graphs.enrich import STEP, enriched
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Bases, Context, RunLog, ordered
-from workbench.records.figures import Identity, identity, retrieval_seconds, winners
+from workbench.records.figures import Found, Identity, identity, retrieval_seconds, winners
 from workbench.state import (
     Data,
     Evidence,
@@ -22,12 +22,14 @@ from workbench.state import (
     Json,
     Merged,
     RagRun,
+    Records,
     RetrievalResult,
     RetrievalState,
     RouteDecision,
 )
 from workbench.tools.scoring import MODELS, Logistic, descending, probability
 
+Pieces = dict[Identity, RetrievalResult]
 MODEL = "merge"
 SECOND = "second_pass"
 SEARCH, CHAIN, HOP = "hybrid_search", "chain_exploration", "next_hop"
@@ -37,7 +39,7 @@ SPAN = 10.0
 """Log odds that count as 1."""
 
 
-def agreed(results_by_step: Mapping[str, Evidence]) -> dict[Identity, float]:
+def agreed(results_by_step: Found) -> dict[Identity, float]:
     """The probability of each passage that the search or the chain found; nothing unless both of them looked.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
@@ -55,7 +57,7 @@ def agreed(results_by_step: Mapping[str, Evidence]) -> dict[Identity, float]:
     return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
 
 
-def signals_of(results_by_step: Mapping[str, Evidence]) -> dict[Identity, dict[str, float]]:
+def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
     """What the model weighs of each passage: the search where no title led a chain anywhere, else both.
 
     ``first``: whether a search put it first.
@@ -141,7 +143,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 def _runs(
     records: Sequence[ExecutionRecord],
-    found: Mapping[str, Evidence],
+    found: Found,
     merged: Merged,
     workers: Sequence[Worker],
 ) -> list[RagRun]:
@@ -197,7 +199,7 @@ def evidence_of(state: RetrievalState, context: Context) -> list[RetrievalResult
     return numbered(collect(state, context), matching, context.settings.merge == "by_score")
 
 
-def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
+def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
     """What each step found, by step id, in the order in which passes and steps followed."""
     kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
     kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
@@ -212,8 +214,8 @@ def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozense
 
 
 def merge(
-    results_by_step: Mapping[str, Evidence],
-    records: Iterable[ExecutionRecord] = (),
+    results_by_step: Found,
+    records: Records = (),
     *,
     max_results: int = 50,
     max_characters: int = 10_000,
@@ -250,9 +252,7 @@ def merge(
     return _told(unique[:max_results], counted, max_characters)
 
 
-def numbered(
-    results_by_step: Mapping[str, Evidence], matching: Collection[str] | None, by_score: bool
-) -> list[RetrievalResult]:
+def numbered(results_by_step: Found, matching: Collection[str] | None, by_score: bool) -> list[RetrievalResult]:
     """Return each piece once, in the order of its number."""
     unique = distinct(results_by_step, matching)
     if not by_score:
@@ -275,7 +275,7 @@ def _told(kept: list[RetrievalResult], counted: Data, max_characters: int) -> Me
     return {"context": context, "retrieval_results": kept, "reference": _reference(kept), "statistics": statistics}
 
 
-def distinct(results_by_step: Mapping[str, Evidence], matching: Collection[str] | None = None) -> list[RetrievalResult]:
+def distinct(results_by_step: Found, matching: Collection[str] | None = None) -> list[RetrievalResult]:
     """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept.
 
     Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
@@ -319,7 +319,7 @@ def with_hops(
         kept: how many documents of the first pass stand in front.
     """
     known = {identity(result): result for result in first}
-    best: dict[Identity, RetrievalResult] = {}
+    best: Pieces = {}
     for hop in sorted(hops, key=_order):
         best.setdefault(identity(hop), hop)
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
@@ -352,9 +352,7 @@ def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> 
     return {document: {**said, "front": float(document in front)} for document, said in found.items()}
 
 
-def _likeliest(
-    result: RetrievalResult, known: Mapping[Identity, RetrievalResult], best: Mapping[Identity, RetrievalResult]
-) -> float:
+def _likeliest(result: RetrievalResult, known: Pieces, best: Pieces) -> float:
     """The most that anybody says of a passage: which of a document's passages comes first."""
     one = identity(result)
     return max(found[one]["score"] for found in (known, best) if one in found)
@@ -379,7 +377,7 @@ def first_documents(evidence: Evidence) -> list[RetrievalResult]:
     return list(first.values())[:PLACES]
 
 
-def as_found(results_by_step: Mapping[str, Evidence]) -> list[Identity]:
+def as_found(results_by_step: Found) -> list[Identity]:
     """Every piece once, in the order of the steps and of what each found."""
     return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
 

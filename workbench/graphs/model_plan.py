@@ -12,12 +12,22 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from workbench.graphs.cards import OF_ALL, card, described, offered, told_steps
 from workbench.graphs.needs import read_needs
 from workbench.graphs.plan import slug, summary
-from workbench.graphs.roles import NONE, ModelForm, left, say, told_history
+from workbench.graphs.roles import (
+    NONE,
+    OF_ALL,
+    ModelForm,
+    card,
+    described,
+    left,
+    offered,
+    say,
+    told_history,
+    told_steps,
+)
 from workbench.plans import Plan, PlanStep, work_seconds
-from workbench.ports import Bases, Context, Tool
+from workbench.ports import Bases, Context, Tools
 from workbench.state import Data, Json, Op, RetrievalState
 from workbench.tools.registry import BUILT_IN, check
 
@@ -108,13 +118,13 @@ def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
     )
 
 
-def steps_of(drafted: Sequence[Any], several: bool, tools: Mapping[str, Tool], first: int = 0) -> list[PlanStep]:
+def steps_of(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0) -> list[PlanStep]:
     """Filled-in steps as plan steps, numbered from ``first``."""
     ids = {step.name: f"step_{n}_{slug(step.name)}" for n, step in reversed(list(enumerate(drafted, first)))}
     return [_step(step, f"step_{n}_{slug(step.name)}", ids, several, tools) for n, step in enumerate(drafted, first)]
 
 
-def plan_form(tools: Mapping[str, Tool], knowledge: Sequence[str], most: int) -> type[BaseModel]:
+def plan_form(tools: Tools, knowledge: Sequence[str], most: int) -> type[BaseModel]:
     """The form: every list and string bounded, every tool and knowledge base one of those that exist.
 
     >>> form = plan_form({}, ["papers"], 6)
@@ -131,7 +141,7 @@ def plan_form(tools: Mapping[str, Tool], knowledge: Sequence[str], most: int) ->
     )
 
 
-def step_form(tools: Mapping[str, Tool], knowledge: Sequence[str]) -> Any:
+def step_form(tools: Tools, knowledge: Sequence[str]) -> Any:
     """A step of the form: a choice of tools and bases, and the inputs that registered tools have of their own."""
     one_of: Any = Literal
     choices: Json = {
@@ -153,7 +163,7 @@ def _condition(drafted: DraftCondition) -> Json:
     return {"field": drafted.field, "op": drafted.op, "value": value}
 
 
-def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Mapping[str, Tool]) -> PlanStep:
+def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Tools) -> PlanStep:
     """A filled-in step; what the tool cannot be asked is left out, what names no step is kept so that it is refused."""
     fields = tools[drafted.tool].input_schema.model_fields
     given: Json = {"query": drafted.query} if "query" in fields else {}

@@ -24,7 +24,7 @@ from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import Bases
 from workbench.records.proposals import MET, SETTLED, Verdict
-from workbench.state import Data, Evidence, ExecutionRecord, Json, QueryIntent, RetrievalResult, RouteDecision
+from workbench.state import Data, Evidence, Json, QueryIntent, Records, RetrievalResult, RouteDecision
 from workbench.text import fold, language_of, mentions, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
@@ -327,7 +327,7 @@ def binding(seen: Data) -> list[Entry]:
 def signals(
     supply: Supply,
     evidence: Evidence,
-    records: Iterable[ExecutionRecord],
+    records: Records,
     enough: Mapping[str, float],
     iteration: int = 1,
     time_left_s: float = 30.0,

@@ -10,7 +10,7 @@ intent, cut to the most tasks that a plan may have, and numbered.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from workbench.graphs.needs import read_needs
 from workbench.graphs.route import AGENT_TOOLS, workers_of
 from workbench.language.names import names_in
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
-from workbench.ports import Bases, KnowledgeBase, Tool
+from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.settings import Settings, default_settings
 from workbench.state import Condition, Json, NameRead, QueryIntent, RouteDecision
 from workbench.text import STOP_WORDS, fold, language_of, terms
@@ -75,7 +75,7 @@ class RulePlanner:
     def __init__(self, settings: Settings | None = None):
         self.settings = settings or default_settings()
 
-    async def __call__(self, query: str, decision: RouteDecision, knowledge: Bases, tools: Mapping[str, Tool]) -> Plan:
+    async def __call__(self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
         branches, notes, by_intent = list[list[PlanStep]](), list[str](), False
         bases = {base.name: base for base in knowledge}
@@ -109,9 +109,7 @@ class RulePlanner:
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
 
-    def _registered(
-        self, query: str, intent: QueryIntent, knowledge: Bases, tools: Mapping[str, Tool]
-    ) -> list[PlanStep]:
+    def _registered(self, query: str, intent: QueryIntent, knowledge: Bases, tools: Tools) -> list[PlanStep]:
         """Return a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
         steps = []
         for name in sorted(set(tools) - set(BUILT_IN)):
@@ -289,7 +287,7 @@ def with_names(query: str, names: Iterable[str]) -> str:
     return " ".join([query, *(name for name in names if fold(name) not in fold(query))])
 
 
-def steps_for(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[PlanStep]:
+def steps_for(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     """Return the steps that a question needs in one knowledge base."""
     intent = ask.decision["query_intent"]
     if ask.selection and intent in ("qa", "unknown"):
@@ -349,7 +347,7 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[PlanStep]]] = {
 # --- Chains ---
 
 
-def _chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[PlanStep]:
+def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
     """Return the steps that follow chains, or none where fields answer or the names are another base's."""
     intent, question = ask.decision["query_intent"], ask.decision.get("question")
     names = names_in(ask.query, [base])

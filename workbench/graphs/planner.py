@@ -6,7 +6,7 @@ A new plan goes on behind what has run: steps that have begun stay, and what wou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 
@@ -15,9 +15,9 @@ from workbench.graphs.plan import FULL, SEARCH, budget_of, say
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
-from workbench.ports import Context, Tool
+from workbench.ports import Context, Tools
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord, Json, RetrievalState, RouteDecision
+from workbench.state import Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.registry import check, require
 
 
@@ -90,7 +90,7 @@ def anew(decided: Iterable[Decision] = ()) -> Json:
     return {**lists, "activated": [], "stop_reason": None}
 
 
-def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> Plan:
+def continued(made: Plan, before: Plan, records: Records) -> Plan:
     """A new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
 
     A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
@@ -156,7 +156,7 @@ def with_aspects(
     return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})
 
 
-def runnable(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
+def runnable(plan: Plan, tools: Tools) -> Plan:
     """The plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
     while bad := {p["step_id"] for p in check(plan, tools)} & set(plan.by_id()):
         plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id not in bad]})

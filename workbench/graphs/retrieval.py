@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -23,10 +23,10 @@ from workbench.graphs.review import (
 )
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
-from workbench.ports import Context, Tool
+from workbench.ports import Context, Tools
 from workbench.records.tape import key_of_record
 from workbench.settings import Settings
-from workbench.state import ExecutionRecord, Json, RetrievalState, StepTask
+from workbench.state import ExecutionRecord, Json, Records, RetrievalState, StepTask
 
 
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
@@ -86,9 +86,7 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     return tasks or "reflector"
 
 
-def next_wave(
-    plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str], tools: Mapping[str, Tool]
-) -> list[PlanStep]:
+def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Tools) -> list[PlanStep]:
     """The steps to start together, by the plan's execution mode.
 
     ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
@@ -142,7 +140,7 @@ def standing(plan: Plan, records: Sequence[ExecutionRecord], most: int) -> list[
     return kept
 
 
-def lacked(plan: Plan, records: Iterable[ExecutionRecord]) -> dict[str, list[str]]:
+def lacked(plan: Plan, records: Records) -> dict[str, list[str]]:
     """Step -> what the last reflection on it found missing."""
     last = last_records(records)
     found = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]

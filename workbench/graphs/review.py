@@ -28,7 +28,7 @@ from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, las
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
 from workbench.records.tape import answered
-from workbench.state import Data, Decision, ExecutionRecord, Json, Reflection, RetrievalState, ReviewPoint
+from workbench.state import Data, Decision, ExecutionRecord, Json, Records, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
 
 # --- Steps that will never start: which ones, why, and the record that says so. Nothing waits for ever ---
@@ -451,7 +451,7 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
     refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
 
 
-def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[Json]:
+def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
     """A step that has run is history: an edit may neither change nor drop it."""
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)

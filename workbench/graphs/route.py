@@ -15,8 +15,7 @@ from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
-from workbench.graphs.cards import card
-from workbench.graphs.roles import ModelForm, say
+from workbench.graphs.roles import ModelForm, card, say
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, routed

@@ -73,7 +73,7 @@ def prompt_parts(run: Recording) -> Rows:
 
     Where no model writes it is what one would be sent. Tokens are estimated (``records.tape.estimated_tokens``).
     """
-    from workbench.graphs.cards import told_evidence
+    from workbench.graphs.roles import told_evidence
 
     language = language_of(run.message)
     prompt = run.prompts.of("writer", "zh" if language == "zh" else "en")
@@ -94,7 +94,7 @@ def prompt_parts(run: Recording) -> Rows:
 
 def blame(run: Recording) -> Rows:
     """Which memory, from which turn, probably stood behind which sentence of the answer."""
-    from workbench.graphs.cards import told_evidence
+    from workbench.graphs.roles import told_evidence
 
     known, sources = _known(run), _Sources(run)
     parts = [_part(one, known, sources) for one in run.remembered if one["why"] != "left_out"]
