@@ -44,7 +44,7 @@ _LINE = re.compile(
 
 
 def written(condition: Data) -> str:
-    """A condition in one line.
+    """Return a condition in one line.
 
     >>> written({"field": "year", "op": "between", "value": ["1990", "1999"]})
     'year between 1990 and 1999'
@@ -60,7 +60,7 @@ def written(condition: Data) -> str:
 
 
 def parsed(line: str) -> Condition:
-    """A line as a condition.
+    """Return a line as a condition.
 
     >>> parsed("budget >= 100000"), parsed("name missing")
     ({'field': 'budget', 'op': 'ge', 'value': 100000}, {'field': 'name', 'op': 'exists', 'value': False})
@@ -171,7 +171,7 @@ class Plan(BaseModel):
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
 
     def step(self, step_id: str) -> PlanStep:
-        """The step of that id; ``KeyError`` when there is none."""
+        """Return the step of that id; ``KeyError`` when there is none."""
         return self.by_id()[step_id]
 
     def by_id(self) -> dict[str, PlanStep]:
@@ -179,7 +179,7 @@ class Plan(BaseModel):
         return {step.step_id: step for step in self.steps}
 
     def dump(self) -> Json:
-        """The JSON form, with ``plan_id``: what the state carries and the store keeps."""
+        """Return the JSON form, with ``plan_id``: what the state carries and the store keeps."""
         return {"plan_id": self.plan_id, **self.model_dump(mode="json")}
 
     @classmethod
@@ -262,7 +262,7 @@ class Plan(BaseModel):
         return found
 
     def ends(self, records: Records) -> dict[str, str]:
-        """How each step ended; one that has retries left has not."""
+        """Return how each step ended; one that has retries left has not."""
         steps = self.by_id()
         return {
             step_id: record["status"]
@@ -273,7 +273,7 @@ class Plan(BaseModel):
         }
 
     def replace(self, step_id: str, **fields: Any) -> Plan:
-        """A copy with some fields of one step changed; fields of the budget (``top_k=20``) are taken too.
+        """Return a copy with some fields of one step changed; fields of the budget (``top_k=20``) are taken too.
 
         Raises:
             PlanError: no such step.
@@ -289,11 +289,11 @@ class Plan(BaseModel):
         return self.model_copy(update={"steps": [changed if s.step_id == step_id else s for s in self.steps]})
 
     def adding(self, *steps: PlanStep) -> Plan:
-        """A copy with these steps at the end."""
+        """Return a copy with these steps at the end."""
         return self.model_copy(update={"steps": [*self.steps, *steps]})
 
     def without(self, *step_ids: str) -> Plan:
-        """A copy without these steps; what depended on them no longer does."""
+        """Return a copy without these steps; what depended on them no longer does."""
         kept = [
             s.model_copy(update={"depends_on": [d for d in s.depends_on if d not in step_ids]})
             for s in self.steps
@@ -302,7 +302,7 @@ class Plan(BaseModel):
         return self.model_copy(update={"steps": kept})
 
     def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
-        """The chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
+        """Return the chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
         cost = {s.step_id: (seconds or {}).get(s.step_id, 0.0 if seconds else s.budget.timeout_s) for s in self.steps}
         steps, best = self.by_id(), dict[str, tuple[float, list[str]]]()
         for step_id in self.topological_order():
@@ -326,7 +326,7 @@ class Plan(BaseModel):
         }
 
     def signal(self) -> Json:
-        """The plan in the words that a report and a scheduler read."""
+        """Return the plan in the words that a report and a scheduler read."""
         return {
             "plan_id": self.plan_id,
             "version": self.version,
@@ -388,7 +388,7 @@ _NOT_COMPARED = ("top_k", "passage", "sentence")
 
 
 def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> Json:
-    """One entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
+    """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
     {'value': 0}
@@ -451,7 +451,7 @@ def _chain(path: list[str]) -> str:
 
 
 def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
-    """A copy with other ids for some steps, by their old ones; dependencies and references follow.
+    """Return a copy with other ids for some steps, by their old ones; dependencies and references follow.
 
     >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", depends_on=["a"] * (i == "b")) for i in "ab"])
     >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
@@ -461,7 +461,7 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
 
 
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
-    """A copy of the step with other ids for itself and for what it depends on, by the old ones."""
+    """Return a copy of the step with other ids for itself and for what it depends on, by the old ones."""
     taken = {name: {"$from": f"{names.get(s, s)}.{field}"} for name, (s, field) in step.references().items()}
     return step.model_copy(
         update={
@@ -473,7 +473,7 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
 
 
 def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
-    """The ids of that step and of everything before it, by what stands ``before`` a step."""
+    """Return the ids of that step and of everything before it, by what stands ``before`` a step."""
     steps, found, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
@@ -484,7 +484,7 @@ def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]]
 
 
 def fresh_id(plan: Plan, label: str) -> str:
-    """A step id that the plan does not have, continuing its numbering."""
+    """Return a step id that the plan does not have, continuing its numbering."""
     number = len(plan.steps)
     while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
         number += 1
@@ -492,7 +492,7 @@ def fresh_id(plan: Plan, label: str) -> str:
 
 
 def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
-    """Which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
+    """Return which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
     if not before:
         return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
     diff = Plan.load(before).diff(Plan.load(after))
@@ -500,7 +500,7 @@ def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
 
 
 def last_records(records: Records) -> dict[str, ExecutionRecord]:
-    """The newest attempt of each step."""
+    """Return the newest attempt of each step."""
     last: dict[str, ExecutionRecord] = {}
     for record in records:
         if record["step_id"] not in last or record["attempt"] >= last[record["step_id"]]["attempt"]:
@@ -544,7 +544,7 @@ def work_seconds(records: Records) -> float:
 
 
 def canonical_json(value: Any) -> str:
-    """One spelling for one value: sorted keys, no spaces, non-ASCII as it is.
+    """Return one spelling for one value: sorted keys, no spaces, non-ASCII as it is.
 
     >>> canonical_json({"b": 1, "a": "茶馆"})
     '{"a":"茶馆","b":1}'

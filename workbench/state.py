@@ -512,7 +512,7 @@ class Message(TypedDict):
 
 @cache  # a state that adds keys evaluates these annotations again, and must find the same channel
 def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[Any]]:
-    """A reducer that appends what is new and replaces what has the same identity, keeping the order.
+    """Return a reducer that appends what is new and replaces what has the same identity, keeping the order.
 
     >>> by_id = keyed("id")
     >>> by_id([{"id": 1, "v": "a"}], [{"id": 1, "v": "b"}, {"id": 2, "v": "c"}])

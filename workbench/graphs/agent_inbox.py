@@ -39,7 +39,7 @@ def interrupt_of(request: Request) -> Json:
 
 
 def answer_of(given: Any, request: Request) -> Any:
-    """An answer in either shape as the middleware writes it; what is neither comes back as it is.
+    """Return an answer in either shape as the middleware writes it; what is neither comes back as it is.
 
     Args:
         given: ``{"type": "accept" | "ignore" | "response" | "edit", "args": ...}`` or a list with one of these, as an
@@ -88,7 +88,7 @@ def _from_inbox(given: Data, request: Request) -> Answer:
 
 
 def _reread(given: Data, request: Request) -> Answer:
-    """A middleware's answer whose edited arguments may be strings, and may hold what was only shown."""
+    """Return a middleware's answer whose edited arguments may be strings, and may hold what was only shown."""
     try:
         decision = given["decisions"][0]
         args = decision["edited_action"]["args"]
@@ -117,7 +117,7 @@ def _edits(args: Data, request: Request) -> Json:
 
 
 def _read(value: Any, spec: Data, definitions: Data, place: str) -> Any:
-    """A value that an editor may have made a string, as the schema has it."""
+    """Return a value that an editor may have made a string, as the schema has it."""
     spec = proposals.resolved(spec, definitions)
     if isinstance(value, str) and spec.get("type", "string") != "string":
         try:
@@ -134,7 +134,7 @@ def _read(value: Any, spec: Data, definitions: Data, place: str) -> Any:
 
 
 def _same(given: Any, proposed: Any) -> bool:
-    """Whether a value is the proposed one, as it is or as an editor wrote it."""
+    """Check whether a value is the proposed one, as it is or as an editor wrote it."""
     if given == proposed:
         return True
     try:

@@ -58,7 +58,7 @@ class RetrieveAgent:
         }
 
     async def walk(self, query: str, thread_id: str) -> tuple[Json, list[Json]]:
-        """The last state of the retrieval graph over a question, and the log of its nodes."""
+        """Return the last state of the retrieval graph over a question, and the log of its nodes."""
         runs, run_id = RunStore(":memory:"), new_run_id()
         try:
             state = await self._graph.ainvoke(
@@ -99,7 +99,7 @@ class AgentPool:
         self._agents: dict[str, RetrieveAgent] = {}
 
     def get(self, worker_name: str) -> RetrieveAgent:
-        """The agent of that name, made when first asked for.
+        """Return the agent of that name, made when first asked for.
 
         Raises:
             ValueError: the name is not a worker's.

@@ -32,7 +32,7 @@ NO_PERSONS = frozenset({"rules", "autopilot", "recording"})
 
 
 def features(proposal: Data) -> list[float]:
-    """What a proposal shows, each about 0 to 2: counts and scores as shares of their thresholds.
+    """Return what a proposal shows, each about 0 to 2: counts and scores as shares of their thresholds.
 
     >>> features({"signals": {"evidence_count": 5, "thresholds": {"min_evidence": 10}}, "should_continue": True})
     [0.5, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
@@ -106,11 +106,11 @@ class ThresholdReviewer:
 
     @property
     def trusted(self) -> bool:
-        """Whether it answers at all."""
+        """Check whether it answers at all."""
         return not self.why
 
     def probability(self, proposal: Data) -> float:
-        """How probable it is that the person accepts this proposal."""
+        """Return how probable it is that the person accepts this proposal."""
         return _probability(self._weights, features(proposal))
 
     def __call__(self, request: Data) -> Answer | None:
@@ -128,7 +128,7 @@ class ThresholdReviewer:
     # what it says of itself
 
     def report(self) -> Json:
-        """How far it can be trusted.
+        """Return how far it can be trusted.
 
         ``decisions``; ``alone``: how many it would have answered by itself; ``agreement``: the share of these that the
         person accepted too (None when there are none), ``at_least``: the bound above which it lies with 95 %;
@@ -154,7 +154,7 @@ class ThresholdReviewer:
         }
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a decision: what was predicted without it, what the person did."""
+        """Return one row a decision: what was predicted without it, what the person did."""
         import pandas
 
         return pandas.DataFrame(self.trials, columns=Trial._fields).drop(columns="base")

@@ -44,7 +44,7 @@ class CheckedAll(ModelForm):
 
 
 async def supported(context: Context, text: str, evidence: Evidence, question: str) -> list[Supported]:
-    """Every statement of an answer with what became of it."""
+    """Return every statement of an answer with what became of it."""
     rules = _by_rules(context, text, evidence)
     asked = [one for one in rules if one.cited and {*one.cited} <= {*range(1, len(evidence) + 1)}]
     said: dict[str, str] = {}
@@ -128,13 +128,13 @@ def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """A piece of evidence as a checker reads it: its title and its text."""
+    """Return a piece of evidence as a checker reads it: its title and its text."""
     title = str(result["metadata"].get("title") or "")
     return "\n".join([" / ".join(_also(title, base)) if title else "", result["evidence"]]).strip()
 
 
 def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """What its typed fields say, each with the words by which people call it; "" without any."""
+    """Return what its typed fields say, each with the words by which people call it; "" without any."""
     title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
     called = {f["name"]: [w for words in f["called"].values() for w in words] for f in (base.schema() if base else ())}
     lines = []
@@ -146,13 +146,13 @@ def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
 
 
 def _also(name: str, base: KnowledgeBase | None) -> list[str]:
-    """A name, and how the knowledge base writes it otherwise."""
+    """Return a name, and how the knowledge base writes it otherwise."""
     entity = base.find_entity(name) if base else None
     return list(dict.fromkeys([name, *(entity["aliases"] if entity else [])]))
 
 
 def with_marks(text: str, found: Sequence[Supported]) -> str:
-    """The answer with a word behind each statement that its sources do not support.
+    """Return the answer with a word behind each statement that its sources do not support.
 
     >>> one = Supported(sentence="It is green.", verdict="uncited", probability=0, cited=[], by=[], why="", judge="")
     >>> with_marks("It is green. Why?", [one])

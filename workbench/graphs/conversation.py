@@ -134,7 +134,7 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
 def initial_state(
     run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Data
 ) -> ConversationState:
-    """What a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
+    """Return what a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
     return ConversationState(
         run_id=run_id,
         request_id=run_id,
@@ -217,7 +217,7 @@ def _subject_of(state: ConversationState) -> Json:
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
-    """The question with what it refers to, and its route.
+    """Return the question with what it refers to, and its route.
 
     The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
     by itself is routed again, as the question that it is.
@@ -267,15 +267,15 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
 
 
 def whether_to_clarify(state: ConversationState) -> str:
-    """What a report's question leaves open is found before anything is planned."""
+    """Return the next node: what a report's question leaves open is found before anything is planned."""
     return "clarify" if state.get("report") and state["use_retrieval"] else whether_to_retrieve(state)
 
 
 def whether_to_retrieve(state: ConversationState) -> str:
-    """A greeting needs no search, and an answerer of a knowledge base's own may do without one."""
+    """Return the next node: a greeting needs no search, and the answerer of a knowledge base may do without one."""
     return "retrieval" if state["use_retrieval"] else who_answers(state)
 
 
 def who_answers(state: ConversationState) -> str:
-    """The knowledge base's own answerer, when it has one."""
+    """Return the knowledge base's own answerer, when it has one."""
     return state["answerer"]

@@ -84,7 +84,7 @@ def _told(names: list[str], outputs: Sequence[Data]) -> Enrichment:
 
 
 def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
-    """The first base that has a source outside; in a replay the one whose source was asked."""
+    """Return the first base that has a source outside; in a replay the one whose source was asked."""
     tape = context.tape
     if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
         return next((effect.name for effect in tape.known.values() if effect.kind == STEP), None)
@@ -93,7 +93,7 @@ def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
 
 
 def can_enrich(state: RetrievalState, context: Context) -> bool:
-    """Whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
+    """Check whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
     tape = context.tape
     if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
         return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())

@@ -62,14 +62,14 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
 
 
 def effect_of(task: StepTask, step: PlanStep, context: Context) -> Json:
-    """What determines this attempt: the documents, the tool's input and budget, and the calls before it."""
+    """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
     given = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
     base = dated(context.knowledge.get(given["kb"]), task["dates"])
     return {"version": base.fingerprint(), "given": given}
 
 
 def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[ExecutionRecord, Json | None] | None:
-    """The record and body of the same call on another run's tape, when this run may take them from there.
+    """Return the record and body of the same call on another run's tape, when this run may take them from there.
 
     Raises:
         Divergence: this run must take them from there, and the tape does not have them.
@@ -100,7 +100,7 @@ def _longer(effect: Json, record: ExecutionRecord) -> bool:
 
 
 async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, Json | None]:
-    """One attempt, timed and bounded: its record, and its body when it found anything out.
+    """Return one attempt, timed and bounded: its record, and its body when it found anything out.
 
     The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
     thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
@@ -150,7 +150,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
 
 
 def _inputs(task: StepTask, step: PlanStep, context: Context) -> Json:
-    """The step's input with references filled from the outputs of earlier steps, and what its budget says."""
+    """Return the step's input with references filled from the outputs of earlier steps, and what its budget says."""
     bodies = {i: context.runs.body(task["run_id"], ref) for i, ref in task["sources"].items() if ref}
     outputs = {i: {**body["output"], RESULTS: body["results"]} for i, body in bodies.items()}
     inputs = resolve_input(step, outputs)
@@ -182,7 +182,7 @@ def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
 
 
 def _body(output: BaseModel, step: PlanStep) -> Json:
-    """What is kept of an output: as JSON, whatever a tool of somebody's own returned.
+    """Return what is kept of an output: as JSON, whatever a tool of somebody's own returned.
 
     Raises:
         ToolError: it is no output, or a result in it is no evidence.
@@ -243,7 +243,7 @@ def record_of(
 
 
 def _done(task: StepTask, context: Context) -> dict[str, int]:
-    """How many of the steps that run have ended: those before this wave, and those of it that have a record."""
+    """Return how many of the steps that run have ended: those before this wave, and those of it that have a record."""
     wave = task.get("wave", [])
     ended = [e["step_id"] for e in wave if context.runs.record(task["run_id"], e["step_id"], e["attempt"])]
     return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}

@@ -132,7 +132,7 @@ class ModelExtractor:
         return self._context.prompts.of(name, language).messages(slots)
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
-        """What each names and states, by its place; see ``extraction.Extractor``."""
+        """Return what each names and states, by its place; see ``extraction.Extractor``."""
         batches = list(_batches(passages))
         found: dict[int, Extraction | None] = {}
         for places, said in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
@@ -142,7 +142,7 @@ class ModelExtractor:
         return found
 
     def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
-        """What each community is about, by its place."""
+        """Return what each community is about, by its place."""
         said = self._each([self._describing(group) for group in groups])
         return {n: " ".join(one.form.summary.split()) for n, one in enumerate(said) if one and one.form}
 
@@ -166,7 +166,7 @@ class ModelExtractor:
         return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **asked))
 
     def _each(self, calls: Sequence[_Call]) -> list[Said | None]:
-        """What each call gives, so many at once; None for those that were not made."""
+        """Return what each call gives, so many at once; None for those that were not made."""
 
         async def every() -> list[Said | None]:
             free = asyncio.Semaphore(self._context.settings.max_concurrency)
@@ -197,7 +197,7 @@ class ModelExtractor:
             raise
 
     def _allowed(self, tokens: int) -> bool:
-        """Whether so many more tokens are within the budget, with those of the calls that are under way.
+        """Check whether so many more tokens are within the budget, with those of the calls that are under way.
 
         A call is taken to be as much dearer than estimated as the dearest one so far.
         """
@@ -223,7 +223,7 @@ def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
 
 
 def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
-    """What stands in the passage of what was said; None where nothing was said of it."""
+    """Return what stands in the passage of what was said; None where nothing was said of it."""
     if said is None:
         return None
     parts = [(fold(sentence), sentence) for sentence in sentences(passage.text)]
@@ -249,7 +249,7 @@ def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
 
 
 def _kind(relation: str) -> str:
-    """A relation as the graph names it; "" for one that says nothing.
+    """Return a relation as the graph names it; "" for one that says nothing.
 
     >>> _kind("was born in"), _kind("出生于"), _kind("mentions")
     ('was_born_in', '出生于', '')

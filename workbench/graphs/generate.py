@@ -195,7 +195,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
 
 
 def found(state: Data) -> list[RetrievalResult]:
-    """The merged evidence, in the order of its numbers."""
+    """Return the merged evidence, in the order of its numbers."""
     return (state.get("merged") or {}).get("retrieval_results") or []
 
 
@@ -213,7 +213,7 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
 
 
 async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[str]:
-    """The model's chunks, each sent on as it comes."""
+    """Return the model's chunks, each sent on as it comes."""
     context, prompt = runtime.context, messages(state, runtime.context)
     usage: list[dict[str, int]] = []
 

@@ -25,7 +25,7 @@ class Order(ModelForm):
 def grader(
     ports: Callable[[], Context], submit: Callable[[Coroutine[Any, Any, Any]], Future[Any]]
 ) -> Callable[[str, Sequence[str]], list[float]]:
-    """A reranker for a thread that may block; ``submit`` begins work on the loop of the model's connections."""
+    """Return a reranker for a thread that may block; ``submit`` begins work on the loop of the model's connections."""
     return lambda query, texts: submit(graded(ports(), query, texts)).result() if texts else []
 
 

@@ -40,7 +40,7 @@ SPAN = 10.0
 
 
 def agreed(results_by_step: Found) -> dict[Identity, float]:
-    """The probability of each passage that the search or the chain found; nothing unless both of them looked.
+    """Return the probability of each passage that the search or the chain found; nothing unless both of them looked.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
     >>> by = {name: [{**piece, "metadata": {"tools": [name]}}] for name in (SEARCH, CHAIN)}
@@ -58,7 +58,7 @@ def agreed(results_by_step: Found) -> dict[Identity, float]:
 
 
 def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
-    """What the model weighs of each passage: the search where no title led a chain anywhere, else both.
+    """Return what the model weighs of each passage: the search where no title led a chain anywhere, else both.
 
     ``first``: whether a search put it first.
     """
@@ -90,7 +90,7 @@ def _tool(result: RetrievalResult) -> str:
 
 
 def worth_of(score: float) -> float:
-    """What a probability adds to not having found a passage: its log odds above those.
+    """Return what a probability adds to not having found a passage: its log odds above those.
 
     >>> worth_of(0.0001), worth_of(0.5)
     (0.0, 0.76)
@@ -200,7 +200,7 @@ def evidence_of(state: RetrievalState, context: Context) -> list[RetrievalResult
 
 
 def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
-    """What each step found, by step id, in the order in which passes and steps followed."""
+    """Return what each step found, by step id, in the order in which passes and steps followed."""
     kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
     kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
@@ -338,7 +338,7 @@ def with_hops(
 
 
 def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> dict[str, dict[str, float]]:
-    """What the model of the second pass weighs of each document.
+    """Return what the model of the second pass weighs of each document.
 
     Returns:
         ``first`` and ``hop``: log odds of the most that the first pass and a hop say of a passage of it; ``front``:
@@ -353,7 +353,7 @@ def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> 
 
 
 def _likeliest(result: RetrievalResult, known: Pieces, best: Pieces) -> float:
-    """The most that anybody says of a passage: which of a document's passages comes first."""
+    """Return the most that anybody says of a passage: which of a document's passages comes first."""
     one = identity(result)
     return max(found[one]["score"] for found in (known, best) if one in found)
 
@@ -378,7 +378,7 @@ def first_documents(evidence: Evidence) -> list[RetrievalResult]:
 
 
 def as_found(results_by_step: Found) -> list[Identity]:
-    """Every piece once, in the order of the steps and of what each found."""
+    """Return every piece once, in the order of the steps and of what each found."""
     return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
 
 
@@ -435,5 +435,5 @@ def _execution(records: list[ExecutionRecord]) -> Json:
 
 
 def not_needed(record: ExecutionRecord) -> bool:
-    """Whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
+    """Check whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
     return record["status"] == "skipped" and record["error"] in IDLE

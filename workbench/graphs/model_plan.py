@@ -59,7 +59,7 @@ class DraftStep(ModelForm):
 async def planned_by_model(
     state: RetrievalState, context: Context, bases: Bases, before: Plan | None
 ) -> tuple[Plan | None, list[str]]:
-    """The model's plan, or None and why it cannot be run.
+    """Return the model's plan, or None and why it cannot be run.
 
     Args:
         state: of the run so far.
@@ -99,7 +99,7 @@ async def planned_by_model(
 
 
 def told_needs(entries: Sequence[Data], query: str, state: RetrievalState) -> str:
-    """The ledger in lines; before the first pass, what the rules take to be needed."""
+    """Return the ledger in lines; before the first pass, what the rules take to be needed."""
     if entries:
         return "\n".join(
             f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries
@@ -125,7 +125,7 @@ def steps_of(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0
 
 
 def plan_form(tools: Tools, knowledge: Sequence[str], most: int) -> type[BaseModel]:
-    """The form: every list and string bounded, every tool and knowledge base one of those that exist.
+    """Return the form: every list and string bounded, every tool and knowledge base one of those that exist.
 
     >>> form = plan_form({}, ["papers"], 6)
     >>> form.model_json_schema()["properties"]["steps"]["maxItems"]

@@ -227,12 +227,12 @@ class Ask:
 
     @property
     def words(self) -> list[str]:
-        """What the question asks next to names and fields."""
+        """Return what the question asks next to names and fields."""
         return self.decision["extracted_entities"]["high_level"]
 
     @property
     def selection(self) -> Json:
-        """The input of ``discover``: conditions, order, the field to count by; empty where none is read."""
+        """Return the input of ``discover``: conditions, order, the field to count by; empty where none is read."""
         selection: Json = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
         question = self.decision.get("question")
         if question and question["sort"]:
@@ -243,7 +243,7 @@ class Ask:
 
     @property
     def grounded(self) -> str:
-        """The question, with the knowledge base's own spelling of names that it writes otherwise.
+        """Return the question, with the knowledge base's own spelling of names that it writes otherwise.
 
         Of a recommendation only its content is searched: "Recommend a few" would find a title with these words.
         """

@@ -50,7 +50,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 
 async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
-    """The plan of the model or, where it gives none, of the planner."""
+    """Return the plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
     refused: list[str] = []
     if model_plans(context):
@@ -67,7 +67,7 @@ async def _made(state: RetrievalState, context: Context, prefixes: list[str], be
 
 
 async def _by_planner(query: str, decision: RouteDecision, context: Context, prefixes: list[str]) -> Plan:
-    """The planner's plan: what it is asked is all that it may depend on."""
+    """Return the planner's plan: what it is asked is all that it may depend on."""
     bases = context.bases(prefixes)
 
     async def plan() -> Json:
@@ -80,7 +80,7 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
 
 
 def anew(decided: Iterable[Decision] = ()) -> Json:
-    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several.
+    """Return what a first plan begins with: nothing of an earlier question, when a server's thread carries several.
 
     ``decided`` is what was decided of this one before it was planned.
     """
@@ -91,7 +91,7 @@ def anew(decided: Iterable[Decision] = ()) -> Json:
 
 
 def continued(made: Plan, before: Plan, records: Records) -> Plan:
-    """A new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
+    """Return a new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
 
     A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
     """
@@ -129,7 +129,7 @@ def with_aspects(
     prefixes: Sequence[str],
     settings: Settings,
 ) -> Plan:
-    """The plan and its further searches; where there is no room for one each, aspects are searched together.
+    """Return the plan and its further searches; where there is no room for one each, aspects are searched together.
 
     Args:
         plan: for what the topic is about.
@@ -157,7 +157,7 @@ def with_aspects(
 
 
 def runnable(plan: Plan, tools: Tools) -> Plan:
-    """The plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
+    """Return the plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
     while bad := {p["step_id"] for p in check(plan, tools)} & set(plan.by_id()):
         plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id not in bad]})
     return plan

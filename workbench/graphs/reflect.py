@@ -110,7 +110,7 @@ class Pass(NamedTuple):
 
     @property
     def base(self) -> KnowledgeBase:
-        """The base of the best evidence."""
+        """Return the base of the best evidence."""
         name = self.evidence[0]["metadata"].get("kb_prefix") if self.evidence else ""
         return next((base for base in self.bases if base.name == name), self.bases[0])
 
@@ -463,7 +463,7 @@ async def rewritten_by_model(context: Context, query: str, writings: Sequence[st
 
 
 def shown_to(evidence: Evidence) -> list[RetrievalResult]:
-    """The passages that a model is shown: of the first documents one each, then the others."""
+    """Return the passages that a model is shown: of the first documents one each, then the others."""
     first = first_documents(evidence)
     ids = {result["result_id"] for result in first}
     return [*first, *(r for r in evidence if r["result_id"] not in ids)][:READ]
@@ -472,7 +472,7 @@ def shown_to(evidence: Evidence) -> list[RetrievalResult]:
 async def graded(
     context: Context, query: str, entries: Sequence[Entry], evidence: Evidence, at: str
 ) -> tuple[list[Entry], list[str]]:
-    """The ledger as the grader's model reads the evidence, or as it was, and why."""
+    """Return the ledger as the grader's model reads the evidence, or as it was, and why."""
     passages = shown_to(evidence)
     asked = [n for n, entry in enumerate(entries) if not is_settled(entry)]
     if not passages or not asked:
@@ -489,14 +489,14 @@ async def graded(
 
 
 def invented(grades: Iterable[Any], asked: Sequence[int], passages: Evidence) -> list[str]:
-    """The needs and passages that a model names and that there are not."""
+    """Return the needs and passages that a model names and that there are not."""
     told = [f"need {g.need}: there are {len(asked)}" for g in grades if g.need > len(asked)]
     numbers = {n for g in grades for n in g.passages if not 1 <= n <= len(passages)}
     return told + [f"passage [{n}]: there are {len(passages)}" for n in sorted(numbers)]
 
 
 def _met(entries: Sequence[Entry], asked: Sequence[int], grades: Iterable[Any], passages: Evidence) -> list[Entry]:
-    """The ledger with what was said of it: met by passages that there are, contradicted by them, or by none."""
+    """Return the ledger with what was said of it: met by passages that there are, contradicted by them, or by none."""
     now = [Entry(**entry) for entry in entries]
     for grade in grades:
         if grade.need > len(asked):
@@ -568,7 +568,7 @@ def _form(step: Any) -> type[BaseModel]:
 def _allowed(
     drafted: Sequence[Any], plan: Plan, several: bool, context: Context, made: Callable[[PlanStep], bool]
 ) -> tuple[list[PlanStep], list[str]]:
-    """The steps that can run and were not made yet, each checked by itself; and why the others cannot."""
+    """Return the steps that can run and were not made yet, each checked by itself; and why the others cannot."""
     kept: list[PlanStep] = []
     overruled: list[str] = []
     ids = {step.step_id for step in plan.steps}

@@ -87,7 +87,7 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
 
 
 def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Tools) -> list[PlanStep]:
-    """The steps to start together, by the plan's execution mode.
+    """Return the steps to start together, by the plan's execution mode.
 
     ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
     tool that says that it cannot run beside others runs alone, after them.
@@ -101,7 +101,7 @@ def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Too
 
 
 def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """What a person says to the wave; a wave of nothing but retries asks nobody."""
+    """Return what a reviewer answers to the wave; a wave of nothing but retries asks nobody."""
     if "step" not in state.get("review", []):
         return {}
     records = state.get("records", [])
@@ -121,12 +121,12 @@ REFLECTION = "reflection"
 
 
 def most_retries(settings: Settings) -> int:
-    """How often a step may be done again because of a reflection."""
+    """Return how often a step may be done again because of a reflection."""
     return settings.reflection_max_retries if settings.reflection_allow_retry else 0
 
 
 def standing(plan: Plan, records: Sequence[ExecutionRecord], most: int) -> list[ExecutionRecord]:
-    """The records that count for what runs next, in the order in which they came.
+    """Return the records that count for what runs next, in the order in which they came.
 
     Where a reflection found a step wanting, at most ``most`` times, that step and the reflection have not ended.
     """
@@ -148,7 +148,7 @@ def lacked(plan: Plan, records: Records) -> dict[str, list[str]]:
 
 
 def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
-    """The step with what is missing in its query, once.
+    """Return the step with what is missing in its query, once.
 
     >>> step = PlanStep(step_id="a", objective="", tool="t", tool_input={"query": "who built the mill"})
     >>> asking_for(step, ["died", "mill"]).tool_input["query"]
@@ -162,12 +162,12 @@ def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
 
 
 def validated(step: PlanStep) -> list[str]:
-    """The steps that a reflection is on."""
+    """Return the steps that a reflection is on."""
     return step.dependencies() if step.tool == REFLECTION else []
 
 
 def _missing(record: ExecutionRecord) -> list[str] | None:
-    """What a reflection found missing; None for any other record, and where it was satisfied."""
+    """Return what a reflection found missing; None for any other record, and where it was satisfied."""
     seen = [sub["detail"] for sub in record["sub_steps"] if sub["detail"].get("passed") is False]
     if record["tool"] != REFLECTION or not seen:
         return None
@@ -175,7 +175,7 @@ def _missing(record: ExecutionRecord) -> list[str] | None:
 
 
 def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
-    """The graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
+    """Return the graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
     graph = StateGraph(RetrievalState, context_schema=Context)
     task: Any = logged("executor", "execute", executor)  # its input is a task, not the state
     graph.add_node("planner", logged("planner", "plan", planner))
@@ -197,7 +197,7 @@ def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
 
 
 def after_review(state: RetrievalState) -> str:
-    """Where a decision leads: stop and merge, plan anew, judge anew, or run what is ready."""
+    """Return where a decision leads: stop and merge, plan again, judge again, or run what is ready."""
     if state.get("stop_reason"):
         return "merger"
     if state.get("replan"):

@@ -303,7 +303,7 @@ def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json
 
 
 def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> Json:
-    """The state with another query: it is read again, and memory is obeyed but for what is struck."""
+    """Return the state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
     read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
     route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
@@ -387,7 +387,7 @@ def ask_person(
 
 
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
-    """The steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
+    """Return the steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
     plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
@@ -452,7 +452,7 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
 
 
 def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
-    """A step that has run is history: an edit may neither change nor drop it."""
+    """Return a problem for each step that an edit changes or drops although it has run."""
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)
     return [

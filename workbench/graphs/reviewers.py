@@ -25,7 +25,7 @@ class Reviewer(Protocol):
     """
 
     def __call__(self, request: Data) -> Answer | Awaitable[Answer | None] | None:
-        """The answer to one request."""
+        """Return the answer to one request."""
 
 
 class HumanReviewer:
@@ -62,7 +62,7 @@ class ReplayReviewer:
         self.differed: list[Json] = []
 
     def __call__(self, request: Data) -> Answer | None:
-        """The next recorded answer.
+        """Return the next recorded answer.
 
         Raises:
             InvalidAnswer: the run asks at another point than the recording, and it is to stop there.
@@ -99,7 +99,7 @@ class ReplayReviewer:
 
 
 def again(decision: Data | Decision) -> Answer:
-    """The answer that gives a recorded decision once more."""
+    """Return the answer that gives a recorded decision once more."""
     return answer(
         decision["action"],
         point=decision["point"],
@@ -111,7 +111,7 @@ def again(decision: Data | Decision) -> Answer:
 
 
 def written(given: Any) -> Answer:
-    """An answer as it can be written down: JSON, without what no store takes, and not endless.
+    """Return an answer as it can be written down: JSON, without what no store takes, and not endless.
 
     A list with one response in it, as an Agent Inbox sends it, is that response.
 
@@ -160,7 +160,7 @@ def answer(
     note: str = "",
     who: str = "person",
 ) -> Answer:
-    """An answer in the shape that the review points take.
+    """Return an answer in the shape that the review points take.
 
     >>> answer("respond", message="only comedies")["decisions"]
     [{'type': 'respond', 'message': 'only comedies'}]

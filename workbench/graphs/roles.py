@@ -45,7 +45,7 @@ NONE = "—"
 
 
 def model_plans(context: Context) -> bool:
-    """Whether a model plans: one is named for it, and nobody has put a planner of their own in its place."""
+    """Check whether a model plans: one is named for it, and nobody has put a planner of their own in its place."""
     return "planner" in context.models and getattr(context.planner, "name", "") == RULES
 
 
@@ -170,7 +170,7 @@ def budget_spent(context: Context) -> str:
 
 
 def expected(context: Context, point: str) -> Json:
-    """What the models will probably take from here on, for the state; empty where none is asked.
+    """Return what the models will probably take from here on, for the state; empty where none is asked.
 
     It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
 
@@ -190,12 +190,12 @@ def expected(context: Context, point: str) -> Json:
 
 
 def asked_models(context: Context) -> dict[str, str]:
-    """The models of a run, by role."""
+    """Return the models of a run, by role."""
     return {role: context.settings.model_of(role) for role in sorted(context.models)}
 
 
 def left(context: Context, seconds: float) -> str:
-    """What a run may still take, for a prompt."""
+    """Return what a run may still take, for a prompt."""
     tokens, money = context.settings.token_budget, context.settings.money_budget
     sofar = spent(context.tape.calls())
     told = [f"{max(0.0, seconds):.0f} s of search"]
@@ -205,12 +205,12 @@ def left(context: Context, seconds: float) -> str:
 
 
 def numbered(items: Sequence[str]) -> str:
-    """One a line, counted from 1."""
+    """Return a list with one item per line, counted from 1."""
     return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
 def told_history(history: Sequence[Message], window: int) -> str:
-    """The last messages, one a line."""
+    """Return the last messages, one per line."""
     lines = [
         f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}" for m in (history[-window:] if window else [])
     ]
@@ -256,7 +256,7 @@ def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
-    """What each knowledge base holds: sizes, typed fields with values, kinds of relations, some titles."""
+    """Return what each knowledge base holds: sizes, typed fields with values, kinds of relations, some titles."""
     told = []
     for base in bases:
         counts = base.counts()
@@ -276,7 +276,7 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
 
 
 def _short(name: Any) -> str:
-    """A name as a card has it, in one line: a longer one tells a story, and the planner is to hear none."""
+    """Return a name as a card has it, in one line: a longer one tells a story, and the planner is to hear none."""
     return " ".join(str(name).split())[:_NAME]
 
 
@@ -286,7 +286,7 @@ def _field(field: Data) -> str:
 
 
 def described(tools: Tools) -> str:
-    """Each tool in a line, with the inputs that are its own and their types."""
+    """Return each tool in a line, with the inputs that are its own and their types."""
     return "\n".join(
         f"- {name}: {tool.description}{_inputs(tool) if name not in BUILT_IN else ''}" for name, tool in tools.items()
     )
@@ -299,7 +299,7 @@ def _inputs(tool: Tool) -> str:
 
 
 def told_steps(plan: Plan | None, records: Records) -> str:
-    """What ran so far: each step's tool and input, how it ended, what it found."""
+    """Return what ran so far: each step's tool and input, how it ended, what it found."""
     last = last_records(records)
     lines = []
     for step in plan.steps if plan else ():

@@ -65,7 +65,7 @@ class Worker(NamedTuple):
 
 
 def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
-    """The worker name, ``""`` for ``general``.
+    """Return the worker name, ``""`` for ``general``.
 
     >>> make_worker_name("papers"), make_worker_name("general")
     ('papers:fusion_agent:retrieve_only', '')
@@ -374,7 +374,7 @@ async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:
 
 
 def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
-    """The router's graph, with no checkpointer of its own: it has nothing to resume."""
+    """Return the router's graph, with no checkpointer of its own: it has nothing to resume."""
     from langgraph.graph import END, START, StateGraph
 
     graph: StateGraph[Any, Context, Any, Any] = StateGraph(RouterState, context_schema=Context)

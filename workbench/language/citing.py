@@ -55,7 +55,7 @@ def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:
 
 
 def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
-    """One mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``.
+    """Return one mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``.
 
     What has no title goes by the tool that found it.
     """
@@ -66,7 +66,7 @@ def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
 
 
 def marked_sentences(text: str) -> list[str]:
-    """The sentences of an answer; a mark that stands behind the full stop belongs to the sentence before it.
+    """Return the sentences of an answer; a mark that stands behind the full stop belongs to the sentence before it.
 
     >>> marked_sentences("It is green. [1] It is big. 他说：“很好。”[2]真的。")
     ['It is green. [1]', 'It is big.', '他说：“很好。”[2]', '真的。']
@@ -84,7 +84,7 @@ def marked_sentences(text: str) -> list[str]:
 
 
 def marked(text: str, *numbers: int) -> str:
-    """A sentence with its marks before the full stop, or at its end when it closes otherwise.
+    """Return a sentence with its marks before the full stop, or at its end when it closes otherwise.
 
     >>> marked("It ends.", 3), marked("结束。", 3), marked('He said "no."', 3)
     ('It ends [3].', '结束 [3]。', 'He said "no." [3]')

@@ -63,7 +63,7 @@ class FieldsWriter:
 
     @cached_property
     def schema(self) -> dict[str, Field]:
-        """The fields of all bases, by name."""
+        """Return the fields of all bases, by name."""
         return {TABLE["name"]: TABLE} | fields_of(self.bases)
 
     @cached_property
@@ -74,7 +74,7 @@ class FieldsWriter:
 
     @cached_property
     def holding(self) -> list[Document]:
-        """The documents of the evidence that hold for the conditions, in the order that is asked for."""
+        """Return the documents of the evidence that hold for the conditions, in the order that is asked for."""
         ordered = self.selected if self.question["conditions"] or self.question["sort"] else self.documents
         documents = [self.documents[doc_id] for doc_id in ordered if doc_id in self.documents]
         return [document for document in documents if not self._is_listed(document)]
@@ -87,7 +87,7 @@ class FieldsWriter:
 
     @property
     def language(self) -> str:
-        """The language of the question."""
+        """Return the language of the question."""
         return self.question["language"]
 
     def shown(self, name: str) -> str:
