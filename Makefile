@@ -2,6 +2,7 @@
 #   make demo    index the films, ask a question, see plan, reflection, timeline and a cited answer
 #   make lab     JupyterLab with the notebooks
 #   make test    lint, types, architecture, tests, notebooks
+#   make full    what takes longer: storms, sweeps, simulations; every branch of the graphs is walked
 #   make check   the inner loop: lint, types, budgets, fast tests
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,6 +11,7 @@ UV := $(BIN)/python -m uv
 ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0
 # Tests of one part each that end within seconds.
 FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture chat corpus document draw_beside figures \
     labels linking merge plans properties readme registry runs scratch store))
@@ -43,15 +45,24 @@ lab: $(ENV_READY) ## open JupyterLab on the notebooks
 
 .PHONY: test
 test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --cov=workbench/graphs --cov-report=
-	$(BIN)/python -m coverage report --fail-under=90 --include='$(NODES)'
+	$(PYTEST) --durations 10
 	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 	@mkdir -p build
 	$(BIN)/papermill --no-progress-bar experiments/ask.ipynb build/ask.ipynb -p max_iterations 1
 
+SLICE ?=
+.PHONY: full
+full: $(LOCAL_READY) ## what takes longer than make test: storms, sweeps, simulations (SLICE=1/8 runs an eighth)
+	$(PYTEST) -m full $(if $(SLICE),--slice $(SLICE))
+
+.PHONY: branches
+branches: $(LOCAL_READY) ## every test with coverage: 9 of 10 branches of each file with nodes are walked
+	$(PYTEST) -m '' --cov=workbench/graphs --cov-report=
+	$(BIN)/python -m coverage report --fail-under=90 --include='$(NODES)'
+
 .PHONY: check
 check: lint types ## the inner loop, under a minute: lint, types, imports, budgets and the fast tests
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' $(FAST)
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow and not full' $(FAST)
 
 .PHONY: house
 house: $(ENV_READY) ## measure the rooms, and draw docs/architecture.md anew from the code
@@ -74,18 +85,18 @@ format: $(ENV_READY) ## mend what can be mended by itself
 
 .PHONY: score
 score: $(ENV_READY) ## ask the blind questions over films and three other corpora: how many answers are right
-	@$(BIN)/python -W ignore -m tests.score
+	@$(BIN)/python -W ignore -m experiments.score
 
 DATA ?=
 LIMIT ?=
 .PHONY: bench
 bench: $(ENV_READY) ## measure speed and retrieval, and write experiments/benchmarks.md (DATA=folder of question sets, LIMIT=)
-	$(BIN)/python -m tests.benchmarks $(DATA) $(if $(LIMIT),--limit $(LIMIT))
+	$(BIN)/python -m experiments.benchmarks $(DATA) $(if $(LIMIT),--limit $(LIMIT))
 
 BASE ?= HEAD~1
 .PHONY: pairs
 pairs: $(ENV_READY) ## what a change costs: this tree beside the commit BASE, in pairs
-	@$(BIN)/python -W ignore -m tests.pairs $(BASE)
+	@$(BIN)/python -W ignore -m experiments.pairs $(BASE)
 
 .PHONY: screenshots
 screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real JupyterLab; needs Chromium

@@ -67,11 +67,23 @@ def project() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-saved", action="store_true", help="write the files under tests/saved anew")
+    parser.addoption("--update-saved", action="store_true", help="write the files under tests/saved again")
+    parser.addoption("--slice", metavar="K/N", help="run the Kth of N parts of the chosen tests")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no worker is left with it at the end: the browser, then slow files."""
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Pass over the helpers of the tests, in which ``--doctest-modules`` would look for examples."""
+    helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
+    return True if helper and Path(__file__).parent in collection_path.parents else None
+
+
+@pytest.hookimpl(trylast=True)  # after -m and -k
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put what takes long first, so that no worker is left with it at the end: the browser, then slow files."""
+    if chosen := config.getoption("--slice"):
+        part, parts = map(int, chosen.split("/"))
+        config.hook.pytest_deselected(items=[item for number, item in enumerate(items) if number % parts != part - 1])
+        items[:] = items[part - 1 :: parts]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: 0 if item.path.parent.name == "browser" else 1 if item.path in slow else 2)
     for item in items:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.bench import QUESTIONS as ASKED
+from experiments.bench import QUESTIONS as ASKED
 from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import benchmarks
+from experiments import benchmarks
 
 TEXTS = {
     "ride": ("Ride with the Devil", "Ride with the Devil is a 1999 western directed by Ang Lee."),
@@ -55,7 +55,7 @@ def test_a_slice_from_end_to_end(data: Path, tmp_path: Path) -> None:
     assert str(tmp_path) not in text
     for name in measured:
         title = benchmarks.CHAPTERS[name][0]
-        assert f"`python -m tests.benchmarks DATA --only {name} --limit 3`; workbench " in chapters[title]
+        assert f"`python -m experiments.benchmarks DATA --only {name} --limit 3`; workbench " in chapters[title]
         assert " cores._" in chapters[title]
     for absent in ("musique", "xquad zh→en", "lihua"):
         assert absent in chapters["Retrieval"].partition("Not measured in this run: ")[2]

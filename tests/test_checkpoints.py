@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pairs import idle
+from experiments.pairs import idle
 from workbench.session import Workbench
 
 

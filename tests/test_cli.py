@@ -345,7 +345,7 @@ def environment(indexed: Path, **more: str) -> dict[str, str]:
     return {**kept, **settings, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_utf8_whatever_the_locale(indexed):
     plain = environment(
         indexed, LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii"
@@ -430,7 +430,7 @@ def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
     assert "1993" in heard
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_on_a_terminal_a_run_can_be_left_waiting(indexed):
     env = environment(indexed, TERM="xterm", COLUMNS="80")
     code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "all"], [("> ", "q\n")], env)

@@ -170,7 +170,7 @@ def test_every_declaration_is_used(project: Path, pyproject: dict) -> None:
     assert not unused, f"declared and never imported: {sorted(unused)}; take it out, or say here what it is for"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_wheel_holds_the_package_and_not_the_corpus(project: Path, tmp_path: Path) -> None:
     build = "from hatchling.build import build_wheel; import sys; print(build_wheel(sys.argv[1]))"
     done = subprocess.run(

@@ -31,7 +31,7 @@ def papermill(project, workspace, out, *parameters: str, name: str = "ask") -> s
     return subprocess.run([*command, *more], capture_output=True, text=True, cwd=project)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_strategies_beside_one_another_as_documented(project, workspace, tmp_path):
     out = tmp_path / "out.ipynb"
     done = papermill(project, workspace, out, "-y", "rerankers: [none]", name="fusion")
@@ -58,7 +58,7 @@ def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project,
     assert found["titles"][0] == "The Wedding Banquet" and found["iterations"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_report_with_other_parameters_and_a_section_more(project, workspace, tmp_path):
     out = tmp_path / "out.ipynb"
     done = papermill(

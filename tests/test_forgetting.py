@@ -111,7 +111,7 @@ def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
     """Opens the same workspace again and again, over each database."""
     dsn = ""
@@ -511,14 +511,14 @@ def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize(
     ("named", "number", "moment"),
     [
-        ("_write_note", 1, "after"),
+        pytest.param("_write_note", 1, "after", marks=pytest.mark.full),
         ("_remove_capsule", 1, "after"),
-        ("remove", 1, "before"),
-        ("remove", 1, "after"),
-        ("forget", 1, "before"),
+        pytest.param("remove", 1, "before", marks=pytest.mark.full),
+        pytest.param("remove", 1, "after", marks=pytest.mark.full),
+        pytest.param("forget", 1, "before", marks=pytest.mark.full),
         ("forget", 1, "after"),
         ("scrub", 1, "after"),
-        ("scrub", 2, "after"),
+        pytest.param("scrub", 2, "after", marks=pytest.mark.full),
     ],
 )
 def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, number, moment):
@@ -568,7 +568,7 @@ def test_a_forgetting_that_was_killed_ends_while_another_process_uses_the_name(t
     assert holders(folder, "zqhorror", "Zqbiscuit") == set()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(template, tmp_path):
     source, given, _ = template
     folder = Path(shutil.copytree(source, tmp_path / "w"))

@@ -227,7 +227,7 @@ def test_routing_and_follow_ups_of_a_model_that_obeys_stay_within_the_workspace(
     assert not outside(server.url)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.local_model
 def test_a_real_small_model_reads_every_order_and_changes_nothing_that_it_may_not(opened) -> None:
     weights = small_model()

@@ -65,7 +65,7 @@ class Said:
 # --- The stores and what recalls from them ---
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """Makes an empty store, as often as it is asked to."""
     opened: list[SqlConversations] = []
@@ -184,7 +184,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return corpus(tmp_path_factory.mktemp("shelf") / "films.jsonl", 5)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.full)])
 def dsn(request: pytest.FixtureRequest) -> str:
     """Of the database; empty for SQLite."""
     return request.getfixturevalue("postgres") if request.param == "postgres" else ""
@@ -215,7 +215,7 @@ def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> N
         forget(wb, user=who)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @settings(max_examples=6, deadline=None, suppress_health_check=_SLOW)
 @given(acts=st.lists(ACTS, min_size=4, max_size=12), scope=st.sampled_from(["conversation", "user"]))
 def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn, acts, scope):

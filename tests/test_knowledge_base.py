@@ -446,7 +446,7 @@ sys.stdout.write(answers(library.get("film")))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("model", ["hashing", "use"])
 def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project, model):
     if model == "use":
@@ -479,7 +479,7 @@ def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp
     library.close()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_closing_while_threads_read_is_an_error_for_them_and_never_a_crash(tmp_path):
     code = """
 import sys, threading, time

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.score import negations
 from tests.blind import BLIND, SETS
-from tests.score import negations
 from tests.shelves import opened
 
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"

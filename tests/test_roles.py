@@ -348,7 +348,7 @@ def test_no_key_and_no_password_is_left_behind(bench, server, tmp_path) -> None:
     assert not [secret for secret in (KEY, password) if any(secret.encode() in kept for kept in files)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.local_model
 def test_a_real_small_model_carries_every_role(tmp_path, notes) -> None:
     weights = small_model()

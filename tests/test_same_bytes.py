@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_fifth_of_the_table_twice(project: Path, tmp_path: Path) -> None:
     def begin(seed: str) -> subprocess.Popen[str]:
         command = [sys.executable, str(project / "tests" / "ask_the_table.py"), str(tmp_path / seed), "5"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.score_reports import Scored, Written, judged, of_report, paragraphs, tables, told
+from experiments.score_reports import Scored, Written, judged, of_report, paragraphs, tables, told
 
 GOLD = {
     "topic": "The recorder: power and water",

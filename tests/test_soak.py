@@ -9,7 +9,7 @@ import pytest
 from tests import soak
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_threads_handles_and_sockets_stay(wb):
     soak.prepare(wb)
     soak.soak(wb, 16, 16, 1, lambda line: None)

@@ -12,17 +12,20 @@ from workbench.language.summarizing import summarize
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_doubled_repeated_or_answered_otherwise(film_index, tmp_path):
+@pytest.mark.parametrize("count", [4, pytest.param(30, marks=pytest.mark.full)])
+def test_nothing_is_lost_doubled_repeated_or_answered_otherwise(film_index, tmp_path, count):
     only = tuple(scenario.name for scenario in (*QUESTIONS, *ADDINGS))
     with Storm(tmp_path, seed=20, only=only, knowledge=film_index / "knowledge") as storm:
-        outcomes = list(storm.trials(kills=30, workers=2))
+        outcomes = list(storm.trials(kills=count, workers=2))
     kills = [kill for outcome in outcomes for kill in outcome.kills]
     assert [f"{outcome.scenario}, {outcome.moments}: {fault}" for outcome in outcomes for fault in outcome.faults] == []
-    assert len(kills) >= 30 and {kind for kind, _, _ in kills} == {"write", "event", "time"}
-    assert len({place for _, _, place in kills}) >= 5
+    assert len(kills) >= count
+    if count == 30:
+        assert {kind for kind, _, _ in kills} == {"write", "event", "time"}
+        assert len({place for _, _, place in kills}) >= 5
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_of_200_turns_under_kills_every_message_episode_and_note_is_there_once(tmp_path):
     with Storm(tmp_path, seed=3, only=TALKS[0].name) as storm:
         outcomes = list(storm.trials(kills=8, workers=1))
@@ -30,7 +33,7 @@ def test_of_200_turns_under_kills_every_message_episode_and_note_is_there_once(t
     assert sum(len(outcome.kills) for outcome in outcomes) >= 8
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("only", sorted({scenario.name.partition(",")[0] for scenario in KEEPINGS}))
 def test_a_killed_gc_or_removal_loses_nothing_and_the_next_ones_leave_nothing_of_it(tmp_path, only):
     with Storm(tmp_path, seed=5, only=only) as storm:

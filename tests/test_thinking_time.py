@@ -128,7 +128,7 @@ def test_the_same_as_at_once_whatever_the_clock_says(name, tmp_path, at_once):
     assert said == at_once
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_same_as_at_once_in_other_processes(tmp_path, at_once):
     run_id = begun(tmp_path)
     code = "import sys; from tests.test_thinking_time import go_on; go_on(*sys.argv[1:])"

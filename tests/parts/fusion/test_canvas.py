@@ -335,7 +335,7 @@ def calls_of_adding(folder, size):
     return pstats.Stats(profile).total_calls
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_indexing_a_canvas_takes_calls_as_it_has_nodes(folder):
     calls_of_adding(folder, 20)  # what is read and imported once
     assert calls_of_adding(folder, 1_200) <= 4 * calls_of_adding(folder, 300) * 1.15

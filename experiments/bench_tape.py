@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.bench import QUESTIONS, ROOT, ms, row, seconds
+from experiments.bench import QUESTIONS, ROOT, ms, row, seconds
 from workbench import session
 from workbench.plans import Plan, PlanStep
 from workbench.runs import playback

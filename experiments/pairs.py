@@ -1,4 +1,4 @@
-"""Two commits measured in pairs on one machine: what a change costs. ``python -m tests.pairs BASE [HEAD]``.
+"""Two commits measured in pairs on one machine: what a change costs. ``python -m experiments.pairs BASE [HEAD]``.
 
 Each commit is checked out into a folder of its own, and the same work is done with each in turn, A B A B, in fresh
 processes with today's libraries. A ratio of neighbours holds where a machine is noisy; a single time does not.

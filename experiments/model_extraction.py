@@ -1,6 +1,6 @@
-"""What reading with a model is worth while indexing, beside the rules: ``python -m tests.model_extraction DATA``.
+"""What reading with a model is worth while indexing, beside the rules: ``python -m experiments.model_extraction DATA``.
 
-    python -m tests.model_extraction DATA [--limit 60] [--passages 600]
+    python -m experiments.model_extraction DATA [--limit 60] [--passages 600]
 
 DATA is a folder with ``2wiki`` (for measuring, not shipped), whose questions come with the triples that answer them.
 With ``WORKBENCH_EXTRACTOR_MODEL`` in the environment that model reads; without one a scripted model on loopback does,

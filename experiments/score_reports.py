@@ -1,6 +1,6 @@
 """How good reports are over the topics of ``data/blind/reports``, beside the plain answer to the same words.
 
-    python -m tests.score_reports [NAME] [--half open|reserved] [--data FOLDER] [--work FOLDER] [--sample N]
+    python -m experiments.score_reports [NAME] [--half open|reserved] [--data FOLDER] [--work FOLDER] [--sample N]
 
 With a NAME, docs/scores/reports-NAME.md is written too. FOLDER has the public question sets (a folder each with
 ``corpus.jsonl.gz``); topics over a set that is not there are left out, and named. ``--work`` keeps the indexes; with
@@ -31,6 +31,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
 from workbench.graphs.check import meant, source_of, table_of
@@ -40,8 +41,6 @@ from workbench.parts.evaluate.measures import mean_interval, share_interval
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, simplified, stem, terms
-
-from .blind import BLIND, SETS, rows
 
 ROOT = BLIND.parents[1]
 REPORTS = BLIND / "reports"
@@ -435,7 +434,9 @@ def seen(found: Sequence[Scored]) -> str:
 
 
 def main() -> None:
-    given = argparse.ArgumentParser(prog="python -m tests.score_reports", description=(__doc__ or "").splitlines()[0])
+    given = argparse.ArgumentParser(
+        prog="python -m experiments.score_reports", description=(__doc__ or "").splitlines()[0]
+    )
     given.add_argument("name", nargs="?")
     given.add_argument("--half", choices=HALVES)
     given.add_argument("--data", type=Path, default=Path(os.environ["DATA"]) if os.environ.get("DATA") else None)
@@ -466,8 +467,9 @@ def main() -> None:
         commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
         wrong = seen(halves.get("open", ()))
         parts += [f"**What is wrong in the half that may be looked at**\n{wrong}"] if wrong else []
-        text = f"# Reports, at {commit}\n\n`python -m tests.score_reports`: `data/blind/reports`.\n\n" + "\n\n".join(
-            parts
+        text = (
+            f"# Reports, at {commit}\n\n`python -m experiments.score_reports`: `data/blind/reports`.\n\n"
+            + "\n\n".join(parts)
         )
         (ROOT / "docs" / "scores" / f"reports-{options.name}.md").write_text(f"{text}\n", encoding="utf-8")
 

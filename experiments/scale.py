@@ -1,4 +1,4 @@
-"""What growth costs: `python -m tests.scale`, also part of `make bench`.
+"""What growth costs: `python -m experiments.scale`, also part of `make bench`.
 
 Bases of 10^4 and 10^5 passages (``--million`` adds 10^6) are made of a seed: sentences of the films whose names are
 drawn anew, so that words are as frequent as in real text and names grow with the corpus; vectors are drawn near those
@@ -361,7 +361,7 @@ def measure(sizes: Sequence[int], questions: int, tools: Sequence[str], folder: 
     """Each size in a process of its own, whose memory is its own."""
     found = []
     for size in sizes:
-        command = [sys.executable, "-m", "tests.scale", "--one", str(size), "--questions-each", str(questions)]
+        command = [sys.executable, "-m", "experiments.scale", "--one", str(size), "--questions-each", str(questions)]
         command += ["--tools", *tools, "--folder", str(folder / str(size))]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
         found.append(json.loads(done.stdout))

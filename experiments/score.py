@@ -1,6 +1,6 @@
 """How many answers are right: over the films, over three corpora that are no films, and where a question says "not".
 
-python -m tests.score
+python -m experiments.score
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import tempfile
 import uuid
 
+from tests.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.parts.evaluate.answers import eval_answers
-
-from .blind import BLIND, SETS, rows
 
 
 def negations(wb: Workbench) -> list[dict]:

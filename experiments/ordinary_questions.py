@@ -1,6 +1,6 @@
 """Ordinary questions that are read as more than a question: what would be noted, obeyed or dropped that was only asked.
 
-python -m tests.ordinary_questions [FOLDER ...] [--show]
+python -m experiments.ordinary_questions [FOLDER ...] [--show]
 
 The questions that ship with the repository, and those of every ``questions.jsonl`` below the folders: a line is JSON
 with ``question``. By halves: what is wrong in the first half may be looked at (``--show``), the second is only counted.
@@ -13,9 +13,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.blind import BLIND, SETS, questions, rows
 from workbench.graphs.recall import by_rules
-
-from .blind import BLIND, SETS, questions, rows
 
 KINDS = ("preferences", "facts", "name", "not kept", "recall", "search changed")
 

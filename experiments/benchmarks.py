@@ -1,6 +1,6 @@
 """Write what it costs and how good it is to ``experiments/benchmarks.md``: ``make bench``.
 
-    python -m tests.benchmarks [DATA] [--only retrieval ...] [--limit N] [--work DIR] [--out FILE]
+    python -m experiments.benchmarks [DATA] [--only retrieval ...] [--limit N] [--work DIR] [--out FILE]
 
 DATA is a folder with question sets, a folder each (``SETS``). They are for measuring and are not shipped: a set that is
 not there is named as not measured; questions over the films' texts are made of what is shipped. A chapter that is not
@@ -27,8 +27,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests import bench, bench_tape
-from tests import scale as growth
+from experiments import bench, bench_tape
+from experiments import scale as growth
 from workbench.parts.evaluate.rankers import WITHOUT
 from workbench.parts.evaluate.retrieval import eval_retrieval
 from workbench.session import Workbench
@@ -234,7 +234,7 @@ def indexing(run: Bench) -> str:
 
 
 def scale(run: Bench) -> str:
-    """Time and memory as the corpus grows, and what a few more documents cost: ``tests/scale.py``."""
+    """Time and memory as the corpus grows, and what a few more documents cost: ``experiments/scale.py``."""
     folder = run.work / "scale"
     folder.mkdir(parents=True, exist_ok=True)
     grown = growth.table(growth.rows(growth.measure(run.sizes, 40, growth.TOOLS, folder)))
@@ -347,7 +347,7 @@ def _command(options: argparse.Namespace, chapter: str) -> str:
     """As it was asked, without the paths of a machine."""
     told = f" --limit {options.limit}" if options.limit else ""
     told += " --million" if options.million else ""
-    return f"python -m tests.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
+    return f"python -m experiments.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
 
 
 if __name__ == "__main__":
