@@ -82,15 +82,8 @@ class _Counted(NoTape):
 
     def keep(self, effect: Effect) -> None:
         """Add it up."""
-        old, new = self.total, spent([effect])
-        self.total = Spent(
-            old.input + new.input,
-            old.cached + new.cached,
-            old.output + new.output,
-            round(old.money + new.money, 9),
-            old.calls + 1,
-            old.unpriced + new.unpriced,
-        )
+        pairs = zip(self.total, spent([effect]), strict=True)
+        self.total = Spent(*(round(old + new, 9) for old, new in pairs))
 
     def calls(self) -> list[Effect]:
         """All of them as one."""

@@ -325,14 +325,19 @@ def with_hops(
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
     standing = list(takewhile(lambda result: _document(result) in front[:kept], first))
     signals = signals_of_second(first, list(best.values()), front)
-    of_document = {document: round(model(seen), 6) for document, seen in signals.items()}
-    behind = [
-        _joined(known.get(one), best.get(one), of_document[_document(known.get(one) or best[one])])
-        for one in {**known, **best}
-        if known.get(one) not in standing
-    ]
-    behind.sort(key=lambda result: (-result["score"], -_likeliest(result, known, best), *_order(result)[1:]))
-    ordered = [*standing, *behind]
+    behind = list[tuple[Any, ...]]()
+    for one in {**known, **best}:
+        both = [found[one] for found in (known, best) if one in found]
+        if known.get(one) in standing:
+            continue
+        # of one document's passages the one comes first of which anything says most
+        likeliest = max(result["score"] for result in both)
+        piece: RetrievalResult = {**both[0], "score": round(model(signals[_document(both[0])]), 6)}
+        if len(both) > 1:
+            tools = sorted({tool for result in both for tool in result["metadata"]["tools"]})
+            piece["metadata"] = {**both[1]["metadata"], **both[0]["metadata"], "tools": tools}
+        behind.append((-piece["score"], -likeliest, *_order(piece)[1:], piece))
+    ordered = [*standing, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
     scores = descending([result["score"] for result in ordered])
     return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
 
@@ -350,19 +355,6 @@ def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> 
             said = found.setdefault(_document(result), {"first": _log_odds(UNSEEN), "hop": _log_odds(UNSEEN)})
             said[name] = max(said[name], _log_odds(result["score"]))
     return {document: {**said, "front": float(document in front)} for document, said in found.items()}
-
-
-def _likeliest(result: RetrievalResult, known: Pieces, best: Pieces) -> float:
-    """Return the most that anybody says of a passage: which of a document's passages comes first."""
-    one = identity(result)
-    return max(found[one]["score"] for found in (known, best) if one in found)
-
-
-def _joined(first: RetrievalResult | None, hop: RetrievalResult | None, score: float) -> RetrievalResult:
-    if first is None or hop is None:
-        return {**(first or hop), "score": score}  # type: ignore[typeddict-item]
-    tools = sorted({*first["metadata"]["tools"], *hop["metadata"]["tools"]})
-    return {**first, "score": score, "metadata": {**hop["metadata"], **first["metadata"], "tools": tools}}
 
 
 def _document(result: RetrievalResult) -> str:
@@ -413,14 +405,16 @@ def _fitting(sources: list[str], max_characters: int) -> list[str]:
 
 
 def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:
-    ids: dict[str, list[str]] = {"chunk": [], "entity": [], "relationship": [], "community": []}
+    ids: dict[str, list[dict[str, str]]] = {"chunks": [], "entities": [], "relationships": []}
     for result in results:
-        ids[result["source_type"]].append(result["source_id"])
-    return {
-        "chunks": [{"chunk_id": chunk_id} for chunk_id in ids["chunk"]],
-        "entities": [{"id": entity_id} for entity_id in ids["entity"]],
-        "relationships": [{"id": relation_id} for relation_id in ids["relationship"]],
-    }
+        if kind := _REFERENCES.get(result["source_type"]):
+            plural, name = kind
+            ids[plural].append({name: result["source_id"]})
+    return ids
+
+
+_REFERENCES = {"chunk": ("chunks", "chunk_id"), "entity": ("entities", "id"), "relationship": ("relationships", "id")}
+"""Source type -> its place in the reference, and what an id is called there."""
 
 
 def _execution(records: list[ExecutionRecord]) -> Json:
