@@ -1,4 +1,4 @@
-"""A small shelf of films for tests that read questions: Ang Lee's, Nolan's and some others, indexed once for every worker."""
+"""A small shelf of films for tests that read questions: Ang Lee's, Nolan's and some others, indexed once for all."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def extracted(sources: Iterable[Source], vocabulary: Vocabulary = NO_WORDS) -> S
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    """Knowledge bases ``film`` (by five directors, and every tenth of the rest) and ``essays``; nobody writes to them."""
+    """Knowledge bases ``film`` (by five directors, and every tenth of the rest) and ``essays``, to read only."""
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shelf"
     with FileLock(f"{shared}.lock"):

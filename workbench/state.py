@@ -659,7 +659,6 @@ class ConversationState(RetrievalState, total=False):
     requested_kb_prefixes: list[str]
     use_retrieval: bool
     answerer: str
-    agent_type: str
     worker_name: str
     memory_context: str
     conversation_summary: str

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
+from typing import Any
 
 from langgraph.runtime import Runtime
 

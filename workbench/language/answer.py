@@ -40,7 +40,6 @@ class Judgement:
         kind: of the answer that it allows.
         text: that answer, with its marks.
         probability: how likely the answer answers, 0 to 1.
-        quotes: the sentences that it quotes, or would quote.
         documents: what the evidence has of each document, by id.
         holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
         missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
@@ -51,7 +50,6 @@ class Judgement:
     kind: Kind = "nothing"
     text: str = ""
     probability: float = 0.0
-    quotes: tuple[Quote, ...] = ()
     documents: Mapping[str, Document] = field(default_factory=dict)
     holding: tuple[str, ...] = ()
     missing_fields: tuple[tuple[str, str], ...] = ()
@@ -113,7 +111,6 @@ def judge(
         kind=kind,
         text=text,
         probability=chosen.probability if says else min(chosen.probability, fitted()["sure"]),
-        quotes=tuple(quotes),
         missing_fields=tuple(absent),
         not_applied=tuple(fields.not_applied),
     )
@@ -121,7 +118,7 @@ def judge(
 
 def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Evidence) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
-    question, quotes = fields.question, list[Quote]()
+    question = fields.question
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
@@ -132,7 +129,6 @@ def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Eviden
         kind="closest" if fields.not_applied else kind,
         text=text,
         probability=0.0 if fields.not_applied else 1.0,
-        quotes=tuple(quotes),
         missing_fields=tuple(fields.missing),
         not_applied=tuple(fields.not_applied),
     )
