@@ -363,10 +363,10 @@ class FieldsWriter:
         return "\n".join([head, *lines]) if lines else ""
 
     def _spread(self, documents: Sequence[Document]) -> list[Document]:
-        """Order documents so that any first few come from all of the corpus's time: nothing asked for prefers one."""
+        """Order documents so that those shown come from all of the corpus's time: nothing asked for prefers one."""
         dates = [name for name, field in self.schema.items() if field["type"] == "date"][:1]
         left = sorted(documents, key=lambda d: [*(value for name in dates for value in d.values(name)), d.doc_id])
-        step = max(1, len(left) // RECOMMENDED)
+        step = max(1, len(left) // (self.question["limit"] or RECOMMENDED))
         return [document for start in range(step) for document in left[start::step]]
 
     def _shared(self, document: Document, about: Sequence[Document]) -> dict[str, list[str]]:
