@@ -92,7 +92,7 @@ class DebugCollector:
         self._send(event)
 
 
-def logged(name: str, node_type: str, node: Node) -> Node:
+def logged(node_type: str, node: Node) -> Node:
     """Return the node, timed: after it returns, an ``execution_log`` goes to the run's log and to the stream.
 
     The log's key is the LangGraph task, so a node that runs again after a crash leaves one line, not two. What the node
@@ -106,7 +106,7 @@ def logged(name: str, node_type: str, node: Node) -> Node:
         with hearing(lambda note: collector(progress("waiting", note=note))):
             change = await node(state, runtime.override(stream_writer=collector))
         entry = {
-            "node": name,
+            "node": timed.__name__,
             "node_type": node_type,
             "duration_ms": round((context.clock.monotonic() - began) * 1000, 3),
             "timestamp": timestamp,

@@ -177,14 +177,14 @@ def _missing(record: ExecutionRecord) -> list[str] | None:
 def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
     """Return the graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
     graph = StateGraph(RetrievalState, context_schema=Context)
-    task: Any = logged("executor", "execute", executor)  # its input is a task, not the state
-    graph.add_node("planner", logged("planner", "plan", planner))
-    graph.add_node("review_plan", logged("review_plan", "review", review_plan))
-    graph.add_node("dispatcher", logged("dispatcher", "dispatch", dispatcher))
+    task: Any = logged("execute", executor)  # its input is a task, not the state
+    graph.add_node(logged("plan", planner))
+    graph.add_node(logged("review", review_plan))
+    graph.add_node(logged("dispatch", dispatcher))
     graph.add_node("executor", task, input_schema=StepTask)
-    graph.add_node("reflector", logged("reflector", "reflect", reflector))
-    graph.add_node("review_reflect", logged("review_reflect", "review", review_reflect))
-    graph.add_node("merger", logged("merger", "merge", merger))
+    graph.add_node(logged("reflect", reflector))
+    graph.add_node(logged("review", review_reflect))
+    graph.add_node(logged("merge", merger))
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "review_plan")
     graph.add_conditional_edges("review_plan", after_review, ["planner", "dispatcher", "merger"])

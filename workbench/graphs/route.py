@@ -378,9 +378,9 @@ def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
     from langgraph.graph import END, START, StateGraph
 
     graph: StateGraph[Any, Context, Any, Any] = StateGraph(RouterState, context_schema=Context)
-    graph.add_node("intent_detect", logged("intent_detect", "route", intent_detect))
-    graph.add_node("apply_override_policy", logged("apply_override_policy", "route", apply_override_policy))
-    graph.add_node("worker_select", logged("worker_select", "route", worker_select))
+    graph.add_node(logged("route", intent_detect))
+    graph.add_node(logged("route", apply_override_policy))
+    graph.add_node(logged("route", worker_select))
     graph.add_edge(START, "intent_detect")
     graph.add_edge("intent_detect", "apply_override_policy")
     graph.add_edge("apply_override_policy", "worker_select")

@@ -259,15 +259,15 @@ def after_research(state: ConversationState) -> list[Send] | str:
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     """The subgraph, not compiled."""
     graph = StateGraph(ConversationState, context_schema=Context)
-    writer: Any = logged("section", "write", section)
-    graph.add_node("outliner", logged("outliner", "outline", outliner))
-    graph.add_node("review_outline", logged("review_outline", "decide", review.review_outline))
+    writer: Any = logged("write", section)
+    graph.add_node(logged("outline", outliner))
+    graph.add_node(logged("decide", review.review_outline))
     graph.add_node("section", writer, input_schema=SectionTask)
-    graph.add_node("review_section", logged("review_section", "decide", review.review_section))
-    graph.add_node("research", logged("research", "research", research))
-    graph.add_node("consistency", logged("consistency", "check", consistency))
-    graph.add_node("assemble", logged("assemble", "assemble", assemble))
-    graph.add_node("review_report", logged("review_report", "decide", review.review_report))
+    graph.add_node(logged("decide", review.review_section))
+    graph.add_node(logged("research", research))
+    graph.add_node(logged("check", consistency))
+    graph.add_node(logged("assemble", assemble))
+    graph.add_node(logged("decide", review.review_report))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
     graph.add_conditional_edges(
