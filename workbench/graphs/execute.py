@@ -96,7 +96,8 @@ def limit_of(task: StepTask, step: PlanStep) -> float:
 
 
 def _longer(effect: Json, record: ExecutionRecord) -> bool:
-    return effect["limit_s"] > record["effect"].get("limit_s", effect["limit_s"]) + 0.5
+    before = record["effect"]
+    return bool("limit_s" in before and effect["limit_s"] > before["limit_s"] + 0.5)
 
 
 async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, Json | None]:
