@@ -250,7 +250,7 @@ class Ask:
         wish = self.decision["query_intent"] == "recommend"
         return with_names(" ".join(self.words) if wish else self.words_searched, self.names).strip()
 
-    def search(self, label: str = "hybrid", key: str = "plan_search", **words: object) -> PlanStep:
+    def search(self, label: str = "hybrid", key: str = "plan_search", **words: Any) -> PlanStep:
         """Return a plain search for the question."""
         return self.step(label, SEARCH, key, {"query": self.grounded}, **words)
 

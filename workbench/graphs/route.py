@@ -330,7 +330,8 @@ def _wished_in(state: RouterState) -> list[str] | None:
 async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Choose the knowledge bases: what was asked for, else what fits."""
     context, message, wished = runtime.context, state["message"], _wished_in(state)
-    workers, chosen, known = None, None, context.knowledge.names()
+    workers, known = None, context.knowledge.names()
+    chosen: tuple[list[str] | None, str] | None = None
     if "router" in context.parts and wished is None:
         workers = await routed(context, message, known)
         chosen = None if workers is None else (_wished([], workers) or [], "the registered router says so")
