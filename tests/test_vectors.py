@@ -298,10 +298,10 @@ with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
     ("kind", "sign", "torn"),
     [
         ("chroma", "chroma.sqlite3*", False),
-        ("lancedb", "*/data/*", False),
-        ("lancedb", "*/_transactions/*", False),
-        ("lancedb", "*/_versions/*", False),
-        ("lancedb", "*/_versions/*", True),
+        pytest.param("lancedb", "*/data/*", False, marks=pytest.mark.full),
+        pytest.param("lancedb", "*/_transactions/*", False, marks=pytest.mark.full),
+        pytest.param("lancedb", "*/_versions/*", False, marks=pytest.mark.full),
+        pytest.param("lancedb", "*/_versions/*", True, marks=pytest.mark.full),
     ],
 )
 def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_not(tmp_path, kind, sign, torn):

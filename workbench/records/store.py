@@ -424,16 +424,32 @@ class RunStore:
         self._keep("tapes", run_id, page, effects)
 
     def save_past(self, run_id: str, checkpoints: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the checkpoints of a run that has ended: most of one is in the one before, which LZMA finds."""
-        told = lzma.compress(_json(checkpoints).encode(), preset=1)
+        """Keep the checkpoints of a run that has ended.
+
+        A value that the result has too is kept as its name alone: the evidence of a run is most of its last
+        checkpoints. The rest of one is mostly in the one before, which LZMA finds.
+        """
+        result = self.get(run_id)["result"] or {}
+        short = []
+        for checkpoint in checkpoints:
+            values = checkpoint["values"]
+            shared = [name for name, value in values.items() if value and value == result.get(name)]
+            short.append({**checkpoint, "values": values | dict.fromkeys(shared), "as_in_result": shared})
+        packed = lzma.compress(_json(short).encode(), preset=1)
         sql = "INSERT OR IGNORE INTO past SELECT run_id, ? FROM runs WHERE run_id = ?"  # it may be forgotten just now
-        self._write(sql, (told, run_id))
+        self._write(sql, (packed, run_id))
 
     def past(self, run_id: str) -> list[dict[str, Any]]:
         """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
         rows = self._of(run_id, "past", "checkpoints")
+        if not rows:
+            return []
         with named(self._path):
-            return json.loads(lzma.decompress(rows[0]["checkpoints"])) if rows else []
+            checkpoints = json.loads(lzma.decompress(rows[0]["checkpoints"]))
+        result = self.get(run_id)["result"] or {}
+        for checkpoint in checkpoints:
+            checkpoint["values"] |= {name: result.get(name) for name in checkpoint.pop("as_in_result")}
+        return checkpoints
 
     def pages(self, run_id: str) -> list[bytes]:
         """Every page of the run's tape, in the order in which they were kept."""
