@@ -82,8 +82,8 @@ class _Counted(NoTape):
 
     def keep(self, effect: Effect) -> None:
         """Add it up."""
-        pairs = zip(self.total, spent([effect]), strict=True)
-        self.total = Spent(*(round(old + new, 9) for old, new in pairs))
+        sums: list[Any] = [round(a + b, 9) for a, b in zip(self.total, spent([effect]), strict=True)]
+        self.total = Spent(*sums)
 
     def calls(self) -> list[Effect]:
         """All of them as one."""

@@ -333,12 +333,13 @@ def with_hops(
             continue
         # of one document's passages the one comes first of which anything says most
         likeliest = max(result["score"] for result in both)
-        piece: RetrievalResult = {**both[0], "score": round(model(signals[_document(both[0])]), 6)}
+        piece = both[0].copy()
+        piece["score"] = round(model(signals[_document(piece)]), 6)
         if len(both) > 1:
             tools = sorted({tool for result in both for tool in result["metadata"]["tools"]})
             piece["metadata"] = {**both[1]["metadata"], **both[0]["metadata"], "tools": tools}
         behind.append((-piece["score"], -likeliest, *_order(piece)[1:], piece))
-    ordered = [*standing, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
+    ordered: list[RetrievalResult] = [*standing, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
     scores = descending([result["score"] for result in ordered])
     return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
 
