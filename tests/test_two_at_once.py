@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -26,17 +28,15 @@ COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 
 
 class Other:
-    """A process with the workspace open that does what it is told: a line in, a line of JSON out."""
+    """A process with the workspace open that does what it is told, forked from one that has everything loaded."""
 
     def __init__(self, workspace: Path):
-        code = "import sys; from tests.test_two_at_once import obey; obey(sys.argv[1])"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, str(workspace)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.storm.warm"])
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=obey, args=(str(workspace), theirs), daemon=True)
+        self.process.start()
+        theirs.close()
         assert self.heard() == "ready"
 
     @property
@@ -44,11 +44,10 @@ class Other:
         return self.process.pid
 
     def tell(self, what: str, *words: str) -> None:
-        self.process.stdin.write(json.dumps([what, *words]) + "\n")
-        self.process.stdin.flush()
+        self.pipe.send([what, *words])
 
     def heard(self):
-        return json.loads(self.process.stdout.readline())
+        return self.pipe.recv()
 
     def do(self, what: str, *words: str):
         self.tell(what, *words)
@@ -56,15 +55,11 @@ class Other:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.join()
 
 
-def obey(workspace: str) -> None:
+def obey(workspace: str, pipe: Connection) -> None:
     """What ``Other`` runs."""
-
-    def say(value: object) -> None:
-        print(json.dumps(value), flush=True)
-
     with Workbench.open(workspace, time_budget_s=600) as wb:  # so that what is endless is
         endless(wb)
         wb.ports()
@@ -81,13 +76,13 @@ def obey(workspace: str) -> None:
                 wb.ask(f"{session} {n} hello", session=session).run_id for n in range(count)
             ],
         }
-        say("ready")
-        for line in sys.stdin:
-            what, *words = json.loads(line)
+        pipe.send("ready")
+        while True:
+            what, *words = pipe.recv()
             try:
-                say(doing[what](*words))
+                pipe.send(doing[what](*words))
             except WorkbenchError as error:
-                say({"refused": f"{type(error).__name__}: {error}"})
+                pipe.send({"refused": f"{type(error).__name__}: {error}"})
 
 
 def endless(wb: Workbench) -> None:

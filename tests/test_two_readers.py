@@ -89,7 +89,13 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=[(20_000, "chroma"), (2, "chroma"), (2, "lancedb")], ids=["matrix", "chroma", "lancedb"])
+@pytest.fixture(
+    params=[
+        pytest.param((20_000, "chroma"), id="matrix"),
+        pytest.param((2, "chroma"), id="chroma"),
+        pytest.param((2, "lancedb"), id="lancedb", marks=pytest.mark.full),
+    ]
+)
 def limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     if request.param[1] == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
