@@ -54,7 +54,7 @@ WALK_NODES = {
 }
 
 from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
-from tests.films import film_index, small_set, wb, workspace  # noqa: E402, F401 - fixtures for every test
+from tests.films import film_index, shared_wb, small_set, wb, workspace  # noqa: E402, F401 - fixtures for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
 Settings.model_config["env_file"] = None  # a person's own .env stays out of the tests

@@ -29,13 +29,24 @@ def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared
 
 
-@pytest.fixture
-def workspace(tmp_path: Path, film_index: Path) -> Path:
-    """A workspace of one's own that knows the films; another base that a test adds to it is its own."""
-    folder = tmp_path / "workspace"
+def knowing_films(folder: Path, film_index: Path) -> Path:
+    """Make a workspace that knows the films."""
     (folder / "knowledge").mkdir(parents=True)
     (folder / "knowledge" / "film").symlink_to(film_index / "knowledge" / "film", target_is_directory=True)
     return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, film_index: Path) -> Path:
+    """A workspace of one's own that knows the films; another base that a test adds to it is its own."""
+    return knowing_films(tmp_path / "workspace", film_index)
+
+
+@pytest.fixture(scope="module")
+def shared_wb(tmp_path_factory: pytest.TempPathFactory, film_index: Path) -> Iterator[Workbench]:
+    """An open workspace for all tests of a file, each of which looks at its own runs alone."""
+    with Workbench.open(knowing_films(tmp_path_factory.mktemp("shared") / "workspace", film_index)) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -29,23 +29,35 @@ def _as_written(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+@pytest.fixture(scope="module")
+def wb(shared_wb: Workbench) -> Workbench:
+    return shared_wb
+
+
+@pytest.fixture(scope="module")
+def waiting(wb: Workbench, request: pytest.FixtureRequest) -> Run:
+    """Return a run that is looked at, and given no answer that it takes."""
+    return wb.ask(QUESTION, kb="film", review=[request.param])
+
+
 @pytest.fixture
 def paused(wb: Workbench, request: pytest.FixtureRequest) -> Run:
     return wb.ask(QUESTION, kb="film", review=[request.param])
 
 
 at = pytest.mark.parametrize("paused", ["plan", "step", "reflect"], indirect=True)
+waiting_at = pytest.mark.parametrize("waiting", ["plan", "step", "reflect"], indirect=True, scope="module")
 
 
-@at
-def test_an_inbox_reads_what_is_asked(paused: Run) -> None:
-    asked = paused.agent_inbox
-    assert asked is not None and paused.review is not None
+@waiting_at
+def test_an_inbox_reads_what_is_asked(waiting: Run) -> None:
+    asked = waiting.agent_inbox
+    assert asked is not None and waiting.review is not None
     assert set(asked) == {"action_request", "config", "description"}
-    assert asked["action_request"]["action"] == paused.review["point"]
+    assert asked["action_request"]["action"] == waiting.review["point"]
     assert all(asked["config"].values()) and len(asked["config"]) == 4
     assert asked["action_request"]["args"]["thresholds"]["min_top_score"] == 0.5
-    assert asked["description"] == paused.review["action_requests"][0]["description"]
+    assert asked["description"] == waiting.review["action_requests"][0]["description"]
     json.dumps(asked)
 
 
@@ -107,7 +119,7 @@ def test_the_middleware_s_shape_from_an_editor_of_strings(wb: Workbench) -> None
     assert len(run.records) > 3
 
 
-@at
+@waiting_at
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -120,13 +132,13 @@ def test_the_middleware_s_shape_from_an_editor_of_strings(wb: Workbench) -> None
         ([{"type": "accept"}, {"type": "accept"}], "an answer is"),
     ],
 )
-def test_a_response_that_does_not_fit_is_explained_and_the_run_stays_paused(paused: Run, given: Any, told: str) -> None:
+def test_a_response_that_does_not_fit_is_explained_and_the_run_waits(waiting: Run, given: Any, told: str) -> None:
     with pytest.raises(InvalidAnswer, match=told):
-        paused.answer_review(given)
-    assert paused.status == "paused" and not paused.decisions
+        waiting.answer_review(given)
+    assert waiting.status == "paused" and not waiting.decisions
 
 
-@at
+@waiting_at
 @pytest.mark.parametrize(
     ("edits", "told"),
     [
@@ -137,11 +149,11 @@ def test_a_response_that_does_not_fit_is_explained_and_the_run_stays_paused(paus
     ],
 )
 def test_an_edit_that_does_not_fit_is_explained_and_the_run_stays_paused(
-    paused: Run, edits: dict[str, Any], told: str
+    waiting: Run, edits: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(InvalidAnswer, match=told):
-        paused.answer_review(edited_in_an_inbox(paused, **edits))
-    assert paused.status == "paused" and not paused.decisions
+        waiting.answer_review(edited_in_an_inbox(waiting, **edits))
+    assert waiting.status == "paused" and not waiting.decisions
 
 
 def test_a_graph_of_one_s_own() -> None:

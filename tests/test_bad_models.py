@@ -13,8 +13,8 @@ from tests.servers import Reply, ScriptedServer, closed_port, only, scripted_ser
 from workbench.models.wire import MOST_BYTES
 from workbench.session import Workbench
 from workbench.settings import ROLES
-from workbench.views.calls import calls
 from workbench.views.labels import labels_for
+from workbench.views.run import calls
 
 KEY = "sk-planted-0123456789abcdef"
 QUESTION = "Who directed The Wedding Banquet?"

@@ -16,8 +16,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.display import register
-from workbench.widgets.futures import Compare, Forks, beside_of, forks_of
-from workbench.widgets.past import Checkpoints, past_of
+from workbench.widgets.futures import Checkpoints, Compare, Forks, beside_of, forks_of, past_of
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
 

@@ -14,8 +14,8 @@ from tests.test_hostile import ALL
 from tests.test_roles import CORE, GOOD, KEY, QUESTION
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.calls import edited
 from workbench.views.labels import Labels
+from workbench.views.page import draw
 from workbench.widgets.bench import Bench
 from workbench.widgets.calls import Calls
 
@@ -112,4 +112,5 @@ def test_what_is_wrong_is_told_beside_its_field(done: Run) -> None:
 
 def test_what_a_model_said_is_text(done: Run) -> None:
     call: dict[str, Any] = {**done.calls()[0], "reply": ALL, "messages": [["human", ALL]]}
-    assert "<script" not in edited(call, Labels("en")).html and "<img" not in edited(call, Labels("en")).html
+    shown = draw("calls.edited", Labels("en"), call=call)
+    assert "<script" not in shown and "<img" not in shown

@@ -17,6 +17,11 @@ from workbench.views.terminal import plain
 CHINESE = "对比《喜宴》和《饮食男女》的风格"
 
 
+@pytest.fixture(scope="module")
+def wb(shared_wb: Workbench) -> Workbench:
+    return shared_wb
+
+
 def added(one: Checkpoint, key: str) -> list[str]:
     return [name for change in one.changes or () if change["key"] == key for name in change.get("added", [])]
 

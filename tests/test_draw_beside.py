@@ -11,9 +11,9 @@ import pytest
 from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
 from workbench.futures.tree import tree
-from workbench.views.comparison import bar, beside, change
-from workbench.views.graft import made, offered, panel
+from workbench.views.comparison import beside, change, graft_panel, lettered, offered
 from workbench.views.labels import LANGUAGES, Labels
+from workbench.views.page import draw
 from workbench.views.past import checkpoints, forks, looked_at, rows_of
 from workbench.views.render import page_html
 from workbench.views.terminal import plain
@@ -135,17 +135,17 @@ def test_two_hundred_steps_stay_small(runs: int) -> None:
     first = page(document)
     assert len(first) < 150_000 and "and 160 more" in first
     assert len(plain(beside(document, ENGLISH), 100)) < 100_000
-    assert len(panel(document, ENGLISH, taken=[])) < 150_000
+    assert len(graft_panel(document, ENGLISH, taken=[])) < 150_000
     assert len(words(first).split("step_")) > 20 and ("~ changed B" in words(first)) == (runs > 2)
 
 
 def test_what_may_be_grafted() -> None:
     document = compared(6)
-    assert offered(document) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
-    drawn = words(panel(document, ENGLISH, taken=[(1, "step_1 ")]))
+    assert list(offered(document)) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
+    drawn = words(graft_panel(document, ENGLISH, taken=[(1, "step_1 ")]))
     assert "Graft: new run from A with 1 step of B" in drawn
-    assert "Choose at least one step" in words(panel(document, ENGLISH, taken=[]))
-    assert "至少选择一个" in words(panel(document, CHINESE, taken=[]))
+    assert "Choose at least one step" in words(graft_panel(document, ENGLISH, taken=[]))
+    assert "至少选择一个" in words(graft_panel(document, CHINESE, taken=[]))
 
 
 def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
@@ -185,10 +185,10 @@ def test_whatever_they_say_is_text() -> None:
     moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
     nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
     drawn = [
-        bar(document, ENGLISH, differing=True, graft=True),
+        draw("graft.bar", ENGLISH, runs=lettered(document), differing=True, graft=True),
         page(document),
-        panel(document, ENGLISH, taken=[(1, f"step_1 {ALL}")]),
-        made(ALL, ENGLISH),
+        graft_panel(document, ENGLISH, taken=[(1, f"step_1 {ALL}")]),
+        draw("graft.made", ENGLISH, run_id=ALL),
         forks(nodes.to_dict(), ENGLISH).html,
         checkpoints(moments, ENGLISH, every=True).html,
         *(looked_at(one, checkpoint, {ALL: ALL}, ENGLISH, review=f"0-{ALL}") for one in moments),

@@ -112,9 +112,8 @@ def test_where_there_is_no_answer_nothing_is_kept(wb, run, tmp_path) -> None:
     assert wb.feedback() == []
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+def test_what_does_not_fit_is_refused(wb, run) -> None:
+    for given, said in (
         ({"good": "yes"}, "good is 'yes'. Give True, False, or None"),
         ({"note": 7}, "note is 7. Give text"),
         ({"note": "x" * 4_001}, "note has 4,001 characters; 4,000"),
@@ -122,11 +121,9 @@ def test_where_there_is_no_answer_nothing_is_kept(wb, run, tmp_path) -> None:
         ({"arm": [1]}, r"label 'arm' is \[1\]"),
         ({"arm": float("nan")}, "label 'arm' is nan"),
         ({f"l{n}": n for n in range(51)}, "51 labels; 50"),
-    ],
-)
-def test_what_does_not_fit_is_refused(wb, run, given, said) -> None:
-    with pytest.raises(RunError, match=said):
-        run.feedback(**{"good": True, **given})
+    ):
+        with pytest.raises(RunError, match=said):
+            run.feedback(**{"good": True, **given})
     assert wb.feedback(run=run.run_id) == []
 
 

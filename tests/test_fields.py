@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from tests.test_hostile import HOSTILE
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import Labels
-from workbench.widgets.controls import Said
-from workbench.widgets.form import Fields, fields_of
+from workbench.widgets.form import Fields, Said, fields_of
 
 
 class Inner(BaseModel):

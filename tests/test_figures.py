@@ -16,8 +16,7 @@ from workbench.session import Workbench
 from workbench.views.drawing import COLOURS, Drawing
 from workbench.views.figures import findings
 from workbench.views.graph import graph, walked
-from workbench.views.knowledge import knowledge
-from workbench.views.neighbourhood import Around
+from workbench.views.knowledge import Around, knowledge
 from workbench.views.plan_graph import dag
 from workbench.views.timeline import when
 

@@ -14,10 +14,10 @@ from tests.test_roles import CORE, GOOD, KEY, NOTES, QUESTION, step
 from workbench.records.foreseeing import FEWEST, MOST, exceeds, foreseen
 from workbench.records.store import RunStore
 from workbench.session import Workbench
-from workbench.views.foreseen import foreseen as drawn
-from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import Labels
+from workbench.views.outline import foreseen_told
 from workbench.views.render import run_text
+from workbench.views.review import foreseen as drawn
 from workbench.widgets.review import Review
 
 PRICES = '["openai:m"]\ninput = 1000.0\noutput = 2000.0\n'

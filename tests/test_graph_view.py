@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx
 
 from workbench.knowledge.graph import graph
-from workbench.views.neighbourhood import around, seeds_of, way
+from workbench.views.knowledge import around, seeds_of, way
 
 
 def test_what_is_around_an_answer_is_read_from_the_index(wb, monkeypatch):

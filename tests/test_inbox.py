@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,15 @@ def until(true: Callable[[], Any], seconds: float = 20) -> None:
     while not true():
         assert time.monotonic() < end, "it did not come about"
         time.sleep(0.02)
+
+
+@pytest.fixture
+def wb(shared_wb: Workbench) -> Iterator[Workbench]:
+    """Lend the workspace of this file; nothing waits in it afterwards."""
+    yield shared_wb
+    for status in ("paused", "running"):
+        for run in shared_wb.runs.list(100, status=status):
+            run.cancel()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from workbench.views.labels import Labels
 from workbench.views.layout import MOST_LANES, Edge, gutters
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
-from workbench.widgets.editing import mended
+from workbench.widgets.draft import mended
 from workbench.widgets.form import Field, fields_of
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor

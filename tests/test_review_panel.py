@@ -23,6 +23,17 @@ QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"
 
 
+@pytest.fixture(scope="module")
+def wb(shared_wb: Workbench) -> Workbench:
+    return shared_wb
+
+
+@pytest.fixture(scope="module")
+def waiting(wb: Workbench) -> Run:
+    """Return a run that waits at its plan, and is given no answer."""
+    return wb.ask(QUESTION, kb="film", review=["plan"])
+
+
 def panel(run: Run, lang: str = "en", **more: Any) -> Review:
     """A panel on the run whose answers go to it, as the bench does it."""
     review = Review(Labels(lang))
@@ -168,8 +179,8 @@ def test_a_query_is_planned_anew(wb: Workbench) -> None:
     query.value = QUESTION
 
 
-def test_what_is_typed_back_is_no_edit(wb: Workbench) -> None:
-    review = panel(wb.ask(QUESTION, kb="film", review=["plan"]))
+def test_what_is_typed_back_is_no_edit(waiting: Run) -> None:
+    review = panel(waiting)
     query = field(review, "Query · changing it makes a new plan")
     query.value = "other"
     query.value = QUESTION
@@ -191,9 +202,8 @@ def test_an_edited_plan_is_sent_as_edited(wb: Workbench) -> None:
     assert run.plan.step("step_2_naive").budget.top_k == 7  # type: ignore[union-attr]
 
 
-def test_problems_of_the_plan_keep_it_from_running(wb: Workbench) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["plan"])
-    review = panel(run)
+def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
+    review, run = panel(waiting), waiting
     problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "mend": "Give 1 or more."}] * 2
     review.show(run.to_dict(), plan=run.plan.dump(), problems=problems)  # type: ignore[union-attr]
     assert review.primary.disabled and review.primary.description == "2 problems to fix first"
@@ -228,9 +238,8 @@ def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench
         ("Query · changing it makes a new plan", "x" * 10_001, "10,000 characters at most"),
     ],
 )
-def test_what_the_schema_refuses_is_told_beside_the_field(wb: Workbench, label: str, typed: str, told: str) -> None:
-    run = wb.ask(QUESTION, kb="film", review=["plan"])
-    review = panel(run)
+def test_what_the_schema_refuses_is_told_beside_the_field(waiting: Run, label: str, typed: str, told: str) -> None:
+    review = panel(waiting)
     control = field(review, label)
     before = control.value
     control.value = typed
@@ -238,7 +247,7 @@ def test_what_the_schema_refuses_is_told_beside_the_field(wb: Workbench, label: 
     assert len(said) == 1 and told in said[0]
     assert review.primary.disabled and review.primary.description == "1 problem to fix first"
     review.submit()
-    assert not run.decisions
+    assert not waiting.decisions
     control.value = before
     assert not review.primary.disabled
 
@@ -422,8 +431,8 @@ def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], show
 # why
 
 
-def test_why_a_plan_is_proposed(wb: Workbench) -> None:
-    html = panel(wb.ask(QUESTION, kb="film", review=["plan"])).why.html
+def test_why_a_plan_is_proposed(waiting: Run) -> None:
+    html = panel(waiting).why.html
     for told in ("a comparison", "Eat Drink Man Woman", "rules", "wave 1: step_0", "wave 2: step_2_naive"):
         assert told in html
 

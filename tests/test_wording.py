@@ -16,7 +16,7 @@ from workbench.session import Workbench
 from workbench.text import CJK
 from workbench.views.outline import ON_PAPER
 from workbench.views.render import run_html, run_text
-from workbench.widgets.past import past_of
+from workbench.widgets.futures import past_of
 
 SHELF = {
     "en": {

@@ -101,7 +101,7 @@ class MemoryKnowledge:
         return sorted(((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0]))[:top_k]
 
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """As ``keyword_search``, with the share of the query's terms as the cosine."""
+        """Return as ``keyword_search``, with the share of the query's terms as the cosine."""
         return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
 
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
@@ -109,7 +109,7 @@ class MemoryKnowledge:
         return None
 
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """Whether a text says a word."""
+        """Return whether a text says a word."""
         asked = terms(question)
         return Matches(
             asked, [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
@@ -120,16 +120,16 @@ class MemoryKnowledge:
         return {}
 
     def term_weight(self, term: str) -> float:
-        """The same for every term that a passage has."""
+        """Return the same for every term that a passage has."""
         return 1.0 if any(term in terms(text) for text in self._texts.values()) else 0.0
 
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
-        """One passage a document."""
+        """Return one passage a document."""
         ids = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
         return self.passages_of([i for i in ids if i in self._texts])
 
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
-        """One passage a document."""
+        """Return one passage a document."""
         return [
             Passage(
                 chunk_id=f"{i}#0", doc_id=i, title=i, text=self._texts[i], position=0, url="", licence="", fields={}
@@ -151,7 +151,7 @@ class MemoryKnowledge:
         return []
 
     def notable(self, limit: int) -> list[str]:
-        """The first titles."""
+        """Return the first titles."""
         return sorted(self._texts)[:limit]
 
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
@@ -177,7 +177,7 @@ class MemoryKnowledge:
         return None
 
     def find_entity(self, name: str) -> Entity | None:
-        """A document by its id, compared folded."""
+        """Return a document by its id, compared folded."""
         for doc_id in sorted(self._texts):
             if fold(doc_id) == fold(name):
                 return Entity(entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id)
@@ -204,7 +204,7 @@ class MemoryKnowledge:
         return []
 
     def graph(self) -> networkx.MultiDiGraph:
-        """An empty graph."""
+        """Return an empty graph."""
         import networkx
 
         return networkx.MultiDiGraph()
@@ -217,22 +217,22 @@ class MemoryWays:
         self._texts = texts
 
     def titles_in(self, text: str) -> list[Titled]:
-        """Every id that stands in the text, in its order."""
+        """Return every id that stands in the text, in its order."""
         found = [(text.find(doc_id), doc_id) for doc_id in self._texts]
         return [Titled(start=at, end=at + len(i), doc_ids=[i]) for at, i in sorted(found) if at >= 0]
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """The other ids in the texts."""
+        """Return the other ids in the texts."""
         own = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
         return [link for doc_id in self._texts for i in own if i != doc_id for link in self._said(doc_id, i)]
 
     def naming(self, doc_id: str, most: int) -> list[str]:
-        """The texts that hold the id."""
+        """Return the texts that hold the id."""
         found = sorted(f"{i}#0" for i in self._texts if i != doc_id and self._said(doc_id, i))
         return found if len(found) <= most else []
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
-        """The sentences that hold the id."""
+        """Return the sentences that hold the id."""
         return [link for chunk_id in chunk_ids for link in self._said(doc_id, chunk_id.rpartition("#")[0])]
 
     def _said(self, doc_id: str, within: str) -> list[Link]:
@@ -248,7 +248,7 @@ class MemoryWays:
         return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The stems of the texts and of their ids."""
+        """Return the stems of the texts and of their ids."""
         texts = {
             i: f"{doc_id} {self._texts[doc_id]}" for i in chunk_ids if (doc_id := i.rpartition("#")[0]) in self._texts
         }
@@ -266,7 +266,7 @@ class MemoryKnowledgeBases:
         return sorted(self._bases)
 
     def get(self, name: str) -> MemoryKnowledge:
-        """The knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
+        """Return the knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
         if name not in self._bases:
             raise UnknownKnowledge(name, self._bases)
         return self._bases[name]
@@ -281,7 +281,7 @@ class FixedPlanner:
     async def __call__(
         self, query: str, decision: RouteDecision, knowledge: Sequence[Any], tools: Mapping[str, Tool]
     ) -> Plan:
-        """The plan."""
+        """Return the plan."""
         return self.plan
 
 
@@ -292,7 +292,7 @@ def memory_context(
     planner: Planner | None = None,
     **settings: Any,
 ) -> Context:
-    """Every port in memory, on a clock that stands still."""
+    """Return every port in memory, on a clock that stands still."""
     clock = ManualClock()
     return Context(
         settings=Settings.load(**settings),

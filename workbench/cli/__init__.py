@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli.ask import ask, report, resume
+from workbench.cli.ask import ask, resume
 from workbench.cli.doctor import doctor
-from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import compare, export, fork, import_, replay
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
 from workbench.cli.runs import backup, cancel, feedback, gc, remove, runs, show
+from workbench.parts.evaluate.commands import evaluate
 from workbench.parts.fusion.commands import canvas, fusion
 from workbench.parts.memory.commands import memory
+from workbench.parts.reports.commands import report
 from workbench.parts.serve.commands import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."

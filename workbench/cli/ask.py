@@ -1,4 +1,4 @@
-"""``workbench ask``, ``resume`` and ``report``: begin a run, or answer it where it waits."""
+"""``workbench ask`` and ``resume``: begin a run, or answer it where it waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.follow import ANSWER, Document, carry, finish, follow
+from workbench.cli.follow import carry
 from workbench.cli.page import JsonFile, Page, Pair, paged, points_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 
-_kb = click.option("--kb", multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
+kb_option = click.option("--kb", multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
 _stream = click.option(
     "--stream/--no-stream", default=lambda: sys.stdout.isatty(), show_default="on a terminal",
     help="Write the answer while it comes.",
@@ -29,7 +29,7 @@ def words_of(text: str) -> str:
 
 @click.command()
 @click.argument("message")
-@_kb
+@kb_option
 @click.option(
     "--review", type=points_of, default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
 )
@@ -86,35 +86,3 @@ def resume(page: Page, run_id: str, edit: Any, respond: str | None, note: str, s
         return run if run.status == "paused" else run.resume(wait=False)
 
     return carry(page, begin, stream=stream)
-
-
-@click.command()
-@click.argument("topic", default="")
-@click.option("--update", metavar="RUN", help="Bring the report of a run up to date with the corpus.")
-@_kb
-@click.option("--type", "report_type", help="short, long, or your own.")
-@click.option("--style", help="Of the references: default, apa, ieee, gb7714 or bibtex.")
-@click.option("--review", type=points_of, default="", metavar="POINTS", help="Where to stop and ask.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html or .pdf.")
-@paged
-def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, output: str | None, **more: Any) -> int:
-    """Write a report on a topic; "-" reads it from standard input.
-
-    What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
-    clarify, plan, step, reflect, outline, section and report. --update writes only what changed into a
-    new report.
-    """
-    if bool(topic) == bool(update):
-        raise click.UsageError("Name a topic, or with --update the run of a report.")
-    with page.open() as wb:
-        if update:
-            run = wb.run(update).report.update()
-            counts = run.report.metrics
-            page.say(f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}.")
-            document: Document = run.to_dict()
-        else:
-            run = wb.report(words_of(topic), kb=list(kb) or None, wait=False, **more)
-            document, _ = follow(page, run, False)
-        if output and document["status"] == "done":
-            page.say(str(run.report.write(output)))
-    return finish(page, document, () if output else ANSWER[:1])

@@ -106,12 +106,12 @@ class Page:
 
     @property
     def watched(self) -> bool:
-        """Whether a person sees progress."""
+        """Return whether a person sees progress."""
         return sys.stderr.isatty() and not self.as_json
 
     @property
     def person(self) -> bool:
-        """Whether a person can be asked."""
+        """Return whether a person can be asked."""
         return self.watched and sys.stdin.isatty()
 
     def open(self, *, make: bool = False) -> Workbench:

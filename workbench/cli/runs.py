@@ -90,7 +90,7 @@ def runs(
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    """What was asked, under it how it was read, where that differs, and who works on it."""
+    """Return what was asked, under it how it was read, where that differs, and who works on it."""
     from workbench.views.labels.sentences import read_told
 
     begun = datetime.fromisoformat(run["created_at"]).astimezone()

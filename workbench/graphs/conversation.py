@@ -33,7 +33,7 @@ from workbench.graphs.route import (
 from workbench.language.followup import standalone
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.graph import build_reporter
-from workbench.parts.reports.topic import spans, split
+from workbench.parts.reports.kinds import spans, split
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES

@@ -78,7 +78,7 @@ def backup(path: Path, target: Path) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """A new folder beside a target; what is still there at the end is deleted."""
+    """Yield a new folder beside a target; what is still there at the end is deleted."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:

@@ -66,7 +66,7 @@ def leftovers(library: Library, name: str, *, delete: bool) -> tuple[int, int]:
 
 
 def half_done(library: Library, *, delete: bool) -> dict[Path, int]:
-    """What a killed writer has left beside a base and in it, and its bytes; with ``delete`` it is gone.
+    """Return what a killed writer has left beside a base and in it, and its bytes; with ``delete`` it is gone.
 
     What a process is at work on is not counted.
     """
@@ -220,7 +220,7 @@ def _runs(path: Path, older_than: float | None, keep: int | None, yes: bool) -> 
 def _tapes(path: Path, yes: bool) -> Freed:
     ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
     with _transaction(path, write=yes) as connection:
-        count = _sum(connection, f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}")
+        (count,) = connection.execute(f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}").fetchone()
         _, size = _drop(connection, "tapes", ended, yes)
     return Freed(kind="tapes of ended runs", count=count, bytes=size, detail="")
 
@@ -246,7 +246,7 @@ def _of_no_conversation(path: Path, yes: bool) -> Freed:
 
 
 def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any) -> tuple[int, int]:
-    """How many rows of a table these are, and their bytes; with ``yes`` they go."""
+    """Return how many rows of a table these are, and their bytes; with ``yes`` they go."""
     count, size = connection.execute(
         f"SELECT count(*), ifnull(sum({_SIZES[table]}), 0) FROM {table} WHERE {where}", values
     ).fetchone()
@@ -298,14 +298,15 @@ def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
         stale(path / "leases", remove=True)
     half = half_done(library, delete=delete)
     return [
-        Freed(kind=kind, count=len(files), bytes=sum(files.values()), detail=", ".join(_sized(path, files)))
+        Freed(
+            kind=kind,
+            count=len(files),
+            bytes=sum(files.values()),
+            detail=", ".join(f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items()),
+        )
         for kind, files in (("leases of dead processes", leases), ("half of a rebuild or a removal", half))
         if files
     ]
-
-
-def _sized(path: Path, files: dict[Path, int]) -> Iterator[str]:
-    return (f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items())
 
 
 def _index(library: Library, name: str, yes: bool) -> Freed:
@@ -368,7 +369,3 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
     with named(path), closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         yield connection
-
-
-def _sum(connection: sqlite3.Connection, sql: str, *values: Any) -> int:
-    return int(connection.execute(sql, values).fetchone()[0] or 0)

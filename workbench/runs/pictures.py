@@ -10,14 +10,14 @@ from workbench.errors import KnowledgeError, RunError, shown
 from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
-from workbench.views import figures, neighbourhood, plan_graph
+from workbench.views import figures, plan_graph
 from workbench.views.drawing import Drawing
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
+from workbench.views.knowledge import Around, around, seeds_of, way, with_outside
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
-from workbench.views.neighbourhood import Around, seeds_of, way, with_outside
 from workbench.views.timeline import when
 
 
@@ -67,11 +67,11 @@ def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: I
     seeds = seeds_of(base, documents, f"{run.query}\n{run.answer}")
     opened = [*seeds, *(_entity(base, name) for name in expand)]
     if path is None:
-        return with_outside(neighbourhood.around(base, seeds, opened), outside)
+        return with_outside(around(base, seeds, opened), outside)
     found = way(base, *(_entity(base, name) for name in path))
     if not found:
         raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
-    return with_outside(neighbourhood.around(base, seeds, opened, found), outside)
+    return with_outside(around(base, seeds, opened, found), outside)
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:

@@ -41,7 +41,7 @@ BUILT_IN = {
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research:DEEP",
     "deeper_research": "workbench.tools.deep_research:DEEPER",
-    "reflection": "workbench.parts.reports.reflection",  # it validates as reports do, so it stands above this room
+    "reflection": "workbench.parts.reports.validating",  # it validates as reports do, so it stands above this room
     "fusion_search": "workbench.parts.fusion.search",  # a graph itself, so it stands above this room
 }
 

@@ -1,26 +1,28 @@
-"""Two to four runs side by side as blocks: what each decided, ran, found, said and took, with a sign per change."""
+"""Two to four runs side by side as blocks, with a sign per change; and the form of a graft of their steps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
-from workbench.views.outline import Block, Column, Lines, clipped, columns, one_line
+from workbench.views.outline import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.page import Data, cut, draw
 from workbench.views.plan_graph import fields_told
 
 LETTERS = "ABCD"
-MOST_ROWS = 40
-"""Rows that are shown of a table; ``Comparison.to_dict()`` has all."""
+MOST_ROWS, MOST_OFFERED = 40, 200
+"""Rows that are shown of a table, and steps of a graft; ``Comparison.to_dict()`` has all."""
 _SAME = ("same", "shared")
 _ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", *_SAME)
 """Kinds of change, the weightiest first."""
+Taken = tuple[int, str]
+"""The number of a run in the comparison, and a step of it."""
 
 
 def change(kind: str, labels: Labels) -> str:
@@ -38,50 +40,37 @@ def beside(document: Data, labels: Labels, differing: bool = True) -> list[Block
     return [_head(document, labels), *_caveats(document, labels), *tables, _cost(document, labels)]
 
 
-def bar(document: Data, labels: Labels, *, differing: bool, graft: bool) -> Markup:
-    """Return the buttons above a comparison.
-
-    Args:
-        document: of the comparison.
-        labels: the words.
-        differing: whether only differences are shown.
-        graft: whether the graft panel is open.
-    """
-    return draw("graft.bar", labels=labels, runs=lettered(document), differing=differing, graft=graft)
-
-
 def lettered(document: Data) -> list[tuple[str, Data]]:
     """Return the runs of a comparison, each with its letter."""
     return list(zip(LETTERS, document["runs"], strict=False))
 
 
 def _head(document: Data, labels: Labels) -> Block:
-    """Which runs these are, and where they first differ."""
-    runs, parts = document["runs"], document["parts"]
-    letters = dict(zip((run["run_id"] for run in runs), LETTERS, strict=False))
-    lines = []
-    for letter, run in zip(LETTERS, runs, strict=False):
+    """Return which runs these are, and where they first differ."""
+    runs, parts = lettered(document), document["parts"]
+    letters, lines = {run["run_id"]: letter for letter, run in runs}, list[Paragraph]()
+    for letter, run in runs:
         facts = [run["run_id"], labels.status(run["status"])]
         if origin := run["origin"]:
             facts.append(labels("made_from", run=letters.get(origin, origin)))
-        if letter == "A" or run["message"] != runs[0]["message"]:
+        if letter == "A" or run["message"] != runs[0][1]["message"]:
             facts.append(one_line(run["message"]))
-        lines.append(((f"{letter} ", "strong"), (cut(" · ".join(facts), 400), "")))
-    text = labels("no_difference")
+        lines.append([(f"{letter} ", "strong"), cut(" · ".join(facts), 400)])
+    text, each = labels("no_difference"), ""
     if parts:
         text = labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
-    where = ((cut(text, 200), "strong"), (_each(parts["values"], labels) if parts else "", ""))
-    return Lines((*lines, where))
+        each = _each(parts["values"], labels)
+    return Lines([*lines, [(cut(text, 200), "strong"), each]])
 
 
 def _each(values: Any, labels: Labels) -> str:
-    """What each run had at a point."""
+    """Return what each run had at a point."""
     return "".join(f" {letter} {_value(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
 
 
 def _value(value: Any, labels: Labels) -> str:
     if isinstance(value, Mapping) and "action" in value:
-        return _answered(value, labels)
+        return _decided(value, labels)
     if isinstance(value, Mapping):
         value = " · ".join([labels(value["status"]), value["tool"], labels("n_found", n=value["found"])])
     if isinstance(value, list):
@@ -90,31 +79,23 @@ def _value(value: Any, labels: Labels) -> str:
 
 
 def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
-    """What else may be the cause of a difference, then what is not known."""
-    lines: dict[str, list[Any]] = {"paused": [((labels("not_only"), "strong"),)], "interrupted": []}
+    """Yield what else may be the cause of a difference, then what is not known."""
+    causes, unknown = list[str](), list[str]()
     for caveat in document["caveats"]:
-        what = caveat["what"]
-        mark = "interrupted" if what in ("unfinished", "no_tape") else "paused"
-        values = () if what == "question" or mark == "interrupted" else caveat["values"]
-        text = cut(labels(f"caveat_{what}", name=caveat["name"]), 200) + _each(values, labels)
-        lines[mark].append(((text, ""),))
-    if len(lines["paused"]) > 1:
-        yield Lines(tuple(lines["paused"]), mark="paused")
-    if lines["interrupted"]:
-        yield Lines(tuple(lines["interrupted"]), mark="interrupted")
-
-
-class _Part(NamedTuple):
-    """A table: its title, what its rows are, the text of a row, and how that is in one run."""
-
-    title: str
-    what: str
-    subject: Callable[[Data, Data, Labels], str]
-    cell: Callable[[Data, Labels], str]
+        text = cut(labels(f"caveat_{caveat['what']}", name=caveat["name"]), 200)
+        if caveat["what"] in ("unfinished", "no_tape"):
+            unknown.append(text)
+        else:
+            causes.append(text + _each(() if caveat["what"] == "question" else caveat["values"], labels))
+    if causes:
+        yield Lines([(labels("not_only"), "strong"), *causes], mark="paused")
+    if unknown:
+        yield Lines(unknown, mark="interrupted")
 
 
 def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterator[Block]:
-    part = _PARTS[name]
+    """Yield the rows of one part: how each changed, what it is, and how it is in each run."""
+    title, what, subject, cell = _PARTS[name]
     counts, rows = Counter[str](), []
     for row in document[name]:
         kind = _kind(row)
@@ -127,22 +108,21 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
     first = sorted(rows, key=itemgetter(0))[:MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
-        sides = (part.cell(side, labels) if side else "–" for side in row["sides"])
-        cells.append((_changes(row, labels), part.subject(row, document, labels), *sides))
-    letters = (Column(letter) for letter in LETTERS[: len(document["runs"])])
-    heads = (Column(labels("change"), "change"), Column(labels(part.what)), *letters)
+        sides = (cell(side, labels) if side else "–" for side in row["sides"])
+        cells.append((_changes(row, labels), subject(row, document, labels), *sides))
+    heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
     notes = [labels("and_more", n=len(rows) - MOST_ROWS)] if len(rows) > MOST_ROWS else []
-    yield clipped(f"{labels(part.title)} · {summary}", heads, cells, notes=notes)
+    yield clipped(f"{labels(title)} · {summary}", heads, cells, notes=notes)
 
 
 def _kind(row: Data) -> str:
-    """The change of a row as a whole: the weightiest among the runs."""
+    """Return the change of a row as a whole: the weightiest among the runs."""
     changes = row.get("changes") or ["same" if row["same"] else "changed"]
     return min(filter(None, changes), key=_ORDER.index, default="same")
 
 
 def _changes(row: Data, labels: Labels) -> str:
-    """The changes of a row; by run where there are more than two."""
+    """Return the changes of a row; by run where there are more than two."""
     changes = row.get("changes", ())
     lines = [change(_kind(row), labels)]
     if len(changes) > 1:
@@ -170,16 +150,12 @@ def _point(row: Data, _: Data, labels: Labels) -> str:
     return f"{row['number']} {labels(f'point_{point}')}"
 
 
-def _answered(side: Data, labels: Labels) -> str:
-    """What was decided, by whom, with which words."""
+def _decided(side: Data, labels: Labels) -> str:
+    """Return what was decided, by whom, with which words."""
     edits = edits_told(side["edits"], side["proposed"], labels)
     words = [f"“{text}”" for text in (side["message"], side["note"]) if text]
     action = labels("aside", said=labels("did_" + side["action"]), more=who_told(side["who"], labels))
     return cut(" · ".join([action, *edits, *words]), 400)
-
-
-def _claim(row: Data, *_: Any) -> str:
-    return str(row["text"])
 
 
 def _cited(side: Data, labels: Labels) -> str:
@@ -196,31 +172,62 @@ def _piece(row: Data, _: Data, labels: Labels) -> str:
     return labels("aside", said=title, more=labels("beside_found_by", steps=cut(steps[0], 60) + more))
 
 
-def _rank(side: Data, _: Labels) -> str:
-    return f"#{side['rank']} {side['score']:.2f}"
-
-
-_PARTS: Mapping[str, _Part] = {
-    "steps": _Part("beside_plan", "step", _step, _ended),
-    "decisions": _Part("beside_decisions", "point", _point, _answered),
-    "claims": _Part("beside_answer", "claim", _claim, _cited),
-    "evidence": _Part("beside_evidence", "piece", _piece, _rank),
+_PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callable[[Data, Labels], str]]] = {
+    "steps": ("beside_plan", "step", _step, _ended),
+    "decisions": ("beside_decisions", "point", _point, _decided),
+    "claims": ("beside_answer", "claim", lambda row, *_: str(row["text"]), _cited),
+    "evidence": ("beside_evidence", "piece", _piece, lambda side, _: f"#{side['rank']} {side['score']:.2f}"),
 }
+"""Each table: its title, what its rows are, the text of a row, and how that is in one run."""
 
 
 def _cost(document: Data, labels: Labels) -> Block:
-    """The numbers, one row per run."""
+    """Return the numbers, one row per run."""
     rows, notes = [], []
-    for letter, n, cost in zip(LETTERS, range(len(document["runs"])), document["cost"], strict=False):
+    for n, (letter, cost) in enumerate(zip(LETTERS, document["cost"], strict=False)):
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
         saved = [saved_told(cost, labels)] if cost["saved_calls"] else []
         saved += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
         cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
         tokens = tokens_told(cost["tokens"], cost["about"], labels)
-        shares = labels("beside_of", n=cited, most=len(claims))
-        rows.append((*cells, shares, tokens, labels("comma").join(saved)))
+        rows.append((*cells, labels("beside_of", n=cited, most=len(claims)), tokens, labels("comma").join(saved)))
         notes.append(f"{letter} {took_told(cost, labels)}")
     names = ("calls:number", "pieces:number", "claims", "tokens:number", "saved")
     heads = columns(labels, "", *(f"beside_{name}" for name in names))
     return clipped(labels("cost"), heads, rows, notes=[*notes, labels("not_waiting")])
+
+
+# the form of a graft
+
+
+def offered(document: Data) -> dict[Taken, tuple[Data, str]]:
+    """Return the steps that the other runs have otherwise than the first one: how each ran, and the kind of change."""
+    results = {}
+    for n in range(1, len(document["runs"])):
+        for row in document["steps"]:
+            if row["sides"][n] and row["changes"][n - 1] != "same":
+                results[n, row["step_id"]] = (row["sides"][n], "changed" if row["sides"][0] else "added")
+    return results
+
+
+def graft_panel(document: Data, labels: Labels, *, taken: Collection[Taken], working: bool = False) -> Markup:
+    """Return the form in which a graft onto the first run is put together.
+
+    Args:
+        document: of the comparison.
+        labels: the words.
+        taken: the steps that are chosen.
+        working: it is being made.
+    """
+    offers = offered(document)
+    go, chosen = "", [one for one in offers if one in taken]
+    if chosen:
+        others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in chosen))
+        steps = labels("steps", n=len(chosen))
+        go = labels("graft_working") if working else labels("graft_now", base="A", steps=steps, others=others)
+    rows = [
+        (f"{n}:{step_id}", LETTERS[n], step_id, side, change(kind, labels), (n, step_id) in taken)
+        for (n, step_id), (side, kind) in list(offers.items())[:MOST_OFFERED]
+    ]
+    return draw("graft.panel", labels, offers=rows, go=go, working=working)

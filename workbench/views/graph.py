@@ -6,71 +6,45 @@ Nodes and edges are LangGraph's own (``get_graph(xray=True)``): what is drawn is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, pairwise
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 from workbench.records.timeline import Bar, bars, busy_ms
-from workbench.views.drawing import Drawing, sheet
+from workbench.views.drawing import Box, Drawing, Line, network, sheet
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.network import Box, Line, network
-from workbench.views.page import family
+from workbench.views.page import Data, family
 
 START, END = "__start__", "__end__"
 
 
-class Node(TypedDict):
-    """A node: ``times`` it ran, in ``duration_ms`` altogether (side by side counts once).
+class Walked(NamedTuple):
+    """The graph, and where a run went in it.
 
-    ``graph`` is the one inside the conversation that it belongs to. ``status`` is ``done``, ``pending``, or how the run
-    stands, where it stands there.
+    A node ran so many ``times``, in ``duration_ms`` altogether (side by side counts once). ``graph`` is the one inside
+    the conversation that it belongs to. ``status`` is ``done``, ``pending``, or how the run stands, where it stands
+    there. An edge is ``conditional`` where it is one of several that may be taken; ``times`` taken.
     """
 
-    id: str
-    name: str
-    graph: str
-    status: str
-    times: int
-    duration_ms: float
-
-
-class Edge(TypedDict):
-    """``conditional``: one of several that may be taken; ``times`` taken."""
-
-    source: str
-    target: str
-    conditional: bool
-    times: int
-
-
-@dataclass(frozen=True)
-class Walked:
-    """The graph, and where a run went in it."""
-
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: Sequence[Data]
+    edges: Sequence[Data]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a node, then one row an edge."""
+        """Return one row per node, then one row per edge."""
         names = {node["id"]: node["name"] for node in self.nodes}
         rows: list[dict[str, Any]] = []
         for node in self.nodes:
-            of_node = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
-            rows.append(
-                {"kind": "node", "graph": node["graph"] or "conversation", **of_node, "source": "", "target": ""}
-            )
+            own = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
+            rows.append({"kind": "node", "graph": node["graph"] or "conversation", **own, "source": "", "target": ""})
         for edge in self.edges:
-            source, target = names[edge["source"]], names[edge["target"]]
-            row: dict[str, Any] = {"kind": "edge", "name": f"{source} → {target}", "graph": ""}
-            row |= {"status": "done" if edge["times"] else "pending", "times": edge["times"], "duration_ms": None}
-            rows.append({**row, "source": source, "target": target})
+            ends = {end: names[edge[end]] for end in ("source", "target")}
+            status, times = "done" if edge["times"] else "pending", edge["times"]
+            own = {"name": " → ".join(ends.values()), "status": status, "times": times, "duration_ms": None}
+            rows.append({"kind": "edge", "graph": "", **own, **ends})
         return rows
 
 
-def walked(
-    graph: Any, log: Iterable[Mapping[str, Any]] = (), status: str = "pending", current: Collection[str] = ()
-) -> Walked:
+def walked(graph: Any, log: Iterable[Data] = (), status: str = "pending", current: Collection[str] = ()) -> Walked:
     """Follow a run through its graph.
 
     Args:
@@ -89,25 +63,18 @@ def walked(
         if bar.name in ids:
             runs[ids[bar.name]].append(bar)
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
+    taken = Counter[tuple[str, str]]()
     if route:
         route = [START, *route, *([END] if status == "done" else [])]
-    taken = Counter(pairwise(route))
-    if route:
-        taken.update((route[-1], node) for node in here)
-    return Walked(
-        tuple(
-            Node(
-                id=node,
-                name=_name(node),
-                graph=node.rpartition(":")[0],
-                status=status if node in here else "done" if node in route else "pending",
-                times=len(runs[node]),
-                duration_ms=round(busy_ms(runs[node]), 3),
-            )
-            for node in nodes
-        ),
-        tuple(Edge(source=a, target=b, conditional=either, times=taken[a, b]) for (a, b), either in edges.items()),
-    )
+        taken.update([*pairwise(route), *((route[-1], node) for node in here)])
+
+    def node_of(node: str) -> Data:
+        stands = status if node in here else "done" if node in route else "pending"
+        place = {"id": node, "name": _name(node), "graph": node.rpartition(":")[0], "status": stands}
+        return {**place, "times": len(runs[node]), "duration_ms": round(busy_ms(runs[node]), 3)}
+
+    ways = [{"source": a, "target": b, "conditional": c, "times": taken[a, b]} for (a, b), c in edges.items()]
+    return Walked([*map(node_of, nodes)], ways)
 
 
 def _name(node: str) -> str:
@@ -115,7 +82,7 @@ def _name(node: str) -> str:
 
 
 def _unfolded(graph: Any) -> tuple[list[str], dict[tuple[str, str], bool]]:
-    """The nodes, and (source, target) -> whether conditional, both in the order of the graph.
+    """Return the nodes, and (source, target) -> whether conditional, both in the order of the graph.
 
     The beginnings and ends of the graphs inside are left out: who leads there leads to what comes behind.
     """
@@ -153,9 +120,9 @@ def graph(walked: Walked, title: str, language: str = "en") -> Drawing:
     return sheet(walked.rows(), network(boxes, lines, down=True), title, _under(walked, labels), legend)
 
 
-def _box(node: Node, labels: Labels) -> Box:
+def _box(node: Data, labels: Labels) -> Box:
     status, ink = node["status"], family(node["status"])
-    name = {START: labels("start"), END: labels("end")}.get(node["name"], node["name"])
+    name = {START: labels("start"), END: labels("end")}.get(node["name"]) or str(node["name"])
     ran = f"{node['times']}× · {milliseconds(node['duration_ms'])}" if node["times"] else ""
     fact = " ".join(filter(None, ("✓", ran))) if status == "done" else labels.status(status)
     title = "\n".join(filter(None, (name, node["graph"], labels.status(status), ran)))
@@ -171,7 +138,7 @@ def _box(node: Node, labels: Labels) -> Box:
 
 
 def _under(walked: Walked, labels: Labels) -> str:
-    """Where the run stands, in words."""
+    """Return where the run stands, in words."""
     here = [node for node in walked.nodes if node["status"] not in ("done", "pending")]
     here = here or [node for node in walked.nodes if node["name"] == END and node["status"] == "done"]
     names = (f"{labels('colon')}{node['name']}" if node["name"] != END else "" for node in here)

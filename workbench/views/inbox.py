@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
 
 from markupsafe import Markup
 
@@ -16,7 +15,7 @@ from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Picture, draw
+from workbench.views.page import Data, Picture, draw
 
 MOST_NAMED = 3
 
@@ -34,12 +33,12 @@ class Waits:
 
     run_id: str
     message: str
-    request: Mapping[str, Any]
+    request: Data
     since: str
 
     @property
     def review_id(self) -> str:
-        """Which question of the run."""
+        """Return which question of the run."""
         return str(self.request.get("review_id", ""))
 
     @cached_property
@@ -59,12 +58,12 @@ class Question:
 
     @property
     def first(self) -> Waits:
-        """The newest."""
+        """Return the newest."""
         return self.runs[0]
 
     @property
     def point(self) -> str:
-        """Where they wait."""
+        """Return where they wait."""
         return proposals.point(self.first.request)
 
 
@@ -77,7 +76,7 @@ def questions(waiting: Iterable[Waits], point: str = "") -> list[Question]:
     return [Question(key, tuple(runs)) for key, runs in found.items()]
 
 
-def since(log: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]], began: str) -> str:
+def since(log: Sequence[Data], decisions: Sequence[Data], began: str) -> str:
     """When a run began to wait: after the last node that ran, or the last decision."""
     moments = [datetime.fromisoformat(began), *(datetime.fromisoformat(d["decided_at"]) for d in decisions)]
     for entry in log:
@@ -85,8 +84,8 @@ def since(log: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any
     return max(moments).isoformat()
 
 
-def short(request: Mapping[str, Any], labels: Labels) -> str:
-    """What is proposed, in a few words."""
+def short(request: Data, labels: Labels) -> str:
+    """Return what is proposed, in a few words."""
     kind, proposed = proposals.kind(request), proposals.proposal(request)
     if kind == "plan":
         number = len(request.get("ahead", proposed["plan"]["steps"]))
@@ -98,20 +97,20 @@ def short(request: Mapping[str, Any], labels: Labels) -> str:
     if kind == "reflect":
         return _reflection(proposed, labels)
     if kind == "outline":
-        return labels("comma").join(one["title"] for one in proposed["sections"])
+        return labels("comma").join(section["title"] for section in proposed["sections"])
     if kind in ("section", "report"):
         return str(proposed["title"])
     return proposals.description(request)
 
 
-def _reflection(proposed: Mapping[str, Any], labels: Labels) -> str:
+def _reflection(proposed: Data, labels: Labels) -> str:
     number = len(proposed["next_steps"]) + len(proposed["activate"])
     asked = labels("inbox_more_steps", n=number) if proposed["should_continue"] else labels("inbox_answer")
     return f"{asked} {proposed.get('reasoning') or ''}".strip()
 
 
 def how_long(begun: str, now: datetime) -> str:
-    """How long it waits, for people.
+    """Return how long it waits, for people.
 
     >>> now = datetime.fromisoformat("2026-01-02T00:00:00+00:00")
     >>> [how_long(f"2026-01-0{d}T{t}:00+00:00", now) for d, t in ((1, "23:59"), (1, "20:00"))]
@@ -129,8 +128,8 @@ def how_long(begun: str, now: datetime) -> str:
 
 
 def title(asked: Sequence[Question], labels: Labels) -> Picture:
-    """The head of the list, with how much it is."""
-    return Picture(draw("inbox.title", labels=labels, told=_counted(asked, labels) if asked else ""))
+    """Return the head of the list, with how much it is."""
+    return Picture(draw("inbox.title", labels, told=_counted(asked, labels) if asked else ""))
 
 
 def inbox(
@@ -144,7 +143,7 @@ def inbox(
     more: int = 0,
     refused: str = "",
 ) -> Picture:
-    """The list, newest first, and below it what was answered since it was shown first.
+    """Return the list, newest first, and below it what was answered since it was shown first.
 
     Args:
         asked: what waits.
@@ -162,18 +161,18 @@ def inbox(
     empty = ""
     if not asked:
         empty = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
-    return Picture(draw("inbox.list", labels=labels, empty=empty, more=more, refused=refused), rows)
+    return Picture(draw("inbox.list", labels, empty=empty, more=more, refused=refused), rows)
 
 
 def _row(
     key: str, question: Question, labels: Labels, now: datetime | None = None, *, became: str = "", picked: bool = False
 ) -> Markup:
-    """A question that waits until ``now``, or what ``became`` of it."""
-    told, waits = became, how_long(question.first.since, now) if now else None
+    """Return a question that waits until ``now``, or what ``became`` of it."""
+    words, waits = became, how_long(question.first.since, now) if now else None
     if now:
-        told, number = short(question.first.request, labels), len(question.runs)
-        told = labels("inbox_alike", n=number, what=told) if number > 1 else told
-    return draw("inbox.row", labels=labels, key=key, question=question, told=told, waits=waits, picked=picked)
+        words, number = short(question.first.request, labels), len(question.runs)
+        words = labels("inbox_alike", n=number, what=words) if number > 1 else words
+    return draw("inbox.row", labels, key=key, question=question, told=words, waits=waits, picked=picked)
 
 
 # the list as text, for a page without a front-end and for a terminal

@@ -29,7 +29,7 @@ class Layers(NamedTuple):
 
 
 def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
-    """The layers of a graph, which may have cycles.
+    """Return the layers of a graph, which may have cycles.
 
     >>> layered("abcd", [("a", "c"), ("b", "c"), ("c", "d"), ("d", "c")])
     Layers(places={'a': (0, -0.5), 'b': (0, 0.5), 'c': (1, 0.0), 'd': (2, 0.0)}, back={('d', 'c')})
@@ -70,7 +70,7 @@ class Edge(NamedTuple):
 
     @property
     def rows(self) -> tuple[int, int]:
-        """Its rows, the upper one first."""
+        """Return its rows, the upper one first."""
         return min(self.source, self.target), max(self.source, self.target)
 
 
@@ -95,7 +95,7 @@ class _Bus:
 
     @property
     def last(self) -> int:
-        """The row that its line ends in."""
+        """Return the row that its line ends in."""
         return max(self.at)
 
 
@@ -107,7 +107,7 @@ class Row(NamedTuple):
 
 
 def gutters(count: int, edges: tuple[Edge, ...]) -> tuple[list[Row], int]:
-    """The gutter of each row, and its width in pixels.
+    """Return the gutter of each row, and its width in pixels.
 
     Two rows that feed a third share its line; so do those that one row feeds.
 
@@ -137,7 +137,7 @@ def gutters(count: int, edges: tuple[Edge, ...]) -> tuple[list[Row], int]:
 
 
 def gutter_drawn(row: Row, width: int, hollow: bool = False) -> Markup:
-    """The gutter of one row as SVG; its lines go on as far down as the row is high."""
+    """Return the gutter of one row as SVG; its lines go on as far down as the row is high."""
     by_look: dict[str, str] = {}
     for look, path in row.lines:
         by_look[look] = by_look.get(look, "") + path

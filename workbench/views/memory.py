@@ -9,13 +9,13 @@ from markupsafe import Markup
 
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Picture, cut, draw
+from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:
     import pandas
 
-Row = Mapping[str, Any]
+Row = Data
 ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
 """The parts of a prompt, in their order."""
 _OF_MEMORY = ("core", "summary", "episode", "history")
@@ -30,11 +30,11 @@ class Rows(list[Any], Shown):
         self.message, self._blocks = message, blocks
 
     def blocks(self) -> list[Block]:
-        """A table of them."""
+        """Return a table of them."""
         return self._blocks(self, labels_for(self.message))
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row each."""
+        """Return one row each."""
         import pandas
 
         return pandas.DataFrame([dict(row) for row in self])
@@ -46,8 +46,8 @@ class Rows(list[Any], Shown):
 # static forms
 
 
-def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
-    """What is known of a person: what holds, what ended, their conversations, and a summary."""
+def known_blocks(known: Data, labels: Labels) -> list[Block]:
+    """Return what is known of a person: what holds, what ended, their conversations, and a summary."""
     who = labels("mem_known_of", who=known["user"])
     when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
     holding = [row for row in known["memories"] if not row["ended_at"]]
@@ -67,7 +67,7 @@ def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
         for row in holding
     ]
     title = " · ".join(filter(None, (who, when, labels("mem_count", n=len(rows)))))
-    found: list[Block] = [clipped(title, heads, rows, notes=[] if rows else [labels("mem_nothing")])]
+    results: list[Block] = [clipped(title, heads, rows, notes=[] if rows else [labels("mem_nothing")])]
     if ended := [row for row in known["memories"] if row["ended_at"]]:
         heads = columns(labels, "mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
         gone = [
@@ -81,37 +81,37 @@ def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
             )
             for row in ended
         ]
-        found.append(clipped(labels("mem_ended"), heads, gone, opened=False))
+        results.append(clipped(labels("mem_ended"), heads, gone, opened=False))
     if talks := known["conversations"]:
         heads = columns(labels, "mem_session", "mem_messages:number", "mem_since")
-        told = [(one["session_id"], str(one["messages"]), day(one["created_at"])) for one in talks]
-        found.append(clipped(labels("mem_talks", n=len(told)), heads, told, opened=False))
-    for one in known["summaries"]:
+        words = [(one["session_id"], str(one["messages"]), day(one["created_at"])) for one in talks]
+        results.append(clipped(labels("mem_talks", n=len(words)), heads, words, opened=False))
+    for summary in known["summaries"]:
         by = " · ".join(
-            filter(None, (author(one["author"], labels), labels("mem_covers", n=one["covered_message_count"])))
+            filter(None, (author(summary["author"], labels), labels("mem_covers", n=summary["covered_message_count"])))
         )
-        lines = [((line, ""),) for line in cut(one["text"], 1_500).splitlines()]
-        heading = f"{labels('mem_summary')}{labels('colon')}{one['session_id']}"
-        found.append(Lines((((heading, "strong"),), *lines, ((by, "dim"),))))
-    return found
+        lines = [((line, ""),) for line in cut(summary["text"], 1_500).splitlines()]
+        heading = f"{labels('mem_summary')}{labels('colon')}{summary['session_id']}"
+        results.append(Lines((((heading, "strong"),), *lines, ((by, "dim"),))))
+    return results
 
 
 def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]:
-    """What a search found, best first."""
+    """Return what a search found, best first."""
     heads = columns(labels, ":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
-    told = [
+    words = [
         (f"{row['similarity']:.2f}", labels(f"mem_{row['part']}"), row["text"], source(row, labels), row["id"])
         for row in rows
     ]
-    return [clipped(labels("mem_found", n=len(told), query=query), heads, told)]
+    return [clipped(labels("mem_found", n=len(words), query=query), heads, words)]
 
 
 def changes_blocks(changes: Sequence[Row], labels: Labels) -> list[Block]:
-    """What changed between two moments."""
+    """Return what changed between two moments."""
     heads = columns(labels, "mem_change:status", "mem_before", "mem_after", "mem_why")
-    told = [(_change(row, labels), row["before"], row["after"], row["why"]) for row in changes]
-    notes = [] if told else [labels("mem_no_change")]
-    return [clipped(labels("mem_changes", n=len(told)), heads, told, notes=notes)]
+    words = [(_change(row, labels), row["before"], row["after"], row["why"]) for row in changes]
+    notes = [] if words else [labels("mem_no_change")]
+    return [clipped(labels("mem_changes", n=len(words)), heads, words, notes=notes)]
 
 
 def _change(row: Row, labels: Labels) -> str:
@@ -120,7 +120,7 @@ def _change(row: Row, labels: Labels) -> str:
 
 
 def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
-    """The token map of a prompt, and what was left out of it."""
+    """Return the token map of a prompt, and what was left out of it."""
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
     rows = []
     for name in ORDER:
@@ -128,36 +128,38 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
             bar = "█" * max(round(_BAR * sum(kept) / total), 1)
             rows.append((labels(f"mem_{name}"), str(len(kept)), f"{sum(kept):,}", bar))
     heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
-    found: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
+    results: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
     if out := [part for part in parts if not part["kept"]]:
         heads = columns(labels, "mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
         left = [
             (labels(f"mem_{p['part']}"), p["text"], source(p, labels), str(p["tokens"]), labels(f"mem_why_{p['why']}"))
             for p in out
         ]
-        found.append(clipped(labels("mem_left_out", n=len(out)), heads, left))
-    return found
+        results.append(clipped(labels("mem_left_out", n=len(out)), heads, left))
+    return results
 
 
 def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
-    """Which memory probably stood behind which sentence."""
+    """Return which memory probably stood behind which sentence."""
     heads = columns(labels, "mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
-    told = [
-        (row["sentence"] or labels("mem_whole"), row["text"], source(row, labels), _how(row, labels), row["id"])
+    words = [
+        (
+            row["sentence"] or labels("mem_whole"),
+            row["text"],
+            source(row, labels),
+            labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}"),
+            row["id"],
+        )
         for row in rows
     ]
-    return [clipped(labels("mem_blame"), heads, told, notes=[labels("mem_probably" if told else "mem_no_blame")])]
-
-
-def _how(row: Row, labels: Labels) -> str:
-    return labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}")
+    return [clipped(labels("mem_blame"), heads, words, notes=[labels("mem_probably" if words else "mem_no_blame")])]
 
 
 def source(row: Row, labels: Labels) -> str:
-    """Where something was said: which turn of which conversation, else by hand or on which day."""
+    """Return where something was said: which turn of which conversation, else by hand or on which day."""
     if row.get("turn"):
-        told = labels("mem_turn", n=row["turn"])
-        return f"{told} · {cut(row['session'], 40)}" if row.get("session") else told
+        words = labels("mem_turn", n=row["turn"])
+        return f"{words} · {cut(row['session'], 40)}" if row.get("session") else words
     if row.get("author") == "person":
         return labels("mem_by_hand")
     return day(row.get("at") or row.get("created_at") or "")
@@ -169,7 +171,7 @@ def author(name: str, labels: Labels) -> str:
 
 
 def day(moment: str) -> str:
-    """A moment in UTC, to the minute."""
+    """Return a moment in UTC, to the minute."""
     return moment[:16].replace("T", " ")
 
 
@@ -196,16 +198,16 @@ def panel(
     if not of_memory and not blamed:
         return Picture()
     kept = [part for part in of_memory if part["kept"]]
-    told = labels("mem_panel_told", n=len(kept), tokens=f"{sum(p['tokens'] for p in kept):,}")
+    words = labels("mem_panel_told", n=len(kept), tokens=f"{sum(p['tokens'] for p in kept):,}")
     now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
     known = {row["id"]: row for row in [*now, *of_memory]}
     rows = [_recalled(part, labels, held.get(part["id"])) for part in known.values() if part["part"] != "history"]
     tables = page_html([*prompt_blocks(parts, labels), *blame_blocks(blamed, labels)], labels, "wb-worked")
-    return Picture(draw("memory.panel", labels=labels, told=told, tables=Markup(tables), rows=rows, undo=undo))
+    return Picture(draw("memory.panel", labels, told=words, tables=Markup(tables), rows=rows, undo=undo))
 
 
 def _recalled(part: Row, labels: Labels, now: Row | None) -> dict[str, Any]:
-    """One thing that was recalled: from where, whether it was used; and what can be done about it."""
+    """Return one thing that was recalled: from where, whether it was used; and what can be done about it."""
     tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
     notes = [source(part, labels), author(part["author"], labels), tokens]
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.plans import Plan, last_records
+from workbench.records.foreseeing import FEWEST, exceeds
 from workbench.records.proposals import MET, SETTLED, description, fewer, kind, point, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
-from workbench.views.claims import claim_told, standing_told
-from workbench.views.claims import plain as claim_text
-from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import (
     as_of_told,
@@ -27,11 +26,15 @@ from workbench.views.page import Data, cut
 
 Span = tuple[str, str]
 """A piece of text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""
+Paragraph = str | Span | Sequence[str | Span]
 
 ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "timeline", "evidence")
 """The order for a page: what was asked for comes first."""
 IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review", "answer", "sources")
-"""The order for a terminal: what was asked for comes last, beside the prompt."""
+"""The order for a terminal: what was asked for comes last, next to the prompt."""
+INSET = "\u00a0\u00a0"
+_LONGEST_TEXT = 50_000
+_DIGITS = {"seconds": 1, "money": 4}
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,18 @@ def columns(labels: Labels, *names: str) -> tuple[Column, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """Paragraphs of spans; ``mark`` sets them apart, ``heading`` names them where nothing else does."""
+    """Paragraphs of text with looks; ``mark`` sets them apart, ``heading`` names them where nothing else does."""
 
-    paragraphs: tuple[tuple[Span, ...], ...]
+    paragraphs: Sequence[Paragraph]
     mark: str = ""
     heading: str = ""
+
+    def spans(self) -> Iterator[list[Span]]:
+        """Yield each paragraph as spans."""
+        for paragraph in self.paragraphs:
+            alone = isinstance(paragraph, str) or isinstance(paragraph[0], str)
+            parts: Any = [paragraph] if alone else paragraph
+            yield [(part, "") if isinstance(part, str) else part for part in parts]
 
 
 @dataclass(frozen=True)
@@ -79,29 +89,29 @@ Block = Lines | Table
 
 
 def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
-    """The blocks of a run, in this order; parts of which nothing is known are left out."""
+    """Return the blocks of a run, in this order; parts of which nothing is known are left out."""
     labels = labels_for(document["message"])
     return [block for part in parts for block in _PARTS[part](document, labels)]
 
 
 def _head(document: Data, labels: Labels) -> Iterator[Block]:
-    plan = document["plan"]
-    facts: list[Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
-    facts += [(" · ", "dim"), (labels.status(document["status"]), "status")]
-    if document["review"]:
-        facts += [(" · ", "dim"), (labels(f"point_{document['review']['point']}"), "strong")]
-    for fact in run_facts(document, labels):
-        facts += [(" · ", "dim"), (fact, "")]
+    plan, review = document["plan"], document["review"]
+    facts: list[str | Span] = [(labels.status(document["status"]), "status")]
+    facts += [(labels(f"point_{review['point']}"), "strong")] if review else []
+    facts += run_facts(document, labels)
     if plan and plan["version"] > 1:
-        facts += [(" · ", "dim"), (f"{labels('plan')} {labels('version', n=plan['version'])}", "")]
-    read, held = (((line, "dim"),) if line else () for line in (read_told(document, labels), document["holder"]))
-    yield Lines(tuple(filter(None, (((document["message"], "strong"),), read, tuple(facts), held))))
+        facts.append(f"{labels('plan')} {labels('version', n=plan['version'])}")
+    line: list[str | Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
+    for fact in facts:
+        line += [(" · ", "dim"), fact]
+    read, holder = ([(text, "dim")] if text else [] for text in (read_told(document, labels), document["holder"]))
+    yield Lines([(document["message"], "strong"), *read, line, *holder])
     if document["error"]:
-        yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
+        yield Lines([(f"{labels('error')}{labels('colon')}{document['error']}", "strong")], mark="failed")
 
 
 def run_facts(document: Data, labels: Labels) -> list[str]:
-    """Which base was asked, as of when, how long it took, and what the tape saved."""
+    """Return which base was asked, as of when, how long it took, and what the tape saved."""
     counted = document["figures"]
     facts = [document["kb_prefix"], as_of_told(document, labels) if document.get("as_of") else ""]
     facts.append(took_told(counted, labels) if document["log"] else "")
@@ -110,73 +120,60 @@ def run_facts(document: Data, labels: Labels) -> list[str]:
 
 
 def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
-    """What a paused run asks the person now; nothing when it is not waiting."""
+    """Yield what a paused run asks the person now; nothing when it is not waiting."""
     request = document["review"]
     if not request:
         return
-    paragraphs: list[tuple[Span, ...]] = [((review_question(request, labels), "strong"),), ((labels("clock"), "dim"),)]
-    for action in request["action_requests"]:  # the plan and the reflection stand in tables of their own
-        paragraphs += [
-            ((labels("comma").join(map(str, wave)), "code"),) for wave in [action["args"].get("wave")] if wave
-        ]
-    for one in request["action_requests"][0]["args"].get("questions") or ():
-        paragraphs.append(((one["question"], ""),))
-        options = [(f"  {n}. {option}", "") for n, option in enumerate(one["options"], 1)]
-        paragraphs += [*((option,) for option in options), ((labels("assumed_unless", what=one["assumed"]), "dim"),)]
-    shown = kind(request) if kind(request) in _OF_REPORTS else ""
-    paragraphs += _OF_REPORTS[shown](request, proposal(request), labels) if shown else []
-    for one in request.get("obeyed") or ():
-        paragraphs.append(((labels("mem_strike") + " ", "dim"), (one["memory_id"], "code"), (f" {one['told']}", "")))
+    actions, asked = request["action_requests"], kind(request)
+    waves = filter(None, (action["args"].get("wave") for action in actions))
+    lines: list[Paragraph] = [(review_question(request, labels), "strong"), (labels("clock"), "dim")]
+    lines += [(labels("comma").join(map(str, wave)), "code") for wave in waves]
+    for question in actions[0]["args"].get("questions") or ():
+        lines += [question["question"], *(f"  {n}. {option}" for n, option in enumerate(question["options"], 1))]
+        lines.append((labels("assumed_unless", what=question["assumed"]), "dim"))
+    lines += _of_report(asked, request, labels)
+    for memory in request.get("obeyed") or ():
+        lines.append([(labels("mem_strike") + " ", "dim"), (memory["memory_id"], "code"), f" {memory['told']}"])
     if less := fewer(request):
-        paragraphs.append(((labels("enough_here", **less), "dim"),))
+        lines.append((labels("enough_here", **less), "dim"))
     line, roles, over = foreseen_told(request, labels)
-    paragraphs += [((one, "strong"),) for one in over]
-    paragraphs += [((one, "dim"),) for one in [line, *roles] if one]
-    yield Lines(tuple(paragraphs), mark="paused")
-    if shown and (pieces := request.get("evidence")):
+    lines += [(text, "strong") for text in over]
+    lines += [(text, "dim") for text in [line, *roles] if text]
+    yield Lines(lines, mark="paused")
+    if asked in ("outline", "section", "report") and (pieces := request.get("evidence")):
         rows = [(f"[{n}]", p["result_id"], p["title"], f"{p['score']:.2f}") for n, p in enumerate(pieces, 1)]
         heads = columns(labels, ":number", ":code", "piece", "score:number")
         yield clipped(labels("sources"), heads, rows, opened=False)
 
 
-def _outline_told(_: Data, proposed: Data, labels: Labels) -> Iterator[tuple[Span, ...]]:
-    """The sections as they stand in their tree, and how much each rests on."""
-    yield ((proposed["title"], "strong"),)
-    for one in proposed["sections"]:
-        pieces = labels("section_pieces", n=len(one["evidence_ids"])) if one["evidence_ids"] else labels("section_bare")
-        inset = "\u00a0\u00a0" * one["section_id"].count(".")
-        yield ((f"{inset}{one['section_id']} ", "dim"), (one["title"], ""), (f" · {pieces}", "dim"))
-        if one["summary"] and one["summary"] != one["title"]:
-            yield ((f"{inset}\u00a0\u00a0{cut(one['summary'], 300)}", "dim"),)
+def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]:
+    """Yield the sections of an outline in their tree; a section or a report with what is not supported in it."""
+    proposed, claims = proposal(request), request.get("unsupported") or ()
+    if asked == "outline":
+        yield (proposed["title"], "strong")
+        for section in proposed["sections"]:
+            pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
+            rests = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
+            yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {rests}", "dim")]
+            if section["summary"] and section["summary"] != section["title"]:
+                yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
+    elif asked == "section":
+        yield from _text_lines(proposed["text"])
+        claims = proposed["claims"]
+    elif asked == "report":
+        yield from _text_lines(proposed["final_report"])
+        yield from ((line, "dim") for line in standing_told(proposed.get("consistency") or {}, labels))
+    for claim in claims:
+        if claim["verdict"] != "supported":
+            yield [(f"! {claim_told(claim, labels)}{labels('colon')}", "strong"), without_emphasis(claim["text"])]
 
 
-def _section_told(_: Data, proposed: Data, labels: Labels) -> Iterator[tuple[Span, ...]]:
-    yield from (((line, ""),) for line in cut(proposed["text"], 50_000).splitlines() if line.strip())
-    yield from _claims_told(proposed["claims"], labels)
+def _text_lines(text: str) -> list[str]:
+    return [line for line in cut(text, _LONGEST_TEXT).splitlines() if line.strip()]
 
 
-def _report_told(request: Data, proposed: Data, labels: Labels) -> Iterator[tuple[Span, ...]]:
-    yield from (((line, ""),) for line in cut(proposed["final_report"], 50_000).splitlines() if line.strip())
-    yield from (((line, "dim"),) for line in standing_told(proposed.get("consistency") or {}, labels))
-    yield from _claims_told(request.get("unsupported") or (), labels)
-
-
-def _claims_told(claims: Sequence[Data], labels: Labels) -> Iterator[tuple[Span, ...]]:
-    """The statements that their sources do not bear out wholly."""
-    for one in claims:
-        if one["verdict"] != "supported":
-            yield ((f"! {claim_told(one, labels)}{labels('colon')}", "strong"), (claim_text(one["text"]), ""))
-
-
-_OF_REPORTS: Mapping[str, Callable[[Data, Data, Labels], Iterable[tuple[Span, ...]]]] = {
-    "outline": _outline_told,
-    "section": _section_told,
-    "report": _report_told,
-}
-
-
-def review_question(request: Mapping[str, Any], labels: Labels) -> str:
-    """What the person is asked at this point, in one sentence."""
+def review_question(request: Data, labels: Labels) -> str:
+    """Return what the person is asked at this point, in one sentence."""
     asked, proposed = kind(request) or request.get("point", ""), proposal(request)
     if not asked:
         return labels("ask_other", what=description(request) or point(request).replace("_", " "))
@@ -185,33 +182,89 @@ def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     return labels("ask_reflect_stop" if stops else f"ask_{asked}", title=title)
 
 
+def claim_told(claim: Data, labels: Labels) -> str:
+    """Return the verdict on a statement, and why.
+
+    >>> claim_told({"verdict": "unsupported", "why": "1877"}, Labels("en"))
+    'not in its sources (1877)'
+    """
+    verdict = labels(f"claim_{claim['verdict']}")
+    return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
+
+
+def without_emphasis(text: str) -> str:
+    r"""Return a sentence of Markdown without its emphasis and its backslashes.
+
+    >>> print(without_emphasis(r"**Kiln \& Sons**: it is *red*"))
+    Kiln & Sons: it is red
+    """
+    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
+
+
+def standing_told(check: Data, labels: Labels) -> list[str]:
+    """Return how a report stands against its evidence, a sentence each; nothing where it was not checked."""
+    if not check:
+        return []
+    lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
+    against = len(check.get("contradictions") or ())
+    return [*lines, labels("report_contradicts", n=against)] if against else lines
+
+
+def foreseen_told(request: Data, labels: Labels) -> tuple[str, list[str], list[str]]:
+    """The forecast of a request in a line, a line for each role, and what it exceeds; "" where no model is asked."""
+    forecast = request.get("expected")
+    if not forecast:
+        return "", [], []
+    if not forecast["total"]:
+        return labels("foreseen_none", n=forecast["runs"], least=FEWEST), [], []
+
+    def number(name: str, value: float) -> str:
+        return f"{value:,.{_DIGITS.get(name, 0)}f}"
+
+    def measured(of: Mapping[str, Sequence[float]]) -> str:
+        parts = []
+        for name in ("calls", "input", "output", "seconds", "money"):
+            if name == "calls" or of[name][2]:
+                low, middle, high = (number(name, value) for value in of[name])
+                words = middle if low == high else f"{middle} ({low}–{high})"
+                parts.append(labels(f"foreseen_{name}", n=words))
+        return " · ".join(parts)
+
+    line = labels("foreseen", n=forecast["runs"], what=measured(forecast["total"]))
+    roles = [f"{labels(f'role_{role}')}{labels('colon')}{measured(of)}" for role, of in forecast["roles"].items()]
+    over = [
+        labels(f"foreseen_{how}", left=labels(f"foreseen_left_{name}", n=number(name, forecast["left"][name])))
+        for name, how in exceeds(forecast).items()
+    ]
+    return line, roles, over
+
+
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
-    """The answer's text, a paragraph a line; nothing while there is no answer."""
+    """Yield the answer's text, one paragraph per line; nothing while there is no answer."""
     if document["answer"]:
-        lines = [line for line in cut(document["answer"], 50_000).splitlines() if line.strip()]
-        yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
+        yield Lines(_text_lines(document["answer"]), heading=labels("answer"))
         if support := document["support"]:
-            whole = sum(one["verdict"] == "supported" for one in support)
-            yield Lines((((labels("answer_supported", n=whole, of=len(support)), "dim"),),))
+            yield Lines([(supported_told(support, labels), "dim")])
+
+
+def supported_told(support: Sequence[Data], labels: Labels) -> str:
+    """Return how many of these statements their sources support."""
+    whole = sum(one["verdict"] == "supported" for one in support)
+    return labels("answer_supported", n=whole, of=len(support))
 
 
 def _sources(document: Data, labels: Labels) -> Iterator[Block]:
-    first: dict[int, Mapping[str, Any]] = {}
+    first: dict[int, Data] = {}
     for citation in document["citations"]:
         first.setdefault(citation["n"], citation["source"])
-    rows = [
-        (
-            f"[{n}]",
-            one_line(source.get("title") or source.get("doc_id")),
-            one_line(source.get("licence")),
-            one_line(source.get("url")),
-        )
-        for n, source in sorted(first.items())
-    ]
+    rows = []
+    for n, source in sorted(first.items()):
+        texts = (source.get("title") or source.get("doc_id"), source.get("licence"), source.get("url"))
+        rows.append((f"[{n}]", *map(one_line, texts)))
     if rows:
         yield clipped(labels("sources"), columns(labels, ":number", "source", "licence", ":url"), rows)
     if notes := document["statistics"].get("enrichment", {}).get("notes"):
-        yield Lines(tuple(((one_line(note), "dim"),) for note in notes))
+        yield Lines([(one_line(note), "dim") for note in notes])
 
 
 def _plan(document: Data, labels: Labels) -> Iterator[Block]:
@@ -221,7 +274,7 @@ def _plan(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, shown: Sequence[Bar] = ()) -> Table:
-    """One row a step: how it went, what it is, what it waits for, what it found, when."""
+    """Return one row a step: how it went, what it is, what it waits for, what it found, when."""
     records = list(records)
     steps, last, span = Plan.load(plan).steps, last_records(records), span_ms(shown)
     number = {step.step_id: str(index) for index, step in enumerate(steps, 1)}
@@ -229,11 +282,11 @@ def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, s
     for step in steps:
         record = last.get(step.step_id)
         of_step = [bar for bar in shown if bar.kind == "step" and bar.step_id == step.step_id]
-        summary = record["output_summary"] if record else {}
+        summary, status, took = record["output_summary"] if record else {}, labels.status("pending"), ""
+        if record:
+            status = labels.status(record["status"]) + (f" ×{record['attempt']}" if record["attempt"] > 1 else "")
+            took = milliseconds(record["duration_ms"]) if shown and record["status"] != "skipped" else ""
         score = summary.get("top_score")
-        status = labels.status(record["status"] if record else "pending")
-        if record and record["attempt"] > 1:
-            status += f" ×{record['attempt']}"
         rows.append(
             (
                 number[step.step_id],
@@ -243,7 +296,7 @@ def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, s
                 ", ".join(number.get(d, d) for d in step.dependencies()),
                 str(summary.get("evidence_count", "")),
                 "" if score is None else f"{score:.2f}",
-                milliseconds(record["duration_ms"]) if shown and record and record["status"] != "skipped" else "",
+                took,
                 drawn(of_step, span, 20) if of_step else "",
             )
         )
@@ -252,45 +305,49 @@ def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, s
             notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed['error'] or '', labels)}")
     work = Column(labels("when"), "bar", roomy=True)
     names = (":number", "status:status", "step", "tool:code", "after", "found:number", "best:number", "time:number")
-    count = labels("steps", n=len(steps))
-    title = f"{labels('plan')} · {labels('version', n=plan['version'])} · {count}"
+    title = " · ".join([labels("plan"), labels("version", n=plan["version"]), labels("steps", n=len(steps))])
     return clipped(title, (*columns(labels, *names), work), rows, notes=notes)
 
 
 def _reflections(document: Data, labels: Labels) -> Iterator[Block]:
-    for reflection in document["reflections"]:
-        yield reflection_table(reflection, labels)
+    return (reflection_table(reflection, labels) for reflection in document["reflections"])
 
 
 def reflection_table(reflection: Reflection, labels: Labels) -> Table:
     """Signals against what is asked for, and what follows from them."""
-    heads = columns(labels, "signal", "value:number", "needed:number", ":status")
-    n, m = reflection["current_iteration"], reflection["max_iterations"]
-    notes, signals = [reflection["reasoning"]] if reflection["reasoning"] else [], reflection["signals"]
+    signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
+    notes = [reflection["reasoning"]] if reflection["reasoning"] else []
     for name in ("missing", "unknown", "timeouts", "failures"):
         if signals.get(name):
-            notes.append(labels(name) + labels("colon") + labels("comma").join(map(str, signals[name])))
+            notes.append(labels(name) + colon + comma.join(map(str, signals[name])))
     if reflection["should_continue"]:
-        steps = labels("comma").join(
-            [*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])]
-        )
-        notes.append(f"{labels('goes_on')}{labels('colon')}{steps}" if steps else labels("goes_on"))
+        steps = [*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])]
+        notes.append(labels("goes_on") + (colon + comma.join(steps) if steps else ""))
         if reflection["rewrite_query"]:
-            notes.append(f"{labels('rewritten')}{labels('colon')}{reflection['rewrite_query']}")
+            notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
     else:
-        notes.append(f"{labels('stops')}{labels('colon')}{labels(reflection['stop_reason'] or 'no_further_action')}")
-    rows = signal_rows(signals, labels)
-    return clipped(labels("reflection", n=n, m=m), heads, rows, notes=notes)
+        notes.append(f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}")
+    title = labels("reflection", n=reflection["current_iteration"], m=reflection["max_iterations"])
+    heads = columns(labels, "signal", "value:number", "needed:number", ":status")
+    return clipped(title, heads, signal_rows(signals, labels), notes=notes)
 
 
-def need_told(entry: Mapping[str, Any], labels: Labels) -> str:
-    """How a line of the ledger stands: what a person said of it, else what the evidence says, with its sign."""
+def need_told(entry: Data, labels: Labels) -> str:
+    """Return how a line of the ledger stands: what a person said of it, else what the evidence says, with its sign."""
     fine = entry["said"] in SETTLED or entry["met"] >= MET
     word = entry["said"] if entry["said"] in SETTLED else "met" if fine else entry["said"] or "unmet"
     return f"{'✓' if fine else '!'} {labels(f'need_{word}')}"
 
 
-def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, str, str, str]]:
+_ASKED = {
+    "evidence_count": "evidence",
+    "top_score": "top_score",
+    "probability": "probability",
+    "candidates": "candidates",
+}
+
+
+def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
     """Signal, value, what is asked for, whether that is enough; signals of one's own come last, as they are.
 
     >>> seen = {"evidence_count": 7, "top_score": 0.8, "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
@@ -298,25 +355,15 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     [('pieces of evidence', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
     """
 
-    def verdict(enough: bool) -> str:
-        return labels("enough" if enough else "short")
+    def row(name: str, have: Any, need: Any) -> tuple[str, str, str, str]:
+        verdict = "" if need is None else labels("enough" if have >= need else "short")
+        return name, _number(have), _number(need), verdict
 
-    asked, rows = dict(signals.get("thresholds") or {}), []
-    for name, wanted in (
-        ("evidence_count", "min_evidence"),
-        ("top_score", "min_top_score"),
-        ("probability", "min_probability"),
-        ("candidates", "min_candidates"),
-    ):
-        if name in signals:
-            have, need = signals[name], asked.pop(wanted, None)
-            rows.append((labels(name), _number(have), _number(need), "" if need is None else verdict(have >= need)))
-    for entry in signals.get("needs") or []:
-        rows.append((entry["need"], f"{entry['met']:.0%}", entry["title"], need_told(entry, labels)))
-    for side in [] if signals.get("needs") else signals.get("coverage") or []:
-        enough = side["found"] >= side["needed"]
-        rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
-    known = {"evidence_count", "top_score", "candidates", "probability", "thresholds", "iteration", "time_left_s"}
+    asked, needs = signals.get("thresholds") or {}, signals.get("needs") or []
+    rows = [row(labels(name), signals[name], asked.get(f"min_{of}")) for name, of in _ASKED.items() if name in signals]
+    rows += [(entry["need"], f"{entry['met']:.0%}", entry["title"], need_told(entry, labels)) for entry in needs]
+    rows += [row(str(s["name"]), s["found"], s["needed"]) for s in ([] if needs else signals.get("coverage") or [])]
+    known = {*_ASKED, "thresholds", "iteration", "time_left_s"}
     for name, value in signals.items():
         if name not in known and not isinstance(value, dict | list):
             rows.append((labels(name), labels(f"kind_{value}") if name == "kind" else _number(value), "", ""))
@@ -324,23 +371,13 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
 
 
 def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
-    semicolon = labels("semicolon")
-    rows = [
-        (
-            labels(f"point_{decision['point']}"),
-            labels(decision["action"]),
-            who_told(decision["who"], labels),
-            cut(
-                semicolon.join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"],
-                200,
-            ),
-            decision["note"],
-        )
-        for decision in document["decisions"]
-    ]
+    rows = []
+    for decision in document["decisions"]:
+        edits = labels("semicolon").join(edits_told(decision["edits"], decision["proposal"], labels))
+        words = (labels(f"point_{decision['point']}"), labels(decision["action"]), who_told(decision["who"], labels))
+        rows.append((*words, cut(edits or decision["message"], 200), decision["note"]))
     if rows:
-        heads = columns(labels, "point", "action", "who", "changes", "note")
-        yield clipped(labels("decisions"), heads, rows)
+        yield clipped(labels("decisions"), columns(labels, "point", "action", "who", "changes", "note"), rows)
 
 
 def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
@@ -351,21 +388,17 @@ def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
 
 def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Table:
     """Graph nodes, then steps with the inside of their tools, as text bars on one axis of work time."""
-    span, nodes, rows = span_ms(found), dict[str, list[Bar]](), list[tuple[str, str, str]]()
-    gaps = [bar for bar in found if bar.kind in GAPS]
+    span, nodes = span_ms(found), dict[str, list[Bar]]()
     for bar in found:
         if bar.kind == "node":
             nodes.setdefault(bar.name, []).append(bar)
-    for name, runs in nodes.items():
-        if busy_ms(runs) >= 1:  # what takes less has no bar to see
-            rows.append((name, drawn(runs, span), milliseconds(busy_ms(runs))))
-    rows += [(labels(gap.kind), drawn([gap], span), milliseconds(gap.duration_ms)) for gap in gaps]
+    lanes = [(name, runs, busy_ms(runs)) for name, runs in nodes.items() if busy_ms(runs) >= 1]  # else no bar to see
+    lanes += [(labels(bar.kind), [bar], bar.duration_ms) for bar in found if bar.kind in GAPS]
     for step, inside in attempts(found):
         again = f" ({labels('attempt', n=step.attempt)})" if step.attempt > 1 else ""
-        rows.append(
-            (f"{SIGNS[step.status]} {step.step_id}{again}", drawn([step], span), milliseconds(step.duration_ms))
-        )
-        rows += [(f"\u00a0\u00a0{sub.name}", drawn([sub], span), milliseconds(sub.duration_ms)) for sub in inside]
+        lanes.append((f"{SIGNS[step.status]} {step.step_id}{again}", [step], step.duration_ms))
+        lanes += [(f"{INSET}{sub.name}", [sub], sub.duration_ms) for sub in inside]
+    rows = [(name, drawn(of_lane, span), milliseconds(took_ms)) for name, of_lane, took_ms in lanes]
     title = " · ".join(filter(None, (labels("timeline"), took)))
     return clipped(title, columns(labels, "", "when:bar", "time:number"), rows, opened=False)
 
@@ -378,8 +411,7 @@ def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
     if rows:
         counted = document["figures"]
         title = labels("evidence", n=counted["evidence"], used=counted["in_prompt"])
-        heads = columns(labels, ":number", "piece", "score:number", "found_by")
-        yield clipped(title, heads, rows, opened=False)
+        yield clipped(title, columns(labels, ":number", "piece", "score:number", "found_by"), rows, opened=False)
 
 
 _PARTS = {
@@ -403,28 +435,23 @@ def clipped(
     opened: bool = True,
     notes: Iterable[str] = (),
 ) -> Table:
-    """A table of clipped cells, without the columns in which nothing stands."""
+    """Return a table of clipped cells, without the columns in which nothing stands."""
     cells = [[cut(str(cell), 400) for cell in row] for row in rows]
     kept = [i for i in range(len(heads)) if any(row[i] for row in cells)]
-    return Table(
-        title,
-        tuple(heads[i] for i in kept),
-        tuple(tuple(row[i] for i in kept) for row in cells),
-        opened,
-        tuple(cut(note, 1000) for note in notes),
-    )
+    shown, body = (tuple(heads[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in cells))
+    return Table(title, shown, body, opened, tuple(cut(note, 1000) for note in notes))
 
 
 def one_line(value: Any) -> str:
-    """A value on one line: the line below a cell's first is ours to write."""
+    """Return a value on one line: the line below a cell's first is ours to write."""
     return " ".join(str(value or "").split())
 
 
 def _number(value: Any) -> str:
-    return "" if value is None else f"{value:.2f}" if isinstance(value, float) and value % 1 else _brief(value)
-
-
-def _brief(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return SIGNS["success" if value else "failed"]
-    return f"{value:g}" if isinstance(value, float) else f"{len(value)}" if isinstance(value, list) else str(value)
+    if isinstance(value, float):
+        return f"{value:.2f}" if value % 1 else f"{value:g}"
+    return str(len(value) if isinstance(value, list) else value)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from workbench.text import visible
-from workbench.views.labels import SIGNS, Labels
+from workbench.views.labels import SIGNS, Labels, milliseconds
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -31,14 +33,13 @@ ROWS = Markup("<!--rows-->")
 """Where the rows of a picture stand in its frame; every other ``<`` of a text is escaped."""
 
 
-def draw(name: str, /, **values: Any) -> Markup:
-    """Return what a macro of a template makes of these values: ``draw("past.row", row=row, labels=labels)``.
+def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
+    """Return what a macro of a template makes of these values: ``draw("past.row", labels, row=row)``.
 
     Every text is escaped as in ``safe``. Lines of a template are joined without a space.
     """
     template, _, macro = name.partition(".")
-    drawn = getattr(_environment().get_template(template).module, macro)(**values)
-    return Markup(drawn)
+    return Markup(getattr(_environment().get_template(template).module, macro)(*labels, **values))
 
 
 @cache
@@ -49,23 +50,27 @@ def _environment() -> Environment:
         lines = (_TEMPLATES / f"{name}.html").read_text(encoding="utf-8").splitlines()
         return "".join(line.strip() for line in lines)
 
-    made = Environment(
+    result = Environment(
         loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, finalize=_shown, auto_reload=False
     )
-    made.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "ROWS": ROWS}
-    made.filters |= {"safely": safe, "brief": cut}
-    return made
+    result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
+    result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
+    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, most=sys.maxsize)}
+    result.tests["web"] = re.compile(r"https?://\S+$").match
+    return result
 
 
 def _shown(value: Any) -> Markup:
-    """A value in a template: None is nothing, truth is said as ARIA says it."""
+    """Return a value in a template: None is nothing, truth is as in ARIA, a number as short as it can be."""
     if isinstance(value, Markup):
         return value
-    return NOTHING if value is None else safe(str(value).lower() if isinstance(value, bool) else value)
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return NOTHING if value is None else safe(f"{value:g}" if isinstance(value, float) else value)
 
 
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
-    """One element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
+    """Return one element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
 
     Classes follow the tag as in a CSS selector, or are given as ``cls``; other names have ``-`` for ``_``. An attribute
     that is None or False is left out; those of ARIA say ``true`` or ``false``.
@@ -76,12 +81,12 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     tag, _, classes = tag.partition(".")
     if classes:
         attributes = {"cls": classes.replace(".", " "), **attributes}
-    told = "".join(_attribute(name, value) for name, value in attributes.items())
-    return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{joined(inside)}</{tag}>")
+    words = "".join(_attribute(name, value) for name, value in attributes.items())
+    return Markup(f"<{tag}{words}/>" if tag in _VOID else f"<{tag}{words}>{joined(inside)}</{tag}>")
 
 
 def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
-    """Text as markup: escaped, hidden characters spelled out, cut where it is long.
+    """Return text as markup: escaped, hidden characters spelled out, cut where it is long.
 
     >>> str(safe("<i>")), str(safe("abcdef", most=4))
     ('&lt;i&gt;', 'abcd… (2 more)')
@@ -92,7 +97,7 @@ def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
 
 
 def cut(value: Any, most: int = 160) -> str:
-    """A value in a line that is not longer than this, with how much is left out.
+    """Return a value in a line that is not longer than this, with how much is left out.
 
     >>> cut({"a": [1, 2]}), cut("abcdef", 4)
     ('{"a": [1, 2]}', 'abcd… +2')
@@ -136,11 +141,11 @@ class Picture:
 
     @property
     def html(self) -> str:
-        """The whole."""
+        """Return the whole."""
         return str(self.frame).replace(ROWS, "".join(self.rows.values()))
 
     def changed(self, before: Picture) -> dict[str, str] | None:
-        """The rows that are not as they were, by key; None when more than rows has changed."""
+        """Return the rows that are not as they were, by key; None when more than rows has changed."""
         if self.frame != before.frame or list(self.rows) != list(before.rows):
             return None
         return {key: str(html) for key, html in self.rows.items() if html != before.rows[key]}
@@ -159,12 +164,12 @@ _FAMILIES = {status: ink for ink, statuses in _INKS.items() for status in status
 
 
 def family(status: str) -> str:
-    """The family of colour of a status."""
+    """Return the family of colour of a status."""
     return _FAMILIES.get(status, "idle")
 
 
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
-    """The sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
+    """Return the sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
     word = labels("step_recorded" if status == "recorded" else status)
     named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
     going = ".wb-going" if status == "running" else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -10,7 +10,7 @@ from markupsafe import Markup
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
-from workbench.views.outline import Block, Lines, Table, clipped, columns
+from workbench.views.outline import INSET, Block, Lines, Table, clipped, columns, one_line
 from workbench.views.page import Data, Picture, cut, draw
 from workbench.views.render import page_html
 
@@ -46,7 +46,7 @@ class Row:
 
 
 def rows_of(document: Data, found: Sequence[Data], labels: Labels) -> list[Row]:
-    """The rows of checkpoints (``Checkpoint.to_dict()``), or without them those of the decisions.
+    """Return the rows of checkpoints (``Checkpoint.to_dict()``), or without them those of the decisions.
 
     Args:
         document: of the run.
@@ -63,46 +63,46 @@ def rows_of(document: Data, found: Sequence[Data], labels: Labels) -> list[Row]:
 
 
 def _row(one: Data, document: Data, wave: int, labels: Labels) -> Row:
-    """A checkpoint: by the decision that it took, the point at which it asks, or the node that led to it."""
-    key = one["id"]
+    """Return a checkpoint: by the decision that it took, the point at which it asks, or the node that led to it."""
+    key, ran = one["id"], one["ran"]
     changes = {change["key"]: change for change in one["changes"] or ()}
     decisions = {decision["review_id"]: decision for decision in document["decisions"]}
-    inner = set(one["ran"]) if one["graph"] == "retrieval" else set()
-    if inner and (made := _added(changes, "decisions")) and made[-1] in decisions:
+    inner = ran if one["graph"] == "retrieval" else ()
+
+    def added(name: str) -> list[str]:
+        return changes.get(name, {}).get("added", [])
+
+    if inner and (made := added("decisions")) and made[-1] in decisions:
         return _decided(key, decisions[made[-1]], labels)
     if one["asks"] and one["asks"] not in decisions:
         return Row(key, labels("point_" + one["asks"].partition("-")[2]), labels("past_asks"), "paused")
     if "executor" in inner:
-        return _wave(key, _added(changes, "records"), document, wave, labels)
-    node, told, counted = "", "", document["figures"]
+        return _wave(key, added("records"), document, wave, labels)
+    counted = document["figures"]
     if "planner" in inner and (plan := changes.get("plan")):
         steps = labels("steps", n=len(plan["added"]) + len(plan["changed"]))
-        node, told = "planner", labels("past_plan", version=plan["after"], steps=f"+{steps}")
-    elif "reflector" in inner:
-        node, told = "reflector", _judged(_added(changes, "reflections"), document, labels)
-    elif "merger" in inner:
-        node, told = "merger", labels("past_merged", found=counted["found"], kept=counted["evidence"])
-    elif one["graph"] == "conversation" and "generate" in one["ran"]:
-        node, told = "generate", labels("past_answered", n=len(document["answer"] or ""), cited=counted["cited"])
-    if node:
-        return Row(key, labels(f"node_{node}"), told)
-    names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(one["ran"])]
-    told = labels("past_node", node=labels("comma").join(names)) if names else labels("past_input")
-    return Row(key, one["graph"], told, "pending", notable=False)
-
-
-def _added(changes: Data, key: str) -> list[str]:
-    return changes.get(key, {}).get("added", [])
+        return Row(key, labels("node_planner"), labels("past_plan", version=plan["after"], steps=f"+{steps}"))
+    if "reflector" in inner:
+        return Row(key, labels("node_reflector"), _judged(added("reflections"), document, labels))
+    if "merger" in inner:
+        merged = labels("past_merged", found=counted["found"], kept=counted["evidence"])
+        return Row(key, labels("node_merger"), merged)
+    if one["graph"] == "conversation" and "generate" in ran:
+        answered = labels("past_answered", n=len(document["answer"] or ""), cited=counted["cited"])
+        return Row(key, labels("node_generate"), answered)
+    names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(ran)]
+    words = labels("past_node", node=labels("comma").join(names)) if names else labels("past_input")
+    return Row(key, one["graph"], words, "pending", notable=False)
 
 
 def _decided(key: str, decision: Data, labels: Labels) -> Row:
     who, what = decision["who"], labels("did_" + decision["action"])
-    told = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
-    edits = [cut(told, 120) for told in edits_told(decision["edits"], decision["proposal"], labels)]
-    said = " · ".join(text for text in (decision["message"], decision["note"]) if text)
+    words = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
+    edits = [cut(words, 120) for words in edits_told(decision["edits"], decision["proposal"], labels)]
+    said = " · ".join(filter(None, (decision["message"], decision["note"])))
     name = labels("past_decision", point=labels("point_" + decision["point"]))
-    told += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
-    return Row(key, name, told, "paused", said, decision=decision["review_id"])
+    words += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
+    return Row(key, name, words, "paused", said, decision=decision["review_id"])
 
 
 def _wave(key: str, names: Sequence[str], document: Data, wave: int, labels: Labels) -> Row:
@@ -119,16 +119,17 @@ def _wave(key: str, names: Sequence[str], document: Data, wave: int, labels: Lab
 
 
 def _judged(names: Sequence[str], document: Data, labels: Labels) -> str:
-    made = next((r for r in document["reflections"] if str(r["current_iteration"]) in names), None)
-    if not made:
-        return labels("past_node", node=labels("node_reflector"))
-    return f"{labels('past_judged_on' if made['should_continue'] else 'past_judged_stop')} · {made['reasoning']}"
+    for made in document["reflections"]:
+        if str(made["current_iteration"]) in names:
+            word = labels("past_judged_on" if made["should_continue"] else "past_judged_stop")
+            return f"{word} · {made['reasoning']}"
+    return labels("past_node", node=labels("node_reflector"))
 
 
 def checkpoints(
     rows: Sequence[Row], labels: Labels, *, chosen: str = "", every: bool = False, pruned: bool = False
 ) -> Picture:
-    """The list.
+    """Return the list.
 
     Args:
         rows: what ``rows_of`` gave.
@@ -139,21 +140,15 @@ def checkpoints(
     """
     shown = [row for row in rows if every or row.notable][:MOST_SHOWN]
     more = len(rows) if len(rows) > len(shown) or every else 0
-    frame = draw("past.checkpoints", labels=labels, shown=len(shown), more=more, every=every, pruned=pruned)
-    drawn = {row.key: draw("past.checkpoint", labels=labels, row=row, chosen=row.key == chosen) for row in shown}
+    frame = draw("past.checkpoints", labels, shown=len(shown), more=more, every=every, pruned=pruned)
+    drawn = {row.key: draw("past.checkpoint", labels, row=row, chosen=row.key == chosen) for row in shown}
     return Picture(frame, drawn)
 
 
 def looked_at(
-    row: Row,
-    one: Data | None,
-    values: Data,
-    labels: Labels,
-    *,
-    review: str,
-    ask: Sequence[str] = (),
+    row: Row, one: Data | None, values: Data, labels: Labels, *, review: str, ask: Sequence[str] = ()
 ) -> Markup:
-    """One moment, looked at: what changed, the state, and the fork from it.
+    """Return one moment, looked at: what changed, the state, and the fork from it.
 
     Args:
         row: the row.
@@ -164,17 +159,16 @@ def looked_at(
         ask: review points at which a fork may ask where no one was asked.
     """
     number, _, point = review.partition("-")
-    where = f"{labels('point_' + point)} {number}" if point else number
     tables = list[Table]()
-    if one and one["changes"]:
-        rows = [(change["key"], "\n".join(_became(change))) for change in one["changes"]]
-        tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
     if one:
+        if one["changes"]:
+            rows = [(change["key"], "\n".join(_became(change))) for change in one["changes"]]
+            tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
         cells = tuple((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
         tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
+    look = {"row": row, "one": one, "fork": f"{labels('point_' + point)} {number}" if point else number, "ask": ask}
     html = Markup(page_html(tables, labels, "wb-worked")) if tables else ""
-    look = {"row": row, "one": one, "fork": where, "ask": ask, "tables": html}
-    return draw("past.moment", labels=labels, **look)
+    return draw("past.moment", labels, tables=html, **look)
 
 
 def _became(change: Data) -> Iterator[str]:
@@ -186,6 +180,18 @@ def _became(change: Data) -> Iterator[str]:
             yield f"{sign} {', '.join(names[:12])}" + (f" +{len(names) - 12}" if len(names) > 12 else "")
 
 
+def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[Block]:
+    """Return a table of checkpoints: the id that a fork takes, what it is, what happened."""
+    rows = []
+    for n, (one, row) in enumerate(zip(found, rows_of(document, found, labels), strict=False), 1):
+        pruned = labels("let_go") if one["changes"] is None else ""
+        words = " · ".join(filter(None, (row.told, row.side, pruned)))
+        rows.append((str(n), one["id"][:18], row.name, SIGNS.get(row.status, "·"), words))
+    head = Lines([(document["message"], "strong"), [(labels("run") + " ", "dim"), (document["run_id"], "code")]])
+    heads = columns(labels, ":number", "checkpoint:code:whole", "node::whole", ":status", "changes")
+    return [head, clipped(labels("checkpoints", n=len(rows)), heads, rows)]
+
+
 # the tree of forks
 
 MOST_RUNS = 200
@@ -195,7 +201,7 @@ DEEPEST = 12
 
 
 def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
-    """The runs of a tree (``Tree.to_dict()``), a row each.
+    """Return the runs of a tree (``Tree.to_dict()``), a row each.
 
     Args:
         tree: the document of the tree.
@@ -203,33 +209,43 @@ def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
         marked: the runs to be compared, in their order.
     """
     nodes, letters = tree["runs"], dict(zip(marked, LETTERS, strict=False))
-    rows = {node["run_id"]: _run_row(node, labels, tree["here"], letters) for node in nodes[:MOST_RUNS]}
+    rows = {}
+    for node in nodes[:MOST_RUNS]:
+        run_id = node["run_id"]
+        words = {"made": _made(node, labels), "saved": _saved(node, labels), "told": _told(node, labels)}
+        words["letter"] = letters.get(run_id, "")
+        place = {"here": run_id == tree["here"], "depth": min(node["depth"], DEEPEST)}
+        rows[run_id] = draw("past.run", labels, node=node, **place, **words)
+    shown = {"counted": _count(nodes, labels), "letters": [*letters.values()], "left": len(nodes) - len(rows)}
+    return Picture(draw("past.forks", labels, tree=tree, **shown), rows)
+
+
+def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels) -> list[Block]:
+    """Return a table of runs, each before its own forks."""
+    rows = []
+    for node in nodes[:MOST_RUNS]:
+        depth, made, parent = node["depth"], _told(node, labels), node["parent"]
+        place = f"{INSET * (min(depth, DEEPEST) - 1)}└ " if depth else ""
+        place += f"[{depth}] " if depth > DEEPEST else ""
+        made = " · ".join([_made(node, labels), made]) if parent else made
+        subject = cut(f"{'▸ ' if node['run_id'] == here else ''}{made}", 200)
+        status, saved = labels.status(node["status"]), _saved(node, labels) if parent else ""
+        rows.append((place + node["run_id"], status, subject, saved))
+    heads = columns(labels, "run:code", "status:status", "made_by", "saved")
     left = len(nodes) - len(rows)
-    told = {"counted": _count(nodes, labels), "letters": [*letters.values()], "left": left}
-    return Picture(draw("past.forks", labels=labels, tree=tree, **told), rows)
+    return [clipped(_count(nodes, labels), heads, rows, notes=[labels("and_more", n=left)] if left else [])]
 
 
 def _count(nodes: Sequence[Data], labels: Labels) -> str:
     return labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
 
 
-def _run_row(node: Data, labels: Labels, here: str | None, letters: Mapping[str, str]) -> Markup:
-    run_id, saved = node["run_id"], node["saved"]
-    return draw(
-        "past.run",
-        labels=labels,
-        node=node,
-        here=run_id == here,
-        depth=min(node["depth"], DEEPEST),
-        made=_made(node, labels),
-        saved=saved_told(saved, labels) if saved["saved_calls"] else "",
-        told=_told(node, labels),
-        letter=letters.get(run_id, ""),
-    )
+def _saved(node: Data, labels: Labels) -> str:
+    return saved_told(node["saved"], labels) if node["saved"]["saved_calls"] else ""
 
 
 def _made(node: Data, labels: Labels) -> str:
-    """How a run came to be."""
+    """Return how a run came to be."""
     if node["parent"] is None:
         return labels("forks_first")
     if node["also"]:
@@ -241,41 +257,6 @@ def _made(node: Data, labels: Labels) -> str:
 
 
 def _told(node: Data, labels: Labels) -> str:
-    """The question of a run of its own; of one that was made from another what was edited."""
-    if node["parent"] is None:
-        return " ".join(node["message"].split())
-    return " · ".join(run_edits_told(node, labels)) or " ".join(node["message"].split())
-
-
-# both as text
-
-
-def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[Block]:
-    """Return a table of checkpoints: the id that a fork takes, what it is, what happened."""
-    rows = []
-    for n, (one, row) in enumerate(zip(found, rows_of(document, found, labels), strict=False), 1):
-        pruned = labels("let_go") if one["changes"] is None else ""
-        told = " · ".join(filter(None, (row.told, row.side, pruned)))
-        rows.append((str(n), one["id"][:18], row.name, SIGNS.get(row.status, "·"), told))
-    head = Lines((((document["message"], "strong"),), ((labels("run") + " ", "dim"), (document["run_id"], "code"))))
-    heads = columns(labels, ":number", "checkpoint:code:whole", "node::whole", ":status", "changes")
-    return [head, clipped(labels("checkpoints", n=len(rows)), heads, rows)]
-
-
-def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels) -> list[Block]:
-    """Return a table of runs, each before its own forks."""
-    rows = [_tree_row(node, here, labels) for node in nodes[:MOST_RUNS]]
-    heads = columns(labels, "run:code", "status:status", "made_by", "saved")
-    left = len(nodes) - len(rows)
-    notes = [labels("and_more", n=left)] if left else []
-    return [clipped(_count(nodes, labels), heads, rows, notes=notes)]
-
-
-def _tree_row(node: Data, here: str | None, labels: Labels) -> tuple[str, ...]:
-    depth, saved = node["depth"], node["saved"]
-    indent = "\u00a0\u00a0" * (min(depth, DEEPEST) - 1) + "└ " if depth else ""
-    deep = f"[{depth}] " if depth > DEEPEST else ""
-    made = [_made(node, labels)] if node["parent"] else []
-    subject = ("▸ " if node["run_id"] == here else "") + " · ".join([*made, _told(node, labels)])
-    spared = saved_told(saved, labels) if node["parent"] and saved["saved_calls"] else ""
-    return indent + deep + node["run_id"], labels.status(node["status"]), cut(subject, 200), spared
+    """Return the question of an original run; of one that was made from another what was edited."""
+    edits = "" if node["parent"] is None else " · ".join(run_edits_told(node, labels))
+    return edits or one_line(node["message"])

@@ -17,7 +17,7 @@ from workbench.state import ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters
-from workbench.views.page import Picture, cut, draw
+from workbench.views.page import Data, Picture, cut, draw
 
 _LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")
@@ -48,7 +48,7 @@ class PlanView:
     proposed: Collection[str] = ()
     live: Mapping[str, float] = field(default_factory=dict)
     expected: Mapping[str, float] = field(default_factory=dict)
-    problems: Sequence[Mapping[str, Any]] = ()
+    problems: Sequence[Data] = ()
     marks: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
     movable: Collection[str] = ()
@@ -56,7 +56,7 @@ class PlanView:
 
     @cached_property
     def last(self) -> dict[str, ExecutionRecord]:
-        """The newest attempt of each step."""
+        """Return the newest attempt of each step."""
         return last_records(self.records)
 
     @cached_property
@@ -67,21 +67,21 @@ class PlanView:
 
     @cached_property
     def cycle(self) -> set[Pair]:
-        """The edges of a cycle."""
+        """Return the edges of a cycle."""
         paths = (p["values"]["path"] for p in self.problems if p.get("kind") == "cycle")
         return {(source, waiting) for path in paths for waiting, source in pairwise(path)}
 
     @cached_property
     def faults(self) -> Counter[str]:
-        """How many problems each step has; one in a cycle has at least that one."""
-        found = Counter[str]()
-        for one in self.problems:
-            found.update({*one["values"]["path"]} if one.get("kind") == "cycle" else [one["step_id"]])
-        return found
+        """Return how many problems each step has; one in a cycle has at least that one."""
+        results = Counter[str]()
+        for problem in self.problems:
+            results.update({*problem["values"]["path"]} if problem.get("kind") == "cycle" else [problem["step_id"]])
+        return results
 
     @cached_property
     def critical(self) -> set[Pair]:
-        """The edges of the chain that took longest, or will; of a plan that can run."""
+        """Return the edges of the chain that took longest, or will; of a plan that can run."""
         measured = {step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()}
         try:
             return set(pairwise(self.plan.critical_path({**self.expected, **measured})))
@@ -89,7 +89,7 @@ class PlanView:
             return set()
 
     def look(self, edge: Pair) -> str:
-        """How the line between two steps is drawn (``layout.Edge``)."""
+        """Return how the line between two steps is drawn (``layout.Edge``)."""
         if edge in self.cycle:
             return "cycle"
         if edge in self.critical:
@@ -97,7 +97,7 @@ class PlanView:
         return "dashed" if self.status(self.plan.step(edge[1])) in _HOLLOW else "plain"
 
     def status(self, step: PlanStep) -> str:
-        """The status whose glyph the step carries."""
+        """Return the status whose glyph the step carries."""
         if step.step_id in self.faults:
             return "invalid"
         if step.step_id in self.live:
@@ -109,12 +109,12 @@ class PlanView:
         return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
 
     def word(self, step: PlanStep) -> str:
-        """The status in a word."""
+        """Return the status in a word."""
         status = self.status(step)
         return self.labels(f"step_{step.condition}" if status in ("waiting", "held") else status)
 
     def facts(self, step: PlanStep) -> tuple[str, str]:
-        """The two things that matter most of a step now, in a few words each."""
+        """Return the two things that matter most of a step now, in a few words each."""
         labels, status, record = self.labels, self.status(step), self.last.get(step.step_id)
         expected = self.expected.get(step.step_id, 0.0)
         limit = labels("step_limit", span=f"{step.budget.timeout_s:g}")
@@ -125,8 +125,8 @@ class PlanView:
             return labels("step_in_cycle") if in_cycle else labels("step_problems", n=faults), limit
         if status == "running":
             gone = seconds_told(self.live[step.step_id])
-            told = labels("step_running", gone=gone, span=seconds_told(expected)) if expected else gone
-            return told, labels("running")
+            words = labels("step_running", gone=gone, span=seconds_told(expected)) if expected else gone
+            return words, labels("running")
         if record and record["status"] in ENDED_WELL:
             summary, taken = record["output_summary"], milliseconds(record["duration_ms"])
             found = labels("step_found", n=summary.get("evidence_count", 0))
@@ -162,14 +162,14 @@ def steps(view: PlanView) -> Picture:
     edges = tuple(Edge(place[one], place[two], view.look((one, two))) for one, two in view.edges)
     gutter, wide = gutters(len(view.plan.steps), edges)
     rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
-    return Picture(draw("plan.steps", labels=view.labels), rows)
+    return Picture(draw("plan.steps", view.labels), rows)
 
 
 def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
     status, (why, mend) = view.status(step), view.trouble(step)
     return draw(
         "plan.step",
-        labels=view.labels,
+        view.labels,
         step=step,
         status=status,
         word=view.word(step),
@@ -195,8 +195,8 @@ def seconds_told(value: float) -> str:
 _MOST_NAMED = 6
 
 
-def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
-    """What is wrong and the fix; the English of the problem itself where its kind has no words here.
+def problem_text(problem: Data, labels: Labels) -> str:
+    """Return what is wrong and the fix; the English of the problem itself where its kind has no words here.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
@@ -213,14 +213,14 @@ def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
         return english
     if kind == "input":
         if values["rule"] in ("missing", "extra_forbidden"):
-            told = labels(f"problem_{values['rule']}", **values)
+            words = labels(f"problem_{values['rule']}", **values)
         else:
-            told = labels("problem_input", name=values["name"], value=values["value"], rule=_rule(values, labels))
-        return f"{problem['step_id']}{labels('colon')}{told}"
+            words = labels("problem_input", name=values["name"], value=values["value"], rule=_rule(values, labels))
+        return f"{problem['step_id']}{labels('colon')}{words}"
     return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
 
 
-def _rule(values: Mapping[str, Any], labels: Labels) -> str:
+def _rule(values: Data, labels: Labels) -> str:
     rule = str(values["rule"])
     wanted = rule.removesuffix("_type").removesuffix("_parsing")
     return labels.known(f"rule_{wanted}", labels("rule_other"), **values["limits"])

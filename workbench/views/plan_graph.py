@@ -11,12 +11,11 @@ from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import ExecutionRecord
-from workbench.views.drawing import Body, Drawing, sheet
+from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
-from workbench.views.network import Box, Line, network
 from workbench.views.outline import clipped, columns
-from workbench.views.page import Picture, cut, draw, family
+from workbench.views.page import Data, Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_told
 from workbench.views.render import page_html
 
@@ -25,7 +24,7 @@ _SINCE = {"added_in": "+", "changed_in": "~"}
 
 
 def plan_graph(view: PlanView) -> Picture:
-    """The graph: edges, boxes that can be chosen, and what the lines mean."""
+    """Return the graph: edges, boxes that can be chosen, and what the lines mean."""
     picture = plan_body(view).picture(role="listbox", aria_label=view.labels("plan"))
     return Picture(draw("plan.graph", svg=picture.frame, legend=_legend(view)), picture.rows)
 
@@ -66,18 +65,21 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[dict[str, An
     added, changed = _history(view.plan, versions)
     rows = []
     for step in view.plan.steps:
-        record: Mapping[str, Any] = view.last.get(step.step_id) or {}
-        row: dict[str, Any] = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
-        row["depends_on"] = step.dependencies()
-        row["status"] = "running" if step.step_id in view.live else record.get("status", "pending")
-        row["replayed"] = bool(record.get("replayed"))
-        row["attempts"] = record.get("attempt", 0)
-        row["duration_ms"] = record.get("duration_ms")
-        row["evidence_count"] = record.get("output_summary", {}).get("evidence_count")
-        row["error"] = record.get("error")
-        row["critical"] = step.step_id in critical
-        row["added_in"] = added.get(step.step_id)
-        row["changed_in"] = changed.get(step.step_id)
+        record: Data = view.last.get(step.step_id) or {}
+        own = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
+        row = {
+            **own,
+            "depends_on": step.dependencies(),
+            "status": "running" if step.step_id in view.live else record.get("status", "pending"),
+            "replayed": bool(record.get("replayed")),
+            "attempts": record.get("attempt", 0),
+            "duration_ms": record.get("duration_ms"),
+            "evidence_count": record.get("output_summary", {}).get("evidence_count"),
+            "error": record.get("error"),
+            "critical": step.step_id in critical,
+            "added_in": added.get(step.step_id),
+            "changed_in": changed.get(step.step_id),
+        }
         rows.append(row)
     return rows
 
@@ -93,7 +95,7 @@ def _history(plan: Plan, versions: Sequence[Plan]) -> tuple[dict[str, int], dict
     return added, changed
 
 
-def _badge(row: Mapping[str, Any]) -> str:
+def _badge(row: Data) -> str:
     return next((f"{sign}v{row[key]}" for key, sign in _SINCE.items() if row[key]), "")
 
 
@@ -147,12 +149,12 @@ class Changes:
 
     @property
     def count(self) -> int:
-        """How many edits that is."""
+        """Return how many edits that is."""
         return len(self.added) + len(self.removed) + sum(map(len, self.changed.values())) + self.moved
 
 
 def plan_changes(changes: Changes, labels: Labels) -> Markup:
-    """A line a change; nothing where there is none."""
+    """Return a line a change; nothing where there is none."""
     if not changes.count:
         return Markup()
     rows = [
@@ -164,10 +166,10 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes.moved else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
-    return draw("plan.changes", labels=labels, version=changes.version, table=html)
+    return draw("plan.changes", labels, version=changes.version, table=html)
 
 
-def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
+def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
     """How long it will take (``fork.Forecast``), in one line; the last word of it while the plan cannot be run."""
     seconds, tokens, said = forecast["seconds"], forecast.get("tokens"), labels("plan_nothing_anew")
     if any(row["runs"] for row in forecast["steps"]):
@@ -180,12 +182,12 @@ def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> M
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
-    """What is wrong with the plan as a whole."""
-    return draw("plan.faults", labels=labels, problems=problems) if problems else Markup()
+    """Return what is wrong with the plan as a whole."""
+    return draw("plan.faults", labels, problems=problems) if problems else Markup()
 
 
 def fields_told(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
-    """What was edited in a step, one line per field; of its budget and of a tool's input only what differs."""
+    """Yield what was edited in a step, one line per field; of its budget and of a tool's input only what differs."""
     for name, (old, new) in fields.items():
         pairs = {name: (old, new)}
         if isinstance(old, Mapping) and isinstance(new, Mapping):

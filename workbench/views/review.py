@@ -10,10 +10,16 @@ from markupsafe import Markup
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
 from workbench.state import Reflection
-from workbench.views.claims import standing_told, statements
 from workbench.views.labels import Labels
-from workbench.views.outline import reflection_table, review_question
-from workbench.views.page import Data, Picture, cut, draw
+from workbench.views.outline import (
+    claim_told,
+    foreseen_told,
+    reflection_table,
+    review_question,
+    standing_told,
+    without_emphasis,
+)
+from workbench.views.page import NOTHING, Data, Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_LISTED = 6
@@ -21,45 +27,48 @@ MOST_LISTED = 6
 
 
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
-    """The band above the decision: the question, and that there is time; or what is to be fixed first."""
+    """Return the band above the decision: the question, and that there is time; or what is to be fixed first."""
     question = review_question(request, labels)
-    return Picture(draw("review.band", labels=labels, question=question, problems=problems))
+    return Picture(draw("review.band", labels, question=question, problems=problems))
 
 
-def refused(message: str, labels: Labels) -> Picture:
-    """Why an answer was not taken."""
-    return Picture(draw("review.refused", labels=labels, message=message)) if message else Picture()
+def foreseen(request: Data, labels: Labels) -> Markup:
+    """Return what models will probably take once the proposal is approved, by role in a fold."""
+    line, roles, over = foreseen_told(request, labels)
+    return draw("review.foreseen", labels, line=line, roles=roles, over=over) if line else NOTHING
+
+
+def statements(claims: Sequence[Data], labels: Labels) -> Markup:
+    """Return a row for each statement of a report, those without support first; nothing where there is none."""
+    ordered = sorted(claims, key=lambda one: one["verdict"] == "supported")
+    rows = [(one["verdict"], claim_told(one, labels), without_emphasis(one["text"])) for one in ordered]
+    return draw("review.statements", labels, claims=rows) if claims else NOTHING
 
 
 def why(document: Data, labels: Labels) -> Picture:
-    """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
+    """Return what the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
-    parts = {"clarify": _clarify, "plan": _plan, "step": _step, "reflect": _reflect}
-    parts |= {"outline": _outline, "section": _section, "report": _report}
-    told = parts.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
-    return Picture(draw("review.why", parts=list(told)))
+    parts = _PARTS.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
+    return Picture(draw("review.why", parts=list(parts)))
 
 
 def _clarify(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    yield draw("review.questions", labels=labels, questions=proposed["questions"])
+    yield draw("review.questions", labels, questions=proposed["questions"])
 
 
 def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    plan, route = proposed["plan"], document["route_decision"] or {}
+    plan, route, comma = proposed["plan"], document["route_decision"] or {}, labels("comma")
     names = (route.get("extracted_entities") or {}).get("low_level") or []
-    filters, reading = route.get("filters") or [], route.get("question") or {}
     intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
-    yield _facts(
-        {
-            "read_as": labels(f"intent_{intent}") if intent else None,
-            "names_in_it": _names(names, labels),
-            "filters_in_it": labels("comma").join(written(c) for c in filters if isinstance(c, Mapping)),
-            "not_applied": labels("comma").join(reading.get("not_applied") or []),
-            "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
-            "will_run": _waves(plan["steps"], document["review"].get("ahead") or (), labels),
-        },
-        labels,
-    )
+    facts = {
+        "read_as": labels(f"intent_{intent}") if intent else None,
+        "names_in_it": _names(names, labels),
+        "filters_in_it": comma.join(written(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
+        "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
+        "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
+        "will_run": _waves(plan["steps"], document["review"].get("ahead") or (), labels),
+    }
+    yield _facts(facts, labels)
 
 
 def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
@@ -71,50 +80,65 @@ def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
         before = [f"{name} ({found[name]})" for name in step.get("depends_on", ()) if name in found]
         begins = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
         rows.append((step_id, step.get("tool", ""), begins))
-    wave = draw("review.wave", labels=labels, steps=rows, more=len(proposed["wave"]) - MOST_LISTED)
+    wave = draw("review.wave", labels, steps=rows, more=len(proposed["wave"]) - MOST_LISTED)
     yield _facts({"starts_now": wave}, labels)
 
 
 def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     yield Markup(page_html([reflection_table(cast(Reflection, proposed), labels)], labels, "wb-worked"))
     if fewer := proposals.fewer(document["review"]):
-        yield draw("review.told", line=labels("enough_here", **fewer))
+        yield _line(labels("enough_here", **fewer))
     if "remaining_budget" in proposed:
         spent = work_seconds(document["records"])
         total = spent + max(proposed["remaining_budget"], 0.0)
         yield _facts({"signal_work": labels("seconds_of", n=f"{spent:.2f}", m=f"{total:.0f}")}, labels)
 
 
-def _outline(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
+def _outline(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     if words := proposed.get("total_estimated_words"):
-        yield draw("review.told", line=labels("writes_words", n=f"{words:,}"))
+        yield _line(labels("writes_words", n=f"{words:,}"))
 
 
 def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     sources = [one["title"] for one in document["review"].get("evidence") or ()]
-    told = {"claims": statements(proposed["claims"], labels), "notes": proposed.get("notes") or ()}
-    yield draw("review.section", labels=labels, sources=sources, **told)
+    shown = {"claims": statements(proposed["claims"], labels), "notes": proposed.get("notes") or ()}
+    yield draw("review.section", labels, sources=sources, **shown)
 
 
 def _report(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     check = proposed.get("consistency") or {}
     if check:
         yield _facts({"report_score": f"{check['score']:.2f}"}, labels)
-    yield from (draw("review.told", line=line) for line in standing_told(check, labels))
+    yield from map(_line, standing_told(check, labels))
     yield statements(document["review"].get("unsupported") or (), labels)
 
 
 def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    found = [(name, _told(value, labels)) for name, value in proposed.items()]
-    yield draw("review.facts", rows=[(name, told) for name, told in found if told])
+    texts = ((name, _text(value, labels)) for name, value in proposed.items())
+    yield draw("review.facts", rows=[(name, text) for name, text in texts if text])
+
+
+_PARTS = {
+    "clarify": _clarify,
+    "plan": _plan,
+    "step": _step,
+    "reflect": _reflect,
+    "outline": _outline,
+    "section": _section,
+    "report": _report,
+}
 
 
 # words
 
 
+def _line(text: str) -> Markup:
+    return draw("review.told", line=text)
+
+
 def _facts(rows: Data, labels: Labels) -> Markup:
     """Labels and what stands behind them, without those of which nothing is known."""
-    return draw("review.facts", rows=[(labels(name), told) for name, told in rows.items() if told])
+    return draw("review.facts", rows=[(labels(name), text) for name, text in rows.items() if text])
 
 
 def _names(names: Sequence[object], labels: Labels) -> str:
@@ -123,14 +147,13 @@ def _names(names: Sequence[object], labels: Labels) -> str:
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
 
-def _waves(steps: Sequence[Data], ahead: Sequence[str], labels: Labels) -> Markup | None:
-    always = [step for step in steps if step["step_id"] in ahead]
+def _waves(steps: Sequence[Data], ahead: Sequence[str], labels: Labels) -> Markup:
     asleep = [step["step_id"] for step in steps if step.get("condition") == "if_insufficient"]
-    found = proposals.waves(always)
+    found = proposals.waves([step for step in steps if step["step_id"] in ahead])
     lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]
     lines += [labels("more_waves", n=len(found) - MOST_LISTED)] if len(found) > MOST_LISTED else []
     lines += [labels("only_if_thin", steps=_names(asleep, labels))] if asleep else []
-    return draw("review.lines", lines=lines) if lines else None
+    return draw("review.lines", lines=lines) if lines else NOTHING
 
 
 def _found(record: Data, labels: Labels) -> str:
@@ -138,17 +161,13 @@ def _found(record: Data, labels: Labels) -> str:
     return labels("n_found", n=record["output_summary"]["evidence_count"]) if ended_well else labels(record["status"])
 
 
-def _told(value: Any, labels: Labels) -> str:
+def _text(value: Any, labels: Labels) -> str:
     if isinstance(value, bool):
         return labels("form_yes" if value else "form_no")
+    if isinstance(value, float) and value % 1:
+        return f"{value:.2f}"
     if isinstance(value, int | float):
-        return _number(value)
+        return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"
     if isinstance(value, list | tuple):
         return _names(value, labels)
     return cut(str(value), 500) if value is not None else ""
-
-
-def _number(value: float) -> str:
-    if isinstance(value, float) and value % 1:
-        return f"{value:.2f}"
-    return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"

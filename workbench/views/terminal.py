@@ -50,7 +50,7 @@ def sign_look(text: str, default: str = "") -> str:
 
 
 def renderable(block: Block) -> RenderableType:
-    """A block for rich's console."""
+    """Return a block for rich's console."""
     return _lines(block) if isinstance(block, Lines) else _table(block)
 
 
@@ -61,7 +61,7 @@ def _lines(block: Lines) -> RenderableType:
     from rich.text import Text
 
     heading = [Text(block.heading, "bold")] if block.heading else []
-    lines = Group(*heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.paragraphs))
+    lines = Group(*heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.spans()))
     if not block.mark:
         return lines
     return Panel(lines, border_style=_SIGN_LOOKS[SIGNS[block.mark]], box=box.ROUNDED, expand=False, padding=(0, 1))
@@ -94,7 +94,7 @@ def _table(block: Table) -> RenderableType:
 
 
 def _text(value: str, look: str) -> Text:
-    """A cell or span in its look; everything after the first line is an aside."""
+    """Return a cell or span in its look; everything after the first line is an aside."""
     from rich.text import Text
 
     value = visible(value)

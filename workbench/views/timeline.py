@@ -6,7 +6,7 @@ Places and widths are percentages, so the picture fits any width without being d
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -43,12 +43,12 @@ def timeline(
     body = _body(found, document["records"], labels, running or {}, unfolded)
     took = took_told(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
-    told = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
-    return Picture(draw("plan.timeline", labels=labels, **told), picture.rows)
+    words = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
+    return Picture(draw("plan.timeline", labels, **words), picture.rows)
 
 
 def when(
-    log: Iterable[Mapping[str, Any]],
+    log: Iterable[Data],
     records: Iterable[ExecutionRecord],
     decisions: Iterable[Decision] = (),
     title: str = "",
@@ -75,10 +75,18 @@ def _body(
     running: Mapping[str, float],
     unfolded: Collection[str],
 ) -> Body:
-    lanes, taped = _Lanes(), _taped(records)
+    rows, top, taped = dict[str, Markup](), 0, _taped(records)
+
+    def add(key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
+        """Put a lane below the others."""
+        nonlocal top
+        place = {"height": height, "top": top, "dim": height == _LOW}
+        rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
+        top += height
+
     scale = _Scale(max(span_ms(found), 1000 * max(running.values(), default=0.0), 1.0))
     if found:
-        lanes.add("graph", labels("graph"), _graph_lane(found, scale, labels))
+        add("graph", labels("graph"), _graph_lane(found, scale, labels))
     for bar, inside in attempts(found):
         key = f"{bar.step_id}/{bar.attempt}"
         shown = key in unfolded or "*" in unfolded
@@ -86,28 +94,15 @@ def _body(
         again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
         name = f"{SIGNS.get(bar.status, '·')} {short(bar.step_id, 26)}{again} {'▾' if shown else '▸'}"
         spoken = f"{bar.step_id}{again}, {labels(bar.status)}"
-        lanes.add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
+        add(key, name, _step_bar(bar, status, scale, labels), spoken=spoken)
         for number, sub in enumerate(inside if shown else ()):
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
-            lanes.add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
+            add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
     for step_id, seconds in running.items():
         now = Bar("step", "", max(scale.whole - 1000 * seconds, 0.0), scale.whole, 1000 * seconds)
         words = f"{labels('running')} · {seconds:.1f} s"
-        lanes.add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
-    axis = [_axis(found, scale, lanes.height)] if found else []
-    return Body(axis, lanes.rows, "100%", lanes.height + 20)
-
-
-@dataclass
-class _Lanes:
-    rows: dict[str, Markup] = field(default_factory=dict)
-    height: int = 0
-
-    def add(self, key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
-        """Put a lane below the others."""
-        place = {"height": height, "top": self.height, "dim": height == _LOW}
-        self.rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
-        self.height += height
+        add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
+    return Body([_axis(found, scale, top)] if found else [], rows, "100%", top + 20)
 
 
 @dataclass(frozen=True)
@@ -128,15 +123,13 @@ class _Scale:
     def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
         """Draw a bar with its words behind it, or before it where that leaves more room."""
         late = bar.end_ms > _LATE * self.whole and bar.start_ms > self.whole - bar.end_ms
-        middle = (_LOW if height < 12 else _HIGH) / 2
-        look = {"ink": "run-fill", "stroke": "", "dashes": False, "going": False, **look}
-        place = {"y": f"{middle - height / 2:g}", "low": f"{middle + 4:g}", "height": height, "late": late}
-        words_at = self.at(bar.start_ms if late else bar.end_ms)
-        return draw("svg.bar", title=_title(bar), words=words, at=words_at, **self.span(bar), **place, **look)
+        place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
+        at = self.at(bar.start_ms if late else bar.end_ms)
+        return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
 
 
 def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
-    """The nodes, and the folded gaps, which have a fixed width and their length written."""
+    """Return the nodes, and the folded gaps, which have a fixed width and their length written."""
     nodes = side_by_side([bar for bar in found if bar.kind == "node"])
     drawn = [_named(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
     for bar in (bar for bar in found if bar.kind in GAPS):
@@ -147,7 +140,7 @@ def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
 
 
 def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
-    """A bar with its name inside, cut at its edges."""
+    """Return a bar with its name inside, cut at its edges."""
     return draw("svg.gap", **scale.span(bar), title=title, name=name, ink=ink, dashes=dashes)
 
 

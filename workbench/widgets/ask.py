@@ -62,7 +62,7 @@ class AskForm(Panel):
             self.examples.children = [self._example(text) for text in examples]
 
     def chosen(self, known: Collection[str]) -> str:
-        """The knowledge base that is chosen, or that the bench was opened for, if it is one of these."""
+        """Return the knowledge base that is chosen, or that the bench was opened for, if it is one of these."""
         kept = self.kb.value or self._wanted
         return kept if kept in known else ""
 

@@ -36,6 +36,7 @@ class Bench(CellRoot):
     """The widget that ``Workbench.bench`` gives.
 
     Attributes:
+        wb: the workspace.
         run_id: the run on the bench; empty for none. Setting it opens another one.
         view: which view is open: ``work``, ``runs``, ``compare`` or ``knowledge``.
     """
@@ -47,15 +48,14 @@ class Bench(CellRoot):
     _document: dict[str, Any] | None = None
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Json, lang: str | None):
-        self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
+        self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
         kept, message = (opened.draft("lang"), opened.message) if opened else ("", "")
         self.labels = labels_in(lang, wb.settings.lang, kept, message=message)
         self.head = Pick(heard=self._pressed).add_class("wb-head")
         self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
-        self.working = Working(wb, self.labels, self.ask, self.act, self.put, self._goes_on)
-        self.futures = Futures(wb, self.labels, self.act, self.put, self.go)
+        self.working, self.futures = Working(self), Futures(self)
         views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
         super().__init__([self.head, *views], lang=self.labels.html_lang)
         self.add_class("wb-bench")
@@ -74,8 +74,8 @@ class Bench(CellRoot):
 
     @property
     def run(self) -> Run | None:
-        """The run on the bench."""
-        return self._wb.run(self.run_id) if self.run_id else None
+        """Return the run on the bench."""
+        return self.wb.run(self.run_id) if self.run_id else None
 
     def refresh(self, now: Now | None = None) -> str:
         """Show the run as it stands, and tell its status; empty for no run."""
@@ -123,8 +123,8 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
-        told: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
-        self.head.show(head(self._document, self.labels, view=self.view, **told))
+        words: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
+        self.head.show(head(self._document, self.labels, view=self.view, **words))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
 
@@ -141,10 +141,6 @@ class Bench(CellRoot):
         except WorkbenchError as error:
             self._said = str(error)
         self._show_and_follow(worked is not None)
-
-    def go(self, view: str) -> None:
-        """Open a view."""
-        self.view = view
 
     def put(self, run: Run) -> None:
         """Put another run on the bench."""
@@ -248,20 +244,20 @@ class Bench(CellRoot):
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         options["as_of"] = asked.get("as_of") or self._asking.get("as_of", "")
         if asked.get("report"):
-            run = self._wb.report(asked["message"], wait=False, **options)
+            run = self.wb.report(asked["message"], wait=False, **options)
         else:
-            run = self._wb.start(asked["message"], **options)
+            run = self.wb.start(asked["message"], **options)
         self.ask.message.value = ""
         run.keep_draft("lang", self.labels.language)
         self.put(run)
 
-    def _goes_on(self) -> bool:
-        """Whether something was said before in the conversation that a question goes to."""
-        return bool(self._wb.runs.list(1, session_id=self._asking["session"], user_id=self._asking["user"]))
+    def follows_up(self) -> bool:
+        """Return whether something was said before in the conversation that a question goes to."""
+        return bool(self.wb.runs.list(1, session_id=self._asking["session"], user_id=self._asking["user"]))
 
     def _waiting(self) -> Run | None:
-        """The newest run of this conversation, or of a fork of it, that is not at its end."""
-        runs, session = self._wb.runs.list(50, user_id=self._asking["user"]), self._session
+        """Return the newest run of this conversation, or of a fork of it, that is not at its end."""
+        runs, session = self.wb.runs.list(50, user_id=self._asking["user"]), self._session
         here = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
         return next((run for run in here if run.status in UNDER_WAY), None)
 
@@ -287,7 +283,7 @@ class Bench(CellRoot):
         kb = self._asking.get("kb")
         for name in [kb] if isinstance(kb, str) else kb or []:
             with suppress(WorkbenchError):  # the question itself will tell
-                self._wb.knowledge.get(name).warm()
+                self.wb.knowledge.get(name).warm()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """That of the run, or a line that says how to ask."""
@@ -297,13 +293,13 @@ class Bench(CellRoot):
 
 
 def bench_of(run: Run) -> Bench:
-    """A bench on one run, for the run to show itself with."""
+    """Return a bench on one run, for the run to show itself with."""
     asking = {"kb": run.kb_prefix or None, "review": ("plan", "reflect")}
     return run.workspace.bench(run, **asking, session=run.session_id, user=run.user_id)
 
 
 def fork_anew(run: Run) -> Run:
-    """A new run from this one that asks a person again: at its last decision, or else before its plan runs."""
+    """Return a new run from this one that asks a person again: at its last decision, or else before its plan runs."""
     if decisions := run.decisions:
         return run.fork(at=decisions[-1]["review_id"], wait=False)
     return run.fork(review=["plan", "reflect"], wait=False)

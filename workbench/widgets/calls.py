@@ -13,12 +13,11 @@ from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
 from workbench.runs.calls import Call, models_of
 from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
-from workbench.views.calls import calls, edited
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
-from workbench.views.page import el
-from workbench.widgets.controls import Said, text
-from workbench.widgets.form import Fields
+from workbench.views.page import draw, el
+from workbench.views.run import calls
+from workbench.widgets.form import Fields, Said, text
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
@@ -48,11 +47,11 @@ class Calls(Panel):
         self.fields = self._fields.fields
         self.slots = ipywidgets.HTML()
         self.button = press_button("", self.submit, "wb-primary")
-        told = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
+        words = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
         asked = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
         inside = [self._head, boxes["reply"], asked, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, told])
+        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, words])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         display_if(self.form, False)
@@ -73,7 +72,7 @@ class Calls(Panel):
 
     @property
     def opened(self) -> bool:
-        """Whether a call is being edited."""
+        """Return whether a call is being edited."""
         return self._call is not None
 
     def open(self, key: str) -> None:
@@ -85,10 +84,10 @@ class Calls(Panel):
         known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
         self._model.options = self._models()  # while nothing is edited yet: it tells of another choice
         self._call, self._prompt = call, run.prompts[name] if known else None
-        self._head.show(edited(call, self.labels))
+        self._head.show(draw("calls.edited", self.labels, call=call))
         before = {"reply": self._reply, "model": call["model"]}
         before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
-        self._fields.show(before, anew=True)
+        self._fields.show(before, again=True)
         for part in _PARTS:
             display_if(self.fields[part].box, self._prompt)
         display_if(self.slots, self._prompt)
@@ -112,18 +111,18 @@ class Calls(Panel):
 
     @property
     def edits(self) -> dict[str, Any]:
-        """What of the call is not as it was, as a fork takes it."""
-        call, prompt, found = self._call, self._prompt, dict[str, Any]()
+        """Return what of the call is not as it was, as a fork takes it."""
+        call, prompt, results = self._call, self._prompt, dict[str, Any]()
         if call is None:
-            return found
+            return results
         typed = self._fields.value
         if typed["reply"] != self._reply:
-            found["replies"] = {call["key"]: typed["reply"]}
+            results["replies"] = {call["key"]: typed["reply"]}
         if prompt and (texts := {part: typed[part] for part in _PARTS if typed[part] != getattr(prompt, part)}):
-            found["prompts"] = {prompt.name: texts}
+            results["prompts"] = {prompt.name: texts}
         if (model := typed["model"].strip()) != call["model"]:
-            found["models"] = {call["role"]: model}
-        return found
+            results["models"] = {call["role"]: model}
+        return results
 
     @property
     def _reply(self) -> str:

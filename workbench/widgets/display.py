@@ -9,7 +9,7 @@ from typing import Any, cast
 _WIDGETS = {
     ("workbench.runs.run", "Run"): ("workbench.widgets.bench", "bench_of"),
     ("workbench.parts.fusion.canvases", "CanvasFile"): ("workbench.parts.fusion.board", "Board"),
-    ("workbench.runs.past", "Past"): ("workbench.widgets.past", "past_of"),
+    ("workbench.runs.past", "Past"): ("workbench.widgets.futures", "past_of"),
     ("workbench.futures.tree", "Tree"): ("workbench.widgets.futures", "forks_of"),
     ("workbench.futures.compare", "Comparison"): ("workbench.widgets.futures", "beside_of"),
 }
@@ -35,7 +35,7 @@ def _show(room: str, make: str, given: Any) -> None:
 
 
 def in_kernel() -> bool:
-    """Whether this process is a Jupyter kernel, to which front-ends connect."""
+    """Return whether this process is a Jupyter kernel, to which front-ends connect."""
     from IPython.core.getipython import get_ipython
 
     return getattr(get_ipython(), "kernel", None) is not None

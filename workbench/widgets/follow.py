@@ -69,7 +69,7 @@ class Now:
             self.sections.add(str(event["content"].get("note")))
 
     def seconds(self) -> dict[str, float]:
-        """How long each step that runs has been at it."""
+        """Return how long each step that runs has been at it."""
         now = time.monotonic()
         return {step_id: now - began for step_id, began in list(self.steps.items())}
 

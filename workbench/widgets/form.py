@@ -2,23 +2,174 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import ipywidgets
+from traitlets import TraitError
 
+from workbench.plans import parsed, written
 from workbench.records.proposals import resolved
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, button, el, glyph
-from workbench.widgets import controls
-from workbench.widgets.controls import Control, Said
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
 
 _DEEPEST = 2
-
-
+_NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
+"""Errors of a widget or of its formatting when it cannot show a value."""
 ABSENT: Final = object()
 """The value of a field that is left to its default."""
+
+
+class Said(NamedTuple):
+    """What is wrong with a field; ``mend`` is what a button next to it says, ``do`` what that does."""
+
+    text: str
+    mend: str = ""
+    do: Callable[[], None] | None = None
+
+
+class Control:
+    """A widget that holds a value.
+
+    Args:
+        widget: what is typed into.
+        blank: what it shows for no value at all.
+        parse: the value of what is in the widget; raises ValueError, in words, when that is none.
+        format: what is in the widget for a value.
+    """
+
+    def __init__(
+        self,
+        widget: Any,
+        blank: Any = None,
+        parse: Callable[[Any], Any] = lambda typed: typed,
+        format: Callable[[Any], Any] = lambda value: value,
+    ):
+        self.widget, self.blank, self._parse, self._format = widget, blank, parse, format
+
+    def read(self) -> Any:
+        """Return the value that was typed.
+
+        Raises:
+            ValueError: in words, when it is none.
+        """
+        return self._parse(self.widget.value)
+
+    def write(self, value: Any) -> bool:
+        """Show a value, unless it is shown already; return False where the widget cannot show it."""
+        try:
+            with suppress(ValueError):
+                if _same(self.read(), value):
+                    return True
+            self.widget.value = self._format(value)
+            return _same(self.read(), value)
+        except _NOT_SHOWN:
+            return False
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call when a person changed the value."""
+        on_change(self.widget, heard)
+
+    def disable(self, disabled: bool) -> None:
+        """Allow or forbid changes."""
+        self.widget.disabled = disabled
+
+    def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
+        """Show messages about parts of the value, by path; return those that have no place here."""
+        return [message for messages in said.values() for message in messages]
+
+
+def _same(read: Any, value: Any) -> bool:
+    """Compare a value as it reads with the one that was written: 1 is not true; none and no text are alike.
+
+    >>> _same(1, True), _same(1.0, 1), _same(None, "")
+    (False, True, True)
+    """
+    if read in (None, "") and value in (None, ""):
+        return True
+    return read == value and isinstance(read, bool) == isinstance(value, bool)
+
+
+def text(widget: ipywidgets.Widget | None = None) -> Control:
+    """Written text, in one line that grows or in the widget that is given."""
+    return Control(widget or ipywidgets.Textarea(rows=1), "")
+
+
+def names(placeholder: str = "") -> Control:
+    """Return a list of texts."""
+    return Control(ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list)
+
+
+def choice(options: Sequence[tuple[str, Any]]) -> Control:
+    """Return one of a few."""
+    values = dict(options)
+
+    def name_of(value: Any) -> str:
+        return next(name for name, one in options if one == value and type(one) is type(value))
+
+    return Control(ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, name_of)
+
+
+def toggle(options: Sequence[tuple[str, Any]]) -> Control:
+    """Return one of two or three, each a button."""
+    return Control(ipywidgets.ToggleButtons(options=options), options[0][1])
+
+
+def _conditions() -> Control:
+    """Conditions on typed fields, one per line: ``status != finished``."""
+
+    def parse(typed: str) -> list[dict[str, Any]]:
+        return [dict(parsed(line)) for line in typed.splitlines() if line.strip()]
+
+    widget = ipywidgets.Textarea(rows=2, placeholder="year >= 1990")
+    return Control(widget, [], parse, lambda value: "\n".join(map(written, value)))
+
+
+def _number_or_none(kind: str, labels: Labels) -> Control:
+    """Return a number that may be left out, typed as text."""
+
+    def parse(typed: str) -> Any:
+        value = None
+        if typed.strip():
+            with suppress(ValueError):
+                value = _from_json(typed)
+            if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
+                raise ValueError(labels(f"form_no_{kind}", value=typed.strip()[:50]))
+        return value
+
+    widget = ipywidgets.Text(placeholder=labels("form_none"))
+    return Control(widget, None, parse, lambda value: "" if value is None else json.dumps(value))
+
+
+def _as_json(labels: Labels, shape: type = object) -> Control:
+    """Any value, written as JSON; one of another shape is refused."""
+
+    def parse(typed: str) -> Any:
+        try:
+            value = _from_json(typed)
+        except (ValueError, RecursionError) as error:
+            why = str(error)[:200]
+            if isinstance(error, json.JSONDecodeError):
+                why = labels("json_at", line=error.lineno, column=error.colno)
+            raise ValueError(labels("form_no_json", why=why)) from None
+        if not isinstance(value, shape):
+            raise ValueError(labels("form_no_object"))
+        return value
+
+    widget = ipywidgets.Textarea(rows=3).add_class("wb-json")
+    return Control(widget, None, parse, lambda value: json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def _from_json(typed: str) -> Any:
+    """Return a value of JSON, which knows no ``NaN``."""
+
+    def refused(name: str) -> Any:
+        raise ValueError(name)
+
+    return json.loads(typed, parse_constant=refused)
 
 
 class Field:
@@ -30,9 +181,7 @@ class Field:
     Args:
         name: the property.
         control: what it is typed into.
-        labels: the words.
-        heard: told the name whenever a person changed the value.
-        title: the name for people.
+        form: the form that it is part of.
         spec: of its schema, what it is for (``description``) and means when absent (``default``).
         required: whether it must be there; another one stays absent until it differs from its default.
         nullable: whether it may be null.
@@ -49,10 +198,7 @@ class Field:
         self,
         name: str,
         control: Control,
-        labels: Labels,
-        heard: Callable[[str], None],
-        *,
-        title: str = "",
+        form: Fields,
         spec: Mapping[str, Any] = {},
         required: bool = True,
         nullable: bool = False,
@@ -61,17 +207,17 @@ class Field:
         self.value: Any = ABSENT
         self.said: tuple[Said, ...] = ()
         self.given, self._writing = False, False
-        self._labels, self._heard, self._nullable = labels, heard, nullable
-        self._plain: Any = None
+        self._labels, self._heard, self._nullable = form.labels, form.heard, nullable
         self.control: Control
-        self._json: Control | None = None
+        self._plain: Any = None
+        self._json: Control | None = None  # made when it is needed: a bench with all of them would open late
         self._note: Pick | None = None
         hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
-        label: Any = ipywidgets.HTML(el("label.wb-label", title or name, title=hint or None))
-        words = [(labels("form_as_form"), True), (labels("form_as_json"), False)]
-        writable = isinstance(control, Fields) and control.writable
-        self.form = ipywidgets.ToggleButtons(options=words) if writable else None
-        if self.form:
+        label: Any = ipywidgets.HTML(el("label.wb-label", form.title(name) or name, title=hint or None))
+        self.form: ipywidgets.ToggleButtons | None = None
+        if isinstance(control, Fields) and control.writable:
+            words = [(self._labels("form_as_form"), True), (self._labels("form_as_json"), False)]
+            self.form = ipywidgets.ToggleButtons(options=words)
             on_change(self.form, self._switched)
             label = ipywidgets.HBox([label, self.form]).add_class("wb-input-title")
         self.box = ipywidgets.VBox([label]).add_class("wb-field")
@@ -86,11 +232,11 @@ class Field:
             self._default = control.blank
             control.box.add_class("wb-within")
         control.listen(self._changed)
-        self.show(self.value, anew=True)
+        self.show(self.value, again=True)
 
-    def show(self, value: Any = ABSENT, anew: bool = False) -> None:
-        """Show a value. One that it has already is left as it is being typed, unless it is shown ``anew``."""
-        if not anew and repr(value) == repr(self.value):
+    def show(self, value: Any = ABSENT, again: bool = False) -> None:
+        """Show a value. One that it has already is left as it is being typed, unless it is shown ``again``."""
+        if not again and repr(value) == repr(self.value):
             return
         self.fault, self.given = "", value is not ABSENT
         self._writing = True
@@ -98,7 +244,10 @@ class Field:
             shown = self._default if value is ABSENT else value
             self.control = self._plain
             if (self.form and not self.form.value) or not self.control.write(shown):
-                self.control = self._as_json()
+                if self._json is None:
+                    self._json = _as_json(self._labels, dict if self.form else object)
+                    self._json.listen(self._changed)
+                self.control = self._json
                 self.control.write(shown)
             self.box.children = (self.box.children[0], self.control.widget, *self.box.children[2:])
         finally:
@@ -130,14 +279,8 @@ class Field:
         if event.kind == "mend" and event.key.isdecimal():
             self.mend(int(event.key))
 
-    def _as_json(self) -> Control:
-        if self._json is None:
-            self._json = controls.as_json(self._labels, dict if self.form else object)
-            self._json.listen(self._changed)
-        return self._json
-
     def _switched(self) -> None:
-        self.show(self.value, anew=True)
+        self.show(self.value, again=True)
         self._heard(self.name)
 
     def _changed(self, inner: str = "") -> None:
@@ -181,46 +324,43 @@ class Fields(Control):
         writable: bool = False,
         depth: int = 0,
     ):
-        self.writable = writable
-        self._heard: Callable[[str], None] = heard
-        self._labels, self._without, self._title = labels, without, title
-        self._disabled = False
+        self.labels, self.title, self.writable = labels, title, writable
+        self._listener: Callable[[str], None] = heard
+        self._without, self._disabled, self._depth = without, False, depth
         self.fields: dict[str, Field] = {}
         definitions, required = schema.get("$defs", {}), schema.get("required", ())
         for name, spec in schema.get("properties", {}).items():
             spec, nullable = _plain(spec, definitions)
-            needed = name in required
-            control = own.get(name) or self._control({**spec, "$defs": definitions}, nullable, needed, depth)
-            self._add(name, control, spec=spec, required=needed, nullable=nullable)
+            control = own.get(name) or self._control({**spec, "$defs": definitions}, nullable, name in required)
+            self.fields[name] = Field(name, control, self, spec, name in required, nullable)
         self._known = frozenset(self.fields)
         self.box = ipywidgets.VBox().add_class("wb-fields")
         super().__init__(self.box, blank)
-        self.show({}, anew=True)
+        self.show({}, again=True)
 
-    def _add(self, name: str, control: Control, **more: Any) -> None:
-        heard = lambda path: self._heard(path)  # noqa: E731 - who hears may change
-        self.fields[name] = Field(name, control, self._labels, heard, title=self._title(name), **more)
+    def heard(self, path: str) -> None:
+        """Tell who listens what a person changed."""
+        self._listener(path)
 
     @property
     def value(self) -> dict[str, Any]:
-        """The object; what stands at its default and was not given is left out."""
+        """Return the object; what stands at its default and was not given is left out."""
         return {name: field.value for name, field in self.fields.items() if field.value is not ABSENT}
 
     @property
     def faults(self) -> dict[str, str]:
-        """What was typed and is no value, in words, by path."""
+        """Return what was typed and is no value, in words, by path."""
         return {path: field.fault for path, field in fields_of(self) if field.fault}
 
-    def show(self, value: Json, anew: bool = False) -> None:
+    def show(self, value: Json, again: bool = False) -> None:
         """Show an object; what the schema does not know of is shown as JSON. See ``Field.show``."""
-        for name in [name for name in self.fields if name not in self._known and name not in value]:
+        for name in {*self.fields} - self._known - {*value}:
             del self.fields[name]
-        for name in value:
-            if name not in self.fields:
-                self._add(name, controls.as_json(self._labels))
-                self.fields[name].control.disable(self._disabled)
+        for name in [name for name in value if name not in self.fields]:
+            self.fields[name] = Field(name, _as_json(self.labels), self)
+            self.fields[name].control.disable(self._disabled)
         for name, field in self.fields.items():
-            field.show(value.get(name, ABSENT), anew)
+            field.show(value.get(name, ABSENT), again)
             display_if(field.box, name in value or name not in self._without)
         self.box.children = [field.box for field in self.fields.values()]
 
@@ -232,12 +372,12 @@ class Fields(Control):
         """Show an object; one that is taken from an earlier step is none."""
         if not (value is self.blank is None or (isinstance(value, dict) and "$from" not in value)):
             return False
-        self.show(value or {}, anew=True)
+        self.show(value or {}, again=True)
         return True
 
     def listen(self, heard: Callable[..., None]) -> None:
         """Tell this one the path of whatever a person changed."""
-        self._heard = heard
+        self._listener = heard
 
     def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
         """Show messages by path; return those whose field is not in this form."""
@@ -254,32 +394,34 @@ class Fields(Control):
         for field in self.fields.values():
             field.control.disable(disabled)
 
-    def _control(self, spec: Json, nullable: bool, required: bool, depth: int) -> Control:
-        """The control of a property, by its type."""
-        kind, items, labels = spec.get("type"), spec.get("items", {}), self._labels
+    def _control(self, spec: Json, nullable: bool, required: bool) -> Control:
+        """Return the control of a property, by its type."""
+        kind, items, labels = spec.get("type"), spec.get("items", {}), self.labels
         optional = nullable or (not required and "default" not in spec)
         none: list[tuple[str, Any]] = [("—", None)] if optional else []
         if isinstance(options := spec.get("enum"), list) and options:
-            return controls.choice([*none, *((str(one), one) for one in options)])
+            return choice([*none, *((str(option), option) for option in options)])
         if kind == "boolean" and optional:
-            return controls.choice([*none, (labels("form_yes"), True), (labels("form_no"), False)])
+            return choice([*none, (labels("form_yes"), True), (labels("form_no"), False)])
         if kind == "boolean":
             return Control(ipywidgets.Checkbox(indent=False), False)
         if kind in ("integer", "number"):
-            return controls.number_or_none(kind, labels) if optional else controls.number(kind)
+            made = ipywidgets.IntText if kind == "integer" else ipywidgets.FloatText
+            return _number_or_none(kind, labels) if optional else Control(made(continuous_update=True), 0)
         if kind == "array" and not nullable and items.get("type") == "string" and "enum" not in items:
-            return controls.names()
+            return names()
         if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
-            return controls.conditions()
-        if kind == "object" and spec.get("properties") and depth < _DEEPEST:
-            return Fields(spec, labels, title=self._title, blank=None if nullable else {}, depth=depth + 1)
-        if kind == "string":
-            return controls.text_or_none(labels) if nullable else controls.text()
-        return controls.as_json(labels)
+            return _conditions()
+        if kind == "object" and spec.get("properties") and self._depth < _DEEPEST:
+            return Fields(spec, labels, title=self.title, blank=None if nullable else {}, depth=self._depth + 1)
+        if kind == "string" and nullable:
+            widget = ipywidgets.Textarea(rows=1, placeholder=labels("form_none"))
+            return Control(widget, None, lambda typed: typed or None, lambda value: value or "")
+        return text() if kind == "string" else _as_json(labels)
 
 
 def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
-    """A property without its references and its null, and whether it may be null."""
+    """Return a property without its references and its null, and whether it may be null."""
     own = spec if isinstance(spec, Mapping) else {}
     nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))
     found = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
@@ -289,7 +431,7 @@ def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
 
 
 def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Every field by its path, those within too."""
+    """Yield every field by its path, those within too."""
     for name, field in form.fields.items():
         yield prefix + name, field
         if isinstance(field.control, Fields):

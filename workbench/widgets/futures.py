@@ -1,9 +1,9 @@
-"""The other views of the bench: all runs and their forks, runs side by side, the knowledge graph around the answer."""
+"""The other views of the bench: runs and their forks, runs side by side, checkpoints, the graph around the answer."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import ipywidgets
@@ -12,14 +12,15 @@ from markupsafe import Markup
 from workbench.errors import WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
+from workbench.runs.past import Checkpoint, Past, review_after
+from workbench.runs.pictures import around_answer
 from workbench.runs.run import Run
-from workbench.views.comparison import LETTERS, bar, beside
-from workbench.views.graft import Taken, made, offered, panel
+from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lettered, offered
+from workbench.views.knowledge import Around, around, entity_card, knowledge_graph, way, way_told
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import el
-from workbench.views.past import forks
+from workbench.views.page import BLANK, draw, el
+from workbench.views.past import Row, checkpoints, forks, looked_at, rows_of
 from workbench.views.render import page_html
-from workbench.widgets.knowledge import Explore
 from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick, display_if
 
 T = TypeVar("T")
@@ -69,14 +70,15 @@ class Compare(Panel):
             self._note.show(el("div.wb-alert", str(error), role="alert"))
             return None
         else:
-            self._note.show(made(run.run_id, self.labels))
+            self._note.show(draw("graft.made", self.labels, run_id=run.run_id))
             return run
         finally:
             self._draw_panel()
 
     def _draw(self) -> None:
         document, labels = self._document, self.labels
-        self._head.show(bar(document, labels, differing=self._differing, graft=self._open))
+        bar = {"runs": lettered(document), "differing": self._differing, "graft": self._open}
+        self._head.show(draw("graft.bar", labels, **bar))
         blocks = beside(document, labels, self._differing)
         self._body.show(Markup(page_html(blocks, labels, "wb-worked wb-part wb-beside")))
         self._draw_panel()
@@ -85,10 +87,10 @@ class Compare(Panel):
         if not self._open:
             self._panel.show()
             return
-        self._panel.show(panel(self._document, self.labels, taken=self._taken, working=working))
+        self._panel.show(graft_panel(self._document, self.labels, taken=self._taken, working=working))
 
     def _steps(self) -> dict[str, list[str]]:
-        """The chosen steps, each with the runs that it is taken from."""
+        """Return the chosen steps, each with the runs that it is taken from."""
         steps: dict[str, list[str]] = {}
         for n, step_id in self._taken:
             steps.setdefault(step_id, []).append(self._ids[n])
@@ -117,7 +119,7 @@ class Compare(Panel):
 
 
 def beside_of(comparison: Comparison) -> PanelRoot:
-    """A comparison in a cell: it swaps and grafts on its own, and opens runs below."""
+    """Return a comparison in a cell: it swaps and grafts on its own, and opens runs below."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
@@ -171,7 +173,7 @@ class Forks(Panel):
 
 
 def forks_of(tree: Tree) -> PanelRoot:
-    """A tree in a cell: runs and comparisons open below it."""
+    """Return a tree in a cell: runs and comparisons open below it."""
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
@@ -183,26 +185,163 @@ def forks_of(tree: Tree) -> PanelRoot:
     return PanelRoot(panel, tree, act)
 
 
+class Checkpoints(Panel):
+    """The checkpoints of a run; where `gc` let them go, its decisions.
+
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
+    asked nobody with ``review`` too, where the new one is to ask.
+    """
+
+    def __init__(self, labels: Labels):
+        super().__init__(labels)
+        self._every, self._at = False, ""
+        self._document: Json = {}
+        self._found: dict[str, Checkpoint] = {}
+        self._rows: dict[str, Row] = {}
+        self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
+        self.region = ipywidgets.VBox([self._list, self._detail])
+
+    def show(self, document: Json, checkpoints: Sequence[Checkpoint]) -> None:
+        """Show the past of this run.
+
+        Args:
+            document: ``Run.to_dict()``.
+            checkpoints: ``Run.checkpoints()``; empty when they were let go.
+        """
+        if document["run_id"] != self._document.get("run_id"):
+            self._at, self._every = "", False
+        self._document = document
+        self._found = {checkpoint.id: checkpoint for checkpoint in checkpoints}
+        rows = rows_of(document, [one.to_dict() for one in checkpoints], self.labels)
+        self._rows = {row.key: row for row in rows}
+        if self._at not in self._rows:
+            self._at = ""
+        self._draw()
+
+    def _draw(self) -> None:
+        rows, pruned = list(self._rows.values()), bool(self._rows) and not self._found
+        self._list.show(checkpoints(rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
+        if self._at:
+            self._detail.show(self._looked_at(self._rows[self._at]))
+        else:
+            hint = el("div.wb-dim.wb-part", self.labels("past_look"))
+            self._detail.show(hint if rows else BLANK)
+
+    def _looked_at(self, row: Row) -> Markup:
+        one = self._found.get(row.key)
+        if one is None:
+            return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
+        review = row.decision or self._review_after(one)
+        return looked_at(row, one.to_dict(), one.values, self.labels, review=review, ask=self._may_ask(one, review))
+
+    def _review_after(self, one: Checkpoint) -> str:
+        """Return the review point that a fork from here asks at; empty when none comes."""
+        decisions, pending = self._document["decisions"], self._document["review"]
+        comes = one.decided < len(decisions) or pending is not None
+        return review_after(one, decisions, pending) if comes else ""
+
+    def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
+        """Return where a fork of a run that asked no one may ask."""
+        if review or self._document["decisions"]:
+            return ()
+        places = list(self._found.values())
+        later = {node for other in places[places.index(one) :] for node in other.next}
+        return [point for point in ("plan", "reflect") if f"review_{point}" in later]
+
+    def _pressed(self, event: Event) -> None:
+        kind, _, point = event.kind.partition(":")
+        if kind == "every":
+            self._every = not self._every
+            self._draw()
+        elif event.key not in self._rows:
+            return
+        elif kind == "choose":
+            self._at = event.key
+            self._draw()
+        elif kind == "fork":
+            review = {"review": [point]} if point else {}
+            self.ask(edits={"at": self._rows[event.key].decision or event.key, **review})
+
+
+def past_of(found: Past) -> PanelRoot:
+    """Return the checkpoints of a run in a cell: a fork opens below them."""
+    run, panel = found.run, Checkpoints(labels_for(found.run.message))
+    panel.show(run.to_dict(), found)
+    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.fork(wait=False, **asked["edits"]).run_id))
+
+
+class Explore:
+    """Data in: a run. The graph around its answer, in the knowledge base that it asked.
+
+    Attributes:
+        found: what is shown, as data.
+        chosen: id of the entity that is looked at.
+        region: the widget.
+    """
+
+    def __init__(self, labels: Labels):
+        self._labels = labels
+        self.found, self.chosen = Around(), ""
+        self._start = ""
+        self._knowledge: Any = None
+        self.graph, self.card, self.told = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
+        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])]).add_class("wb-explore")
+
+    def show(self, run: Run) -> None:
+        """Show what is around the answer of a run; says so, when its knowledge base is not here."""
+        self.chosen, self._start = "", ""
+        self.told.show()
+        try:
+            self.found = around_answer(run)
+            self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
+        except WorkbenchError as error:
+            self.found = Around()
+            self.told.show(draw("knowledge.note", text=str(error), status=False))
+        self._draw()
+
+    def expand(self, one: str) -> None:
+        """Show the neighbours of an entity, or hide them again."""
+        opened = [*self.found.opened, one]
+        if one in self.found.opened:
+            opened = [other for other in self.found.opened if other != one]
+        self.found = around(self._knowledge, self.found.seeds, opened, self.found.path)
+        self._draw()
+
+    def way(self, start: str, end: str) -> list[str]:
+        """Show the shortest way from one entity to another, and give its ids."""
+        path = way(self._knowledge, start, end)
+        self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
+        self._start = ""
+        self.told.show(draw("knowledge.note", text=way_told(self.found, self._labels), status=True))
+        self._draw()
+        return path
+
+    def _pressed(self, event: Event) -> None:
+        if event.key not in self.found.entities:
+            return
+        if event.kind == "way" and self._start in self.found.entities:
+            self.way(self._start, event.key)
+        elif event.kind == "expand":
+            self.expand(event.key)
+        elif event.kind in ("choose", "start"):
+            self.chosen = event.key
+            self._start = event.key if event.kind == "start" else self._start
+            self._draw()
+
+    def _draw(self) -> None:
+        self.graph.show(knowledge_graph(self.found, self._labels, self.chosen) if self.found.entities else BLANK)
+        self.card.show(entity_card(self.found, self.chosen, self._labels, self._start))
+
+
 class Futures:
     """The views of a bench next to the work on its run.
 
     Args:
-        wb: the workspace.
-        labels: the words.
-        act: does what a person asked for, and shows the bench again.
-        opens: puts another run on the bench.
-        goes: opens another view.
+        bench: whose views they are.
     """
 
-    def __init__(
-        self,
-        wb: Any,
-        labels: Labels,
-        act: Callable[[Callable[[], Any]], None],
-        opens: Callable[[Run], None],
-        goes: Callable[[str], None],
-    ):
-        self._wb, self._opens, self._goes = wb, opens, goes
+    def __init__(self, bench: Any):
+        self._bench, self._wb, labels = bench, bench.wb, bench.labels
         self.forks, self.compare, self.knowledge = Forks(labels), Compare(labels), Explore(labels)
         self._compared: list[str] = []
         self._explored = ""
@@ -213,7 +352,7 @@ class Futures:
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
         for view in (self.forks, self.compare):
-            view.on_asked(lambda asked: act(lambda: self._do(asked)))
+            view.on_asked(lambda asked: bench.act(lambda: self._do(asked)))
 
     def show(self, view: str, run: Run | None, document: Json | None) -> None:
         """Show one of the views."""
@@ -231,16 +370,16 @@ class Futures:
 
     def _do(self, asked: Json) -> None:
         if asked["do"] == "open":
-            self._opens(self._wb.run(*asked["runs"]))
+            self._bench.put(self._wb.run(*asked["runs"]))
         elif asked["do"] != "graft":  # runs side by side, or the same in another order
             self._compared = asked["runs"]
-            self._goes("compare")
+            self._bench.view = "compare"
         elif new := self.compare.graft(asked):
-            self._opens(new)
+            self._bench.put(new)
 
 
 def _relatives(run: Run | None) -> list[str]:
-    """The run from which this one was made, and this one; or this one and what was made of it last."""
+    """Return the run from which this one was made, and this one; or this one and what was made of it last."""
     if run is None:
         return []
     if run.origin:

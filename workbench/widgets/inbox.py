@@ -82,7 +82,7 @@ class Inbox(CellRoot):
 
     @property
     def questions(self) -> list[Question]:
-        """What waits at the chosen point, alike runs together, newest first."""
+        """Return what waits at the chosen point, alike runs together, newest first."""
         return questions(self._waiting.values(), self.filter.value)
 
     def refresh(self) -> None:
@@ -93,16 +93,16 @@ class Inbox(CellRoot):
         self._show()
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a run that waits, newest first."""
+        """Return one row a run that waits, newest first."""
         import pandas
 
         now = datetime.now(UTC)
         columns = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s", "alike"]
         rows = [
-            (one.run_id, one.message, group.point, one.review_id, short(one.request, self.labels), one.since,
-             (now - datetime.fromisoformat(one.since)).total_seconds(), len(group.runs))
+            (run.run_id, run.message, group.point, run.review_id, short(run.request, self.labels), run.since,
+             (now - datetime.fromisoformat(run.since)).total_seconds(), len(group.runs))
             for group in questions(self._waiting.values())
-            for one in group.runs
+            for run in group.runs
         ]  # fmt: skip
         return pandas.DataFrame(rows, columns=columns)
 
@@ -164,7 +164,7 @@ class Inbox(CellRoot):
         return True
 
     def _settled(self) -> list[tuple[Question, str]]:
-        """What waited here and does not any more, alike ones together."""
+        """Return what waited here and does not any more, alike ones together."""
         found: dict[tuple[str, str], list[Waits]] = {}
         for one in self._gone:
             found.setdefault((one.key, self._became(one)), []).append(one)
@@ -247,7 +247,7 @@ class Inbox(CellRoot):
 
 
 def _waits(run: Run, decisions: Any) -> Waits | None:
-    """What a run asks, or why that cannot be read; None when it was answered in this very moment."""
+    """Return what a run asks, or why that cannot be read; None when it was answered in this very moment."""
     try:
         asked = run.review
     except WorkspaceError as damaged:

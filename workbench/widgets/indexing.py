@@ -20,7 +20,7 @@ _PAUSE_S = 0.1
 
 @contextmanager
 def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | None]:
-    """What the block that indexes this base tells how far it is; who asked to be told is told instead.
+    """Yield what the block that indexes this base tells how far it is; who asked to be told is told instead.
 
     In a notebook the bar leaves a line behind where it was stopped (Kernel > Interrupt).
     """

@@ -1,4 +1,4 @@
-"""What a run knew, on the bench: its prompt by part, what stood behind its answer; switched off, and corrected."""
+"""Under an answer: what a person thinks of it, and what the run knew: switched off, corrected, pinned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,43 @@ import ipywidgets
 from workbench.runs.run import Run
 from workbench.views.labels import Labels
 from workbench.views.memory import panel
-from workbench.widgets.panel import Event, Panel, Pick, display_if
+from workbench.views.page import draw
+from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
+
+
+class Verdict(Panel):
+    """Two buttons under an answer, and a note once one of them is pressed; it shows what the store has.
+
+    It asks for ``{"good": True | False | None, "note": "..."}``; the pressed button, pressed again, takes it back.
+    """
+
+    def __init__(self, labels: Labels):
+        super().__init__(labels)
+        self._good: bool | None = None
+        self._kept = ""
+        self.buttons = Pick(heard=self._pressed)
+        self.note = ipywidgets.Text(
+            description=labels("feedback_why"), placeholder=labels("feedback_optional"), continuous_update=False
+        )
+        on_change(self.note, self._noted)
+        self.region = ipywidgets.VBox([self.buttons, self.note]).add_class("wb-thought")
+
+    def show(self, run: Run) -> None:
+        """Show what the run's user thinks of its answer."""
+        own = next((one for one in run.workspace.feedback(run=run.run_id) if one["who"] == run.user_id), None)
+        self._good, self._kept = (own["good"], own["note"]) if own else (None, "")
+        self.buttons.show(draw("run.verdict", self.labels, good=self._good))
+        self.note.value = self._kept
+        display_if(self.note, own)
+
+    def _pressed(self, event: Event) -> None:
+        if event.kind in ("good", "bad"):
+            good = event.kind == "good"
+            self.ask(good=None if good is self._good else good, note=self.note.value)
+
+    def _noted(self) -> None:
+        if self._good is not None and self.note.value != self._kept:
+            self.ask(good=self._good, note=self.note.value)
 
 
 class Knew(Panel):

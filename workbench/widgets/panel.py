@@ -46,7 +46,7 @@ class Shared(ipywidgets.Widget):
 
     @classmethod
     def only(cls) -> Shared:
-        """The one of this process; another one, when that was closed."""
+        """Return the one of this process; another one, when that was closed."""
         if cls._only is None or cls._only.comm is None:
             texts = ((_HERE / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
             cls._only = cls(**dict(zip(("pick", "css"), texts, strict=True)))
@@ -74,10 +74,14 @@ class _Telling(anywidget.AnyWidget):
 
 
 def _event_of(content: Any) -> tuple[str, str, str]:
-    """The event in a message from a browser, which may be anything."""
+    """Return the event in a message from a browser, which may be anything."""
     known = content if isinstance(content, dict) else {}
     kind, key, before = (str(known.get(name) or "") for name in ("kind", "key", "before"))
     return kind, key, before
+
+
+def _picture(shown: Picture | Markup) -> Picture:
+    return shown if isinstance(shown, Picture) else Picture(shown)
 
 
 class Pick(_Telling):
@@ -92,13 +96,13 @@ class Pick(_Telling):
     _esm = _HERE / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
     html = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, picture: Picture | None = None, **traits: Any):
-        self.picture = picture or Picture()
+    def __init__(self, shown: Picture | Markup = NOTHING, **traits: Any):
+        self.picture = _picture(shown)
         super().__init__(html=self.picture.html, **traits)
 
     def show(self, shown: Picture | Markup = NOTHING) -> None:
         """Show this and nothing else, sending no more than what is not as it was."""
-        picture = shown if isinstance(shown, Picture) else Picture(shown)
+        picture = _picture(shown)
         rows = picture.changed(self.picture)
         self.picture = picture
         if rows is None:
@@ -111,7 +115,7 @@ class Pick(_Telling):
         self.send({"reveal": key})
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
-        """The state that a front-end reads when it connects: with every row as it is now."""
+        """Return the state that a front-end reads when it connects: with every row as it is now."""
         state = super().get_state(key, drop_defaults)
         return {**state, "html": self.picture.html} if "html" in state else state
 
@@ -144,7 +148,7 @@ class CellRoot(Root):
     _displayed: Mapping[str, str] = {}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """The static form."""
+        """Return the static form."""
         raise NotImplementedError
 
     def update_static_form(self) -> None:
@@ -219,7 +223,7 @@ def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
 
 
 def press_button(text: str, press: Callable[[], Any], *classes: str, told: str | None = None) -> ipywidgets.Button:
-    """A button of ipywidgets, with what pressing it does."""
+    """Return a button of ipywidgets, with what pressing it does."""
     button = ipywidgets.Button(description=text, tooltip=told)
     button.on_click(lambda _: press())
     for cls in classes:
@@ -228,7 +232,7 @@ def press_button(text: str, press: Callable[[], Any], *classes: str, told: str |
 
 
 def labels_in(lang: str | None, *kept: str, message: str) -> Labels:
-    """The words in the language that is asked for, or else the first that was kept; else in that of the message.
+    """Return the words in the language that is asked for, or else the first that was kept; else in that of the message.
 
     Raises:
         WorkbenchError: there are no words in that language.

@@ -13,20 +13,113 @@ import ipywidgets
 import traitlets
 from markupsafe import Markup
 
-from workbench.plans import Plan, PlanStep, fresh_id, needed, problem, renamed
+from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
 from workbench.views.labels import Labels
 from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
-from workbench.widgets.controls import Said
-from workbench.widgets.draft import Draft, RunPlan
-from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
-from workbench.widgets.panel import Event, Json, Panel, Pick
-from workbench.widgets.step import SCOPES, StepForm
+from workbench.widgets.draft import Draft, RunPlan, duplicated, mended, moved, only, released, up_to
+from workbench.widgets.form import Fields, Said, names, text, toggle
+from workbench.widgets.panel import Event, Json, Panel, Pick, display_if
 
 if TYPE_CHECKING:
     from workbench.runs.fork import Forecast
+
+SCOPES = ("only", "to", "rest")
+_SELDOM = ("top_k", "kb_prefix")
+"""Inputs that the step's budget and the run give anyway: shown when a step has them, or as JSON."""
+_CONDITIONS = {"form_always": "always", "step_if_insufficient": "if_insufficient", "step_held": "held"}
+
+
+class StepForm:
+    """The fields of one step, by the schema of ``PlanStep`` and of the input of its tool.
+
+    Args:
+        labels: the words.
+        tools: what a step may call, by name.
+        heard: told the path of what a person changed, as ``budget.top_k``, and the value of the field.
+
+    Attributes:
+        box: the widget.
+        head: the step's name; pressing tells ``duplicate``, ``remove`` and ``close``.
+        foot: pressing tells a scope: ``only``, ``to``, ``rest``.
+        form: the form; ``fields`` are its fields, by name.
+    """
+
+    def __init__(self, labels: Labels, tools: Mapping[str, Tool], heard: Callable[[str, Any], None]):
+        self._labels, self._tools = labels, tools
+        self._inputs: dict[str, Fields] = {}
+        self._locked = ""
+        self.head, self.foot = Pick(), Pick()
+        schema = PlanStep.model_json_schema()
+        schema["properties"]["tool"] = {"enum": list(tools)}
+
+        def titled(name: str) -> str:
+            return labels(f"form_{name}")
+
+        budget = Fields(PlanBudget.model_json_schema(), labels, title=titled, blank={})
+        own = {
+            "step_id": text(ipywidgets.Text()),
+            "condition": toggle([(labels(word), value) for word, value in _CONDITIONS.items()]),
+            "depends_on": names(labels("form_depends_hint")),
+            "tool_input": self._inputs_of(""),
+            "budget": budget,
+        }
+        self.form = Fields(
+            {**schema, "required": list(schema["properties"])},
+            labels,
+            lambda path: heard(path, self.fields[path.partition(".")[0]].value),
+            title=titled,
+            own=own,
+        )
+        self.fields = self.form.fields
+        boxes = {name: field.box for name, field in self.fields.items()}
+        numbers = [*(field.box for field in budget.fields.values()), boxes["priority"]]
+        inside = [
+            *(self.head, boxes["step_id"], boxes["objective"]),
+            ipywidgets.HBox([boxes["tool"], boxes["condition"]]).add_class("wb-pair"),
+            *(boxes["tool_input"], boxes["depends_on"]),
+            ipywidgets.HBox(numbers).add_class("wb-numbers"),
+            self.foot,
+        ]
+        self.box = ipywidgets.VBox(inside).add_class("wb-step-form")
+
+    def show(self, step: PlanStep | None, locked: str = "", again: bool = False) -> None:
+        """Show a step, or nothing.
+
+        Args:
+            step: the step.
+            locked: why it cannot be changed; empty when it can.
+            again: whether what is being typed is let go, since this is another step.
+        """
+        if step is None:
+            display_if(self.box, False)
+            return
+        self.fields["tool_input"].adopt(self._inputs_of(step.tool))
+        values = step.model_dump()
+        if self.fields["step_id"].fault and not again:
+            values["step_id"] = self.fields["step_id"].value  # a name that was not given stays as it is typed
+        self.form.show(values, again)
+        self._locked = locked
+        self.form.disable(bool(locked))
+        if step.tool in self._tools:
+            self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
+        self.head.show(draw("plan.step_head", self._labels, step_id=step.step_id, locked=locked))
+        display_if(self.box, True)  # not before it is filled: somebody may type at once
+
+    def say(self, said: Mapping[str, Sequence[Said]], runnable: bool) -> None:
+        """Show messages next to the fields, by path, and whether the plan can be run."""
+        self.form.say(said)
+        shut = {s: bool(self._locked) for s in SCOPES} | {"rest": self._locked in ("running", "ended")}
+        scopes = [(scope, shut[scope] or not runnable) for scope in SCOPES]
+        self.foot.show(draw("plan.step_foot", self._labels, scopes=scopes))
+
+    def _inputs_of(self, tool: str) -> Fields:
+        if tool not in self._inputs:
+            schema = self._tools[tool].input_schema.model_json_schema() if tool in self._tools else {}
+            self._inputs[tool] = Fields(schema, self._labels, without=_SELDOM, blank={}, writable=True)
+        return self._inputs[tool]
 
 
 MOST_VERSIONS = 3
@@ -111,11 +204,11 @@ class PlanEditor(Panel):
             self._versions = {str(row["version"]): row for row in self._history()}
             if self.chosen not in self._draft.plan.by_id():
                 self.chosen = ""
-        self.settle(anew=another)
+        self.settle(again=another)
 
     @property
     def edits(self) -> int:
-        """How many changes there are against what was shown."""
+        """Return how many changes there are against what was shown."""
         return self._draft.changes().count
 
     # what is done with it
@@ -136,7 +229,7 @@ class PlanEditor(Panel):
         getattr(self._draft, way)()
         if self.chosen not in self._draft.plan.by_id():
             self.chosen = self._draft.now(was) if was else ""
-        self.settle(anew=True)
+        self.settle(again=True)
 
     def pressed(self, event: Event) -> None:
         """Do what a button, a row or a key of the editor tells."""
@@ -197,12 +290,12 @@ class PlanEditor(Panel):
         self.ask(scope=scope, plan=plan.dump())
 
     def _done(self) -> set[str]:
-        """The ids of steps that have ended well, as they are called now."""
+        """Return the ids of steps that have ended well, as they are called now."""
         ended = Plan.ends(self._draft.base, self._run_plan.records)
         return {now for was, end in ended.items() if end in ("success", "partial") and (now := self._draft.now(was))}
 
     def _as_recorded(self) -> Plan:
-        """The plan, where other steps that are done stand as they were when they ran."""
+        """Return the plan, where other steps that are done stand as they were when they ran."""
         before = self._draft.shown().by_id()
         back = self._done() - needed(self._draft.plan, self.chosen)
         steps = [before[s.step_id] if s.step_id in back else s for s in self._draft.plan.steps]
@@ -244,7 +337,7 @@ class PlanEditor(Panel):
         if self._shown_step == self.chosen:
             return
         self._shown_step, self._visits = self.chosen, self._visits + 1
-        self.settle(anew=True)
+        self.settle(again=True)
 
     def _soon(self) -> None:
         """Check a moment after the last keystroke; at once where nothing would wake us."""
@@ -257,7 +350,7 @@ class PlanEditor(Panel):
         else:
             self._pause = loop.call_later(PAUSE_S, self.settle)
 
-    def settle(self, anew: bool = False) -> None:
+    def settle(self, again: bool = False) -> None:
         """Check the plan, unless it is the one that was checked, and show everything."""
         if self._pause:
             self._pause.cancel()
@@ -268,7 +361,7 @@ class PlanEditor(Panel):
             if self._foresee and plan.steps and not self._found:
                 self.foreseen = self._foresee(plan)
         step = plan.by_id().get(self.chosen)
-        self.fields.show(step, self._lock(self.chosen), anew)
+        self.fields.show(step, self._lock(self.chosen), again)
         typed = self.fields.form.faults if step else {}
         faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
         with self.hold_trait_notifications():  # who hears of the plan sees its problems too
@@ -307,22 +400,22 @@ class PlanEditor(Panel):
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(self._bar(changes.count))
         whole = [problem_text(p, self.labels) for p in self.problems if not p["step_id"]]
-        told = [plan_faults(whole, self.labels), plan_changes(changes, self.labels)]
+        words = [plan_faults(whole, self.labels), plan_changes(changes, self.labels)]
         if self.foreseen:
-            told.append(plan_forecast(self.foreseen, not self.problems, self.labels))
-        self.below.show(joined(told))
+            words.append(plan_forecast(self.foreseen, not self.problems, self.labels))
+        self.below.show(joined(words))
         self._say()
 
     def _bar(self, edits: int) -> Markup:
         labels, plan, shown = self.labels, self._draft.plan, self._draft.base.version
-        told = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
+        words = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
         if edits:
-            told.append(labels("plan_edits", n=edits))
+            words.append(labels("plan_edits", n=edits))
         earlier = [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]
         return draw(
             "plan.bar",
-            labels=labels,
-            facts=" · ".join(told) if plan.steps else labels("plan_empty"),
+            labels,
+            facts=" · ".join(words) if plan.steps else labels("plan_empty"),
             editable=self._editable,
             undoable=self._draft.undoable,
             redoable=self._draft.redoable,

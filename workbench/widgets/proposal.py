@@ -11,8 +11,7 @@ from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_told
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.controls import Control, Said, choice, text, toggle
-from workbench.widgets.form import ABSENT, Field, Fields, fields_of
+from workbench.widgets.form import ABSENT, Control, Field, Fields, Said, choice, fields_of, text, toggle
 from workbench.widgets.panel import Json, Pick, on_change
 
 Heard = Callable[[], None]
@@ -24,8 +23,8 @@ _BREAKS: dict[str, Callable[[Any, Any], bool]] = {
     "maximum": lambda value, most: isinstance(value, int | float) and value > most,
     "enum": lambda value, known: value not in known,
 }
-"""Rules of a schema that are told beside a field while it is typed, each as what breaks it; the rest is checked when it
-is sent. The library for schemas takes seconds to import, which the first look at a bench would pay."""
+"""Rules of a schema that are told next to a field while it is typed, each as what breaks it; the rest is checked when
+it is sent. The library for schemas takes seconds to import, which the first look at a bench would pay."""
 
 
 def fault(field: Field, labels: Labels) -> str:
@@ -33,17 +32,15 @@ def fault(field: Field, labels: Labels) -> str:
     limits = {name: field.spec[name] for name in _BREAKS if name in field.spec}
     if limits.get("pattern") != r"\S":  # another may not be Python's
         limits.pop("pattern", None)
-    value, text = field.value, field.spec.get("type") == "string"
+    value = field.value
     if value is ABSENT or value is None:
-        emptied = field.given and (not text or {"pattern", "minLength"} & {*limits})
+        emptied = field.given and (field.spec.get("type") != "string" or {"pattern", "minLength"} & {*limits})
         return labels("wrong_minLength") if field.required or emptied else ""
-    rule = next((name for name, limit in limits.items() if _BREAKS[name](value, limit)), "")
-    if not rule:
-        return ""
-    limit = limits[rule]
-    rule = "minLength" if rule == "pattern" else rule
-    known = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
-    return labels(f"wrong_{rule}", value=cut(value, 50), limit=known)
+    for rule, limit in limits.items():
+        if _BREAKS[rule](value, limit):
+            most = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
+            return labels(f"wrong_{'minLength' if rule == 'pattern' else rule}", value=cut(value, 50), limit=most)
+    return ""
 
 
 class Form:
@@ -57,38 +54,50 @@ class Form:
     Attributes:
         box: the widget.
         keeps: whether what is edited is kept while no one sends it.
+        shown: the properties that are shown; None for all.
     """
 
     keeps = False
+    shown: Sequence[str] | None = None
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         self._labels, self._heard = labels, heard
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
-        self._schema, values = self._shown(proposals.schema(request))
+        schema, values = dict(self._schema(proposals.schema(request))), self._before
+        if self.shown is not None:
+            known = schema.get("properties", {})
+            schema["properties"] = {name: known[name] for name in self.shown if name in known}
+            values = {name: values[name] for name in schema["properties"] if values.get(name) not in (None, "")}
+        self._required = schema.get("required", ())
         self._wrong: set[str] = set()
-        self._fields = Fields(self._schema, labels, self.changed, title=self._titled, own=self._own())
+        self._fields = Fields(schema, labels, self.changed, title=self._titled, own=self._own())
         self._fields.show(values)
-        some = self._fields.fields
-        self.box = ipywidgets.VBox([heading(labels("edit_first" if some else "nothing_proposed"))])
-        self.box.children += (self._fields.box,) if some else ()
+        inside = [heading(labels("edit_first")), self._fields.box]
+        self.box = ipywidgets.VBox(inside if self._fields.fields else [heading(labels("nothing_proposed"))])
 
     @property
     def faults(self) -> int:
-        """How many things in it cannot be sent."""
+        """Return how many things in it cannot be sent."""
         return len(self._wrong)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """What differs from the proposal, with the plan as it was edited next to this form."""
-        return proposals.differing(self._before, self._fields.value, self._schema.get("required", ()))
+        """Return what differs from the proposal, with the plan as it was edited next to this form."""
+        return proposals.differing(self._before, self._fields.value, self._required)
 
     def restore(self, edits: Json) -> None:
         """Show edits that were kept."""
         self._fields.show({**self._fields.value, **edits})
         self.changed()
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        """The schema of the fields that are shown, and their values."""
-        return schema, self._before
+    def changed(self, path: str = "") -> None:
+        """Say what is wrong, and that a person changed something."""
+        wrong = {at: words for at, field in fields_of(self._fields) if (words := fault(field, self._labels))}
+        self._fields.say({at: [Said(words)] for at, words in wrong.items()})
+        self._wrong = {*wrong, *self._fields.faults}
+        self._heard()
+
+    def _schema(self, schema: Json) -> Json:
+        return schema
 
     def _own(self) -> dict[str, Control]:
         """Controls of fields that take another one than that of their type."""
@@ -97,62 +106,58 @@ class Form:
     def _titled(self, name: str) -> str:
         return self._labels.known(f"field_{name}", field_told(name, self._labels))
 
-    def changed(self, path: str = "") -> None:
-        """Say what is wrong, and that a person changed something."""
-        wrong = {at: told for at, field in fields_of(self._fields) if (told := fault(field, self._labels))}
-        self._fields.say({at: [Said(told)] for at, told in wrong.items()})
-        self._wrong = {*wrong, *self._fields.faults}
-        self._heard()
-
-
-def _parts(schema: Json, values: Json, *names: str) -> tuple[Json, Json]:
-    """These properties of a schema, and the values that they have."""
-    known = schema.get("properties", {})
-    properties = {name: known[name] for name in names if name in known}
-    return {**schema, "properties": properties}, {
-        name: values[name] for name in properties if values.get(name) not in (None, "")
-    }
-
 
 class ClarifyForm(Form):
     """A field for each question, with what may be answered to choose from; one left empty goes by what is assumed."""
 
+    shown = ("answers", "query")
+
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The answers that were given, and the query where it is another one."""
+        """Return the answers that were given, and the query where it is another one."""
         given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
         changed = {**super().edits(plan), "answers": given}
         return changed if given else {name: value for name, value in changed.items() if name != "answers"}
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        return _parts(schema, {"query": self._before["query"]}, "answers", "query")
+    def _schema(self, schema: Json) -> Json:
+        self._before.pop("answers", None)  # it has a control of its own, which begins empty
+        return schema
 
     def _own(self) -> dict[str, Control]:
-        questions = {one["question_id"]: one for one in self._proposed["questions"]}
-        self.answers = Fields(
-            {"properties": {name: {"description": cut(one["question"], 200)} for name, one in questions.items()}},
-            self._labels,
-            title=lambda name: cut(questions[name]["question"], 60),
-            own={name: self._control(one) for name, one in questions.items()},
+        questions = {question["question_id"]: question for question in self._proposed["questions"]}
+        own = {}
+        for name, one in questions.items():
+            hint = self._labels("assumed_unless", what=one["assumed"])
+            box = ipywidgets.Combobox(options=one["options"], placeholder=hint[:200], tooltip=hint[:500])
+            own[name] = text(box)
+        self.answers = _texts(
+            {name: one["question"] for name, one in questions.items()}, self._labels, own, lambda told: cut(told, 60)
         )
         return {"answers": self.answers}
 
-    def _control(self, question: Json) -> Control:
-        hint = self._labels("assumed_unless", what=question["assumed"])
-        return text(ipywidgets.Combobox(options=question["options"], placeholder=hint[:200], tooltip=hint[:500]))
+
+def _texts(
+    told: dict[str, str], labels: Labels, own: dict[str, Control], title: Callable[[str], str], required: bool = False
+) -> Fields:
+    """Return a field for each text, which is its title and its hint."""
+    properties = {name: {"description": cut(words, 200)} for name, words in told.items()}
+    schema = {"properties": properties, "required": [*told] if required else []}
+    return Fields(schema, labels, title=lambda name: title(told[name]), own=own)
 
 
 class PlanForm(Form):
     """At a plan or its next steps: the query and the thresholds; the plan is edited next to it."""
 
+    shown = ("query", proposals.LIMITS)
+
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
-        self._obeyed = {one["memory_id"]: ticked(one["told"], heard) for one in request.get("obeyed") or ()}
+        self._obeyed = {memory["memory_id"]: ticked(memory["told"], heard) for memory in request.get("obeyed") or ()}
         if self._obeyed:
-            told = heading(labels("mem_obeyed"))
-            self.box.children += (ipywidgets.VBox([told, *self._obeyed.values()]).add_class("wb-obeyed"),)
+            words = heading(labels("mem_obeyed"))
+            self.box.children += (ipywidgets.VBox([words, *self._obeyed.values()]).add_class("wb-obeyed"),)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The plan, the query and the thresholds, each when it differs."""
+        """Return the plan, the query and the thresholds, each when it differs."""
         changed = super().edits(plan)
         if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
             changed = {"plan": dict(plan), **changed}
@@ -161,12 +166,11 @@ class PlanForm(Form):
         struck = [memory_id for memory_id, box in self._obeyed.items() if not box.value]
         return {**changed, **({"struck": struck} if struck else {})}
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        return _parts(schema, self._before, "query", proposals.LIMITS)
-
 
 class ReflectForm(Form):
     """At a reflection: the steps proposed next, the rewritten query, thresholds, needs, and whether to go on."""
+
+    shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
 
     def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
         """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
@@ -175,10 +179,12 @@ class ReflectForm(Form):
         self._chosen: bool | None = None
         self._refused: list[str] = []
         self._boxes: dict[str, ipywidgets.Checkbox] = {}
-        held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
-        wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
-        told = {i: labels("wake_step", step=i) if on else f"{i} · {labels('step_held')}" for i, on in wakes.items()}
-        self._wakes = {i: ticked(told[i], heard, on=on) for i, on in wakes.items()}
+        activated = self._proposed["activate"]
+        self._wakes = {}
+        for name, step in self._recorded.items():
+            if step.get("condition") == "held" and name not in ran and name not in activated:
+                self._wakes[name] = ticked(f"{name} · {labels('step_held')}", heard, on=False)
+        self._wakes |= {name: ticked(labels("wake_step", step=name), heard) for name in activated}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self._nothing = heading(labels("nothing_proposed"))
         self.box.children = [heading(labels("proposed_next")), self._list, self._note, self._fields.box]
@@ -186,12 +192,12 @@ class ReflectForm(Form):
 
     @property
     def faults(self) -> int:
-        """How many fields cannot be sent, and how many steps changed that cannot change."""
+        """Return how many fields cannot be sent, and how many steps changed that cannot change."""
         return len(self._wrong) + len(self._refused)
 
     @property
     def goes_on(self) -> Field:
-        """Whether retrieval continues."""
+        """Return whether retrieval continues."""
         return self._fields.fields["should_continue"]
 
     def changed(self, path: str = "") -> None:
@@ -201,7 +207,7 @@ class ReflectForm(Form):
         super().changed(path)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
+        """Return what differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
         steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
         typed = self._fields.value
@@ -214,13 +220,12 @@ class ReflectForm(Form):
             needs[added] = "open"
         return {**changed, **{name: value for name, value in judged.items() if value}}
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
+    def _schema(self, schema: Json) -> Json:
         entries = (self._proposed.get("signals") or {}).get("needs") or []
         self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
         self._before["should_continue"] = bool(self._proposed["should_continue"])
-        names = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
-        more: Json = {proposals.NEEDS: {}, "should_continue": {}}
-        return _parts({**schema, "properties": {**schema.get("properties", {}), **more}}, self._before, *names)
+        own: Json = {proposals.NEEDS: {}, "should_continue": {}}
+        return {**schema, "properties": {**schema.get("properties", {}), **own}}
 
     def _own(self) -> dict[str, Control]:
         labels, before = self._labels, self._before[proposals.NEEDS]
@@ -228,24 +233,23 @@ class ReflectForm(Form):
         # what was said can be changed, and not unsaid
         own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in before.items()}
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
-        self.needs = Fields(
-            {"properties": {need: {"description": cut(need, 200)} for need in before}, "required": [*before]},
-            labels,
-            title=lambda need: cut(need, 60) or labels("need_another"),
-            own=own,
-        )
+        texts = {need: need for need in before}
+        self.needs = _texts(texts, labels, own, lambda need: cut(need, 60) or labels("need_another"), required=True)
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
     def _next_steps(self, plan: Json | None) -> Sequence[Json]:
         """Show a box for each step beyond the recorded plan, and refuse changes of that; without a plan as proposed."""
-        steps = self._proposed["next_steps"] if plan is None else plan["steps"]
-        kept = self._recorded if plan is None else {step["step_id"]: step for step in steps}
-        self._refused = [name for name, step in self._recorded.items() if kept.get(name) != step]
-        told = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
-        alert = el("p.wb-alert", glyph("invalid", self._labels), " ", told, role="alert")
+        steps = self._proposed["next_steps"]
+        self._refused = []
+        if plan is not None:
+            kept = {step["step_id"]: step for step in plan["steps"]}
+            self._refused = [name for name, step in self._recorded.items() if kept.get(name) != step]
+            steps = [step for step in plan["steps"] if step["step_id"] not in self._recorded]
+        words = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
+        alert = el("p.wb-alert", glyph("invalid", self._labels), " ", words, role="alert")
         self._note.show(el("div", alert if self._refused else None))
-        following = {step["step_id"]: step for step in steps if plan is None or step["step_id"] not in self._recorded}
+        following = {step["step_id"]: step for step in steps}
         for name, step in following.items():
             if name not in self._boxes:
                 self._boxes[name] = ticked(f"{name} · {step['tool']}", self._heard, str(step["objective"]))
@@ -255,12 +259,12 @@ class ReflectForm(Form):
 
 
 def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
-    """A box to tick."""
+    """Return a box to tick."""
     box = ipywidgets.Checkbox(on, description=text[:200], tooltip=told[:500] or None, indent=False)
     on_change(box, heard)
     return box
 
 
 def heading(text: str) -> ipywidgets.HTML:
-    """A line above widgets."""
+    """Return a line above widgets."""
     return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))

@@ -13,11 +13,10 @@ from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.parts.reports.forms import FORMS
 from workbench.records import proposals
-from workbench.views.foreseen import foreseen
 from workbench.views.labels import Labels
-from workbench.views.page import joined
+from workbench.views.page import NOTHING, draw, joined
 from workbench.views.plan_graph import plan_forecast
-from workbench.views.review import band, refused, why
+from workbench.views.review import band, foreseen, why
 from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
 
@@ -95,7 +94,7 @@ class Review(traitlets.HasTraits):
 
     def refuse(self, message: str) -> None:
         """Tell that the answer was not taken, and why; everything that was typed stays."""
-        self.refusal.show(refused(message, self._labels))
+        self.refusal.show(draw("review.refused", self._labels, message=message) if message else NOTHING)
         self._set_sent(False)
 
     def submit(self) -> None:
@@ -134,7 +133,7 @@ class Review(traitlets.HasTraits):
             try:
                 self._runs(run_id).keep_draft(f"{what} {review_id}", text)
             except WorkbenchError as error:
-                self.refusal.show(refused(str(error), self._labels))
+                self.refuse(str(error))
 
     def _edits(self) -> dict[str, Any]:
         if self._form is None or "edit" not in proposals.allowed(self._request):
@@ -186,7 +185,7 @@ def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, 
 
 
 def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
-    """What the primary button says: what will happen when it is pressed."""
+    """Return what the primary button says: what will happen when it is pressed."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
     if wrong:
         return labels("problems_to_mend", n=wrong)

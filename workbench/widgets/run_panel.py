@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import ipywidgets
+from markupsafe import Markup
 
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.parts.reports.forms import FORMS
@@ -15,17 +16,14 @@ from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.tools.registry import check
-from workbench.views.labels import Labels
-from workbench.views.page import Picture
-from workbench.views.run import answer, evidence, fork_bar, rail, turns
+from workbench.views.page import Picture, draw
+from workbench.views.run import answer, evidence, rail, turns
 from workbench.views.timeline import timeline
-from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
-from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
-from workbench.widgets.memory import Knew
+from workbench.widgets.futures import Checkpoints
+from workbench.widgets.memory import Knew, Verdict
 from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
-from workbench.widgets.past import Checkpoints
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 
@@ -36,34 +34,23 @@ class Working:
     """The parts of the work view, and what pressing in them does.
 
     Args:
-        wb: the workspace.
-        labels: the words.
-        ask: the question form, which is in the side.
-        act: does what a person asked for, and shows the bench again.
-        opens: puts another run on the bench.
-        goes_on: whether a question asked now follows others in its conversation.
+        bench: whose view it is; the question form is in its side.
     """
 
-    def __init__(
-        self,
-        wb: Any,
-        labels: Labels,
-        ask: AskForm,
-        act: Callable[[Callable[[], Any]], None],
-        opens: Callable[[Run], None],
-        goes_on: Callable[[], bool],
-    ):
-        self._wb, self._labels, self._act, self._opens, self._goes_on = wb, labels, act, opens, goes_on
+    def __init__(self, bench: Any):
+        wb, labels = bench.wb, bench.labels
+        self._bench, self._wb, self._labels, self.ask = bench, wb, labels, bench.ask
         self._run: Run | None = None
         self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
         self.calls, self.verdict, self.knew = Calls(labels), Verdict(labels), Knew(labels)
         self.reset()
-        self.ask, self.review = ask, Review(labels, wb.run)
+        self.review = Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
         self.fork_bar = Pick(heard=self._on_fork_bar)
-        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
+        history = lambda: self._run.plan_history if self._run else ()  # noqa: E731 - the run changes
+        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, history)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
         self._connect()
@@ -85,7 +72,7 @@ class Working:
         self.editor.on_asked(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls):
-            part.on_asked(run_and(lambda run, asked: self._opens(run.fork(wait=False, **asked["edits"]))))
+            part.on_asked(run_and(lambda run, asked: self._fork(run, **asked["edits"])))
         self.verdict.on_asked(run_and(self._judge))
         self.knew.on_asked(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
@@ -127,8 +114,10 @@ class Working:
             self.past.show(document, _checkpoints(run))
 
     def _show_ask(self) -> None:
-        follows = self._goes_on()
-        self.ask.show(self._bases(), [] if follows else self._examples(), follows=follows)
+        follows = self._bench.follows_up()
+        knowledge = self._wb.knowledge
+        bases = {name: knowledge.get(name).counts()["documents"] for name in knowledge.names()}
+        self.ask.show(bases, [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
         """Nothing happened, but the steps at work have taken longer."""
@@ -166,8 +155,8 @@ class Working:
             self.answer.show(self._answered(run, document, now))
         self._edited()
 
-    def _answered(self, run: Run, document: Json, now: Now) -> Picture:
-        """The answer, or the report in its place: its sections as they are written, then the whole."""
+    def _answered(self, run: Run, document: Json, now: Now) -> Picture | Markup:
+        """Return the answer, or the report in its place: its sections as they are written, then the whole."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
             return finished(run.report, document["citations"], self._labels)
@@ -184,7 +173,8 @@ class Working:
             self.review.show(document, plan=plan, problems=editor.problems, forecast=editor.foreseen)
         forks = status == "done" and edits > 0
         if forks:
-            self.fork_bar.show(fork_bar(edits, len(editor.problems), self._labels))
+            bar = {"edits": edits, "problems": len(editor.problems)}
+            self.fork_bar.show(draw("run.fork_bar", self._labels, **bar))
         display_if(self.fork_bar, forks)
 
     def _chosen(self) -> None:
@@ -209,14 +199,8 @@ class Working:
         asked = proposals.proposal(self._document.get("review") or {})
         return self._run.forecast(plan, asked.get("activate") or ()) if self._run and plan.steps else None
 
-    def _plans(self) -> Any:
-        return self._run.plan_history if self._run else ()
-
-    def _bases(self) -> dict[str, int]:
-        return {name: self._wb.knowledge.get(name).counts()["documents"] for name in self._wb.knowledge.names()}
-
     def _examples(self) -> list[str]:
-        """Two questions about what the chosen knowledge base holds, or the first one where none is chosen."""
+        """Return two questions about what the chosen knowledge base holds, or the first one where none is chosen."""
         names = self._wb.knowledge.names()
         wanted = self.ask.chosen(names) or (names[0] if names else "")
         titles = self._wb.knowledge.get(wanted).notable(2) if wanted in names else []
@@ -257,7 +241,10 @@ class Working:
 
     def _run_and(self, action: Callable[[Run, Json], Any]) -> Callable[[Json], None]:
         """Do with the run that is shown what was asked for in a part."""
-        return lambda asked: self._act(lambda: action(self._run, asked) if self._run else None)
+        return lambda asked: self._bench.act(lambda: action(self._run, asked) if self._run else None)
+
+    def _fork(self, run: Run, **edits: Any) -> None:
+        self._bench.put(run.fork(wait=False, **edits))
 
     def _answer(self, run: Run, response: Json) -> Run | None:
         try:
@@ -272,11 +259,11 @@ class Working:
             self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
             self.review.submit()
         else:
-            self._opens(run.fork(plan=Plan.load(asked["plan"]), wait=False))
+            self._fork(run, plan=Plan.load(asked["plan"]))
 
     def _steer(self, run: Run, asked: Json) -> None:
         if "without" in asked:
-            self._opens(run.fork(without=[asked["without"]], wait=False))
+            self._fork(run, without=[asked["without"]])
         else:
             getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.user_id)
 
@@ -288,10 +275,10 @@ class Working:
             self.editor.pressed(event)
         elif event.kind == "fork" and self._run and not self.editor.problems:
             run, plan = self._run, Plan.load(self.editor.plan)
-            self._act(lambda: self._opens(run.fork(plan=plan, wait=False)))
+            self._bench.act(lambda: self._fork(run, plan=plan))
 
     def _on_turn(self, event: Event) -> None:
-        self._act(lambda: self._opens(self._wb.run(event.key)))
+        self._bench.act(lambda: self._bench.put(self._wb.run(event.key)))
 
     def _on_answer(self, event: Event) -> None:
         cited = self._document.get("citations", ())
@@ -318,7 +305,7 @@ class Working:
 
 
 def _checkpoints(run: Run) -> Any:
-    """Its checkpoints; none, when they were let go."""
+    """Return its checkpoints; none, when they were let go."""
     try:
         return run.checkpoints()
     except WorkbenchError:

@@ -24,8 +24,18 @@ from workbench.graphs.reviewers import ReplayReviewer, answer
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
 from workbench.models.chat import open_chat_model
-from workbench.parts.reports.clarify import ClarifyEdits, clarify, must_ask, review_clarify
-from workbench.parts.reports.clarifying import answered, chosen, open_questions, refined, stated, unanswered
+from workbench.parts.reports.clarify import (
+    ClarifyEdits,
+    answered,
+    chosen,
+    clarify,
+    must_ask,
+    open_questions,
+    refined,
+    review_clarify,
+    stated,
+    unanswered,
+)
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.records import proposals

@@ -253,7 +253,7 @@ def test_until_there_is_a_report_it_shows_its_run(asked: Run) -> None:
 
 def test_the_bench_shows_the_report_in_place_of_the_answer(wb: Workbench, asked: Run) -> None:
     report = finish(asked).report
-    shown = finished(report, asked.citations, Labels("en")).html
+    shown = finished(report, asked.citations, Labels("en"))
     assert shown.count("wb-chapter") == len(re.findall(r"^## ", report.text, re.MULTILINE))
     assert 'data-do="evidence"' in shown and "<a class=" not in shown and "Statements" in shown
     bench = wb.bench(asked)
@@ -267,10 +267,10 @@ def test_the_bench_shows_the_report_in_place_of_the_answer(wb: Workbench, asked:
 def test_sections_are_ticked_while_they_are_written() -> None:
     sections = [{"section_id": "1", "title": "A"}, {"section_id": "2", "title": "B <i>"}]
     report: Any = SimpleNamespace(outline={"sections": sections}, sections=[{"title": "A"}])
-    assert "1 of 2 sections written" in written_so_far(report, set(), Labels("en")).html
-    shown = written_so_far(report, {"B <i>"}, Labels("zh")).html
+    assert "1 of 2 sections written" in written_so_far(report, set(), Labels("en"))
+    shown = written_so_far(report, {"B <i>"}, Labels("zh"))
     assert "共 2 节，已写 2 节" in shown and "<i>" not in shown
-    assert "正在拟定提纲" in written_so_far(SimpleNamespace(outline={}, sections=[]), set(), Labels("zh")).html  # type: ignore[arg-type]
+    assert "正在拟定提纲" in written_so_far(SimpleNamespace(outline={}, sections=[]), set(), Labels("zh"))  # type: ignore[arg-type]
 
 
 def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
@@ -302,7 +302,7 @@ def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
         and "<a" not in found[2][1]
     )
     assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
-    assert "&lt;b&gt;" in preview(told, Labels("en")).html
+    assert "&lt;b&gt;" in preview(told, Labels("en"))
 
 
 # the drawing and the log

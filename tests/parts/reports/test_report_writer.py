@@ -17,8 +17,14 @@ from workbench.graphs.check import supported, with_marks
 from workbench.language.citing import renumbered
 from workbench.language.support import misquoted, statements
 from workbench.models.chat import close_chat_model, open_chat_model
-from workbench.parts.reports.reducing import STRATEGIES, reduced
-from workbench.parts.reports.writer import Draft, abstract_by_model, outlined_by_model, section_by_model
+from workbench.parts.reports.writer import (
+    STRATEGIES,
+    Draft,
+    abstract_by_model,
+    outlined_by_model,
+    reduced,
+    section_by_model,
+)
 from workbench.ports import Context
 from workbench.records.prompts import SHIPPED
 from workbench.records.tape import Tape

@@ -45,7 +45,7 @@ def test_chinese_words_are_looked_up_in_either_cut(text, passed):
 
 
 async def test_the_tool_says_what_is_missing_and_finds_nothing_itself():
-    from workbench.parts.reports.reflection import TOOL
+    from workbench.parts.reports.validating import TOOL
 
     results = [{"evidence": "Salt Mill is a mill.", "metadata": {"title": "Salt Mill", "fields": {"owner": ["Salt"]}}}]
     asked = {"query": "Who built the Salt Mill of 1853?", "found": results}

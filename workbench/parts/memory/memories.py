@@ -193,7 +193,7 @@ class Memories:
 
         ``to_frame()`` is the table behind it; tokens are estimated.
         """
-        from workbench.views.figures.memory import tokens
+        from workbench.views.figures import tokens
 
         newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]

@@ -55,7 +55,7 @@ def numbers_of(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -
 
 
 def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) -> str:
-    """A section's text with the numbers of the report in place of its own; a mark that points at nothing goes.
+    """Return a section's text with the numbers of the report in place of its own; a mark that points at nothing goes.
 
     >>> renumbered("It is green [1][2].", ["p", "q"], {"p": 7, "q": 3})
     'It is green [7][3].'
@@ -70,35 +70,28 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
 
 
 def without_heading(text: str, title: str) -> str:
-    """A section's text without its own heading over it once more."""
+    """Return a section's text without its own heading over it once more."""
     first, _, rest = text.lstrip().partition("\n")
     bare = fold(re.sub(r"^[#\s]*[\d.]*\s*|[*_\s:：]+$|^\**", "", first))
     return rest.strip() if bare == fold(title) else text.strip()
 
 
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """One text with numbers, references and an appendix; it is the answer of the run."""
+    """Return one text with numbers, references and an appendix; it is the answer of the run."""
     report, made = state["report"], _Assembly(state, runtime.context)
-    parts = await made.parts()
-    pieces = made.by_number()
+    body = await made.body()
+    appendix = made.appendix() if "appendix" in made.kind.parts else ""
+    pieces, bibtex = made.by_number(), report["style"] == "bibtex"
     lines = references(list(pieces.values()), report["style"], made.labels.language) if pieces else []
     listed = [f"[{n}] {line}" for n, line in zip(pieces, lines, strict=True)]
-    if report["style"] == "bibtex" and lines:
+    if bibtex and lines:
         listed = ["```bibtex", *lines, "```"]
-    body = made.body(parts)
-    end = "\n" if report["style"] == "bibtex" else "\n\n"
-    behind = [*made.headed("references", end.join(listed)), *made.headed("appendix", parts.get("appendix", ""))]
+    behind = made.headed("references", ("\n" if bibtex else "\n\n").join(listed)) + made.headed("appendix", appendix)
     text = "\n\n".join([*body, *behind]) + "\n"
     final = {name: value for name, value in report.items() if name not in ("redo", "again")}
+    final |= {"evidence": [r["result_id"] for r in made.results], "final_report": text, "references": listed}
     return {
-        "report": {
-            **final,
-            "evidence": [r["result_id"] for r in made.results],
-            "final_report": text,
-            "references": listed,
-            "numbers": made.numbers,
-            "notes": [*report.get("notes", []), *made.notes],
-        },
+        "report": {**final, "numbers": made.numbers, "notes": [*report.get("notes", []), *made.notes]},
         "answer": text,
         "citations": cite("\n\n".join(body), made.places())[1],
         "support": _support(made.sections, made.numbers),
@@ -112,68 +105,54 @@ class _Assembly:
         self.state, self.context = state, context
         self.kind = report_type(state["report"]["type"])
         self.labels = Labels(language_of(state["message"]))
+        self.zh = self.labels.language == "zh"
         self.results, self.sections = found(state), standing(state)
         self.numbers = numbers_of(self.sections, state["report"].get("numbers", {}))
         self.reading = state["route_decision"]["question"]
         self.notes: list[str] = []
 
-    @property
-    def zh(self) -> bool:
-        """Whether it is for Chinese readers."""
-        return self.labels.language == "zh"
-
     def by_number(self) -> dict[int, RetrievalResult]:
-        """The cited pieces, in the order of their numbers."""
+        """Return the cited pieces, in the order of their numbers."""
         numbered = {self.numbers[r["result_id"]]: r for r in self.results if r["result_id"] in self.numbers}
         return dict(sorted(numbered.items()))
 
     def places(self) -> list[Any]:
-        """The cited pieces, the one with the number 1 first."""
+        """Return the cited pieces, the one with the number 1 first."""
         pieces = self.by_number()
         return [pieces.get(n, _GONE) for n in range(1, max(pieces, default=0) + 1)]
 
     def headed(self, name: str, text: str, level: int = 2) -> list[str]:
-        """A part under its heading; nothing where it is empty."""
+        """Return a part under its heading; nothing where it is empty."""
         return [f"{'#' * level} {self.labels(f'part_{name}')}", text] if text else []
 
-    def body(self, parts: Mapping[str, str]) -> list[str]:
-        """Everything before the references."""
-        lines = [f"# {escaped(self.state['outline']['title'])}", *filter(None, [parts.get("abstract")])]
-        lines += self.headed("introduction", parts.get("introduction", ""))
+    async def body(self) -> list[str]:
+        """Return everything before the references; an answer where there is nothing to write sections of."""
+        state, context, wanted, introduction, abstract = self.state, self.context, self.kind.parts, "", ""
+        if not any(section["sources"] for section in self.sections):
+            introduction = self._cited(without_evidence(state, context) or offline(state, context).text)
+            wanted = frozenset()
+        listed = bool(self.reading["conditions"] or self.reading["sort"]) or self.reading["intent"] == "compare"
+        if "introduction" in wanted:
+            introduction = self._cited(offline(state, context).text) if listed else self._rests()
+        if "abstract" in wanted and "writer" in context.models and not budget_spent(context):
+            abstract = await self._abstract()
+        conclusion = [self._rests() if listed else "", self._open()] if "conclusion" in wanted else []
+        glossary = self._glossary() if "glossary" in wanted else ""
+        lines = [f"# {escaped(state['outline']['title'])}", *filter(None, [abstract])]
+        lines += self.headed("introduction", introduction)
         for section in in_order(self.sections):
             depth = section["section_id"].count(".")
             number = f"{section['section_id']}{'' if depth else '.'}"
-            lines.append(f"{'#' * (2 + depth)} {number} {escaped(section['title'])}")
             text = renumbered(section["text"], section["sources"], self.numbers)
+            lines.append(f"{'#' * (2 + depth)} {number} {escaped(section['title'])}")
             lines += [without_heading(text, section["title"])] if text.strip() else []
-        for name in ("conclusion", "glossary"):
-            lines += self.headed(name, parts.get(name, ""))
-        return lines
-
-    async def parts(self) -> dict[str, str]:
-        """What stands around the sections in this kind of report; an answer where there is nothing to write them of."""
-        wanted, made = self.kind.parts, dict[str, str]()
-        if not any(section["sources"] for section in self.sections):
-            told = without_evidence(self.state, self.context) or offline(self.state, self.context).text
-            made["introduction"] = self._cited(told)
-            wanted &= {"appendix"}
-        listed = bool(self.reading["conditions"] or self.reading["sort"]) or self.reading["intent"] == "compare"
-        if "introduction" in wanted:
-            made["introduction"] = self._cited(offline(self.state, self.context).text) if listed else self._rests()
-        if "abstract" in wanted and "writer" in self.context.models and not budget_spent(self.context):
-            made["abstract"] = await self._abstract()
-        if "conclusion" in wanted:
-            made["conclusion"] = "\n\n".join(filter(None, [self._rests() if listed else "", self._open()]))
-        if "glossary" in wanted:
-            made["glossary"] = self._glossary()
-        if "appendix" in wanted:
-            made["appendix"] = self._appendix()
-        return made
+        lines += self.headed("conclusion", "\n\n".join(filter(None, conclusion)))
+        return lines + self.headed("glossary", glossary)
 
     async def _abstract(self) -> str:
-        """By the model, held against the sources as a section is."""
-        told = "\n\n".join(renumbered(s["text"], s["sources"], self.numbers) for s in self.sections)
-        text = await abstract_by_model(self.context, self.state["message"], told) or ""
+        """Return the model's, held against the sources as a section is."""
+        sections = "\n\n".join(renumbered(s["text"], s["sources"], self.numbers) for s in self.sections)
+        text = await abstract_by_model(self.context, self.state["message"], sections) or ""
         if not text:
             self.notes.append("abstract: the model gave none that can be used, so there is none")
         if not text or not self.context.settings.consistency_check:
@@ -181,7 +160,7 @@ class _Assembly:
         return with_marks(text, await supported(self.context, text, self.places(), self.state["message"]))
 
     def _rests(self) -> str:
-        """Which documents each section rests on."""
+        """Return which documents each section rests on."""
         titles = {r["result_id"]: _title(r) for r in self.results}
         by_title: dict[str, list[int]] = {}
         for piece, n in self.numbers.items():
@@ -204,60 +183,64 @@ class _Assembly:
         )
 
     def _cited(self, text: str) -> str:
-        """A text whose marks are places in the evidence, with the numbers of the report."""
+        """Return a text whose marks are places in the evidence, with the numbers of the report."""
         pieces = [r["result_id"] for r in self.results]
         whole: Any = {"text": text, "sources": pieces}
         self.numbers |= numbers_of([whole], self.numbers)
         return renumbered(text, pieces, self.numbers)
 
-    def _appendix(self) -> str:
-        """Tables: what was checked, contradictions, what was assumed, how it was searched, what was not used."""
+    def appendix(self) -> str:
+        """Return tables: what was checked, contradictions, what was assumed, how it was searched, what was not used."""
         state, labels, check = self.state, self.labels, self.state["report"].get("consistency", {})
-        told = [f"*{self._writers()}*"]
-        if check:
-            told += self.headed("checked", _table(labels("head_checked"), self._checked(check)), 3)
-        against = [
-            (one["first"], one["second"], " ".join(f"[{self.numbers[i]}]" for i in one["sources"] if i in self.numbers))
-            for one in check.get("contradictions", ())
-        ]
-        told += self.headed("contradictions", _table(labels("head_contradictions"), against), 3)
         plan: Mapping[str, Any] = state.get("plan") or {}
         assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
-        told += self.headed("assumed", "\n".join(f"- {escaped(one)}" for one in assumed), 3)
+        against = [
+            (
+                pair["first"],
+                pair["second"],
+                " ".join(f"[{self.numbers[i]}]" for i in pair["sources"] if i in self.numbers),
+            )
+            for pair in check.get("contradictions", ())
+        ]
         steps = [
             (i, r["tool"], str(r["raw_input"].get("query", "")), str(r["output_summary"]["evidence_count"]))
             for i, r in last_records(state.get("records", [])).items()
             if r["status"] != "skipped"
         ]
-        told += self.headed("search", _table(labels("head_search"), steps), 3)
         titles = [(_title(r), r["result_id"] in self.numbers) for r in self.results if r["source_type"] == "chunk"]
         used = {title for title, cited in titles if cited}
         unused = [title for title in dict.fromkeys(title for title, _ in titles) if title not in used]
         more = f" … (+{len(unused) - MOST_UNUSED})" if len(unused) > MOST_UNUSED else ""
-        listed = ("、" if self.zh else "; ").join(map(escaped, unused[:MOST_UNUSED])) + more
-        return "\n\n".join([*told, *self.headed("unused", listed, 3)])
+        parts = {
+            "checked": _table(labels("head_checked"), self._checked(check) if check else ()),
+            "contradictions": _table(labels("head_contradictions"), against),
+            "assumed": "\n".join(f"- {escaped(one)}" for one in assumed),
+            "search": _table(labels("head_search"), steps),
+            "unused": ("、" if self.zh else "; ").join(map(escaped, unused[:MOST_UNUSED])) + more,
+        }
+        headed = (line for name, text in parts.items() for line in self.headed(name, text, 3))
+        return "\n\n".join([f"*{self._writers()}*", *headed])
 
     def _writers(self) -> str:
         labels = self.labels
         writers = dict.fromkeys(one["by"] for one in self.sections if one["by"] != RULES)
-        ruled = [escaped(one["title"]) for one in self.sections if one["by"] == RULES and one["sources"]]
+        ruled = [
+            escaped(section["title"]) for section in self.sections if section["by"] == RULES and section["sources"]
+        ]
         if not writers:
             return labels("written_by_rules")
         by = labels("written_by", who=labels("comma").join(writers))
         return by + labels("written_by_rules_too", titles=labels("comma").join(ruled)) if ruled else by
 
     def _checked(self, check: Mapping[str, Any]) -> list[tuple[str, str]]:
-        rows = [(name, str(check[name])) for name in _CHECKED]
-        for name in ("precision", "recall"):
-            share, low, high = check[name]
-            rows.append((name, f"{share:.1%} [{low:.1%}, {high:.1%}]"))
-        rows.append(("score", f"{check['score']:.2f}"))
+        rows = {name: str(check[name]) for name in _CHECKED}
+        rows |= {name: "{:.1%} [{:.1%}, {:.1%}]".format(*check[name]) for name in ("precision", "recall")}
+        rows["score"] = f"{check['score']:.2f}"
         said: Mapping[str, Any] = check.get("validation", {})
         if said.get("keywords"):
-            lost = self.labels("comma").join(said["missing"])
-            covered = f"{len(said['covered'])} / {len(said['keywords'])}"
-            rows.append(("validation", f"{covered}{f' (− {lost})' if lost else ''}"))
-        return [(self.labels(f"check_{name}"), value) for name, value in rows]
+            lost = f" (− {self.labels('comma').join(said['missing'])})" if said["missing"] else ""
+            rows["validation"] = f"{len(said['covered'])} / {len(said['keywords'])}{lost}"
+        return [(self.labels(f"check_{name}"), value) for name, value in rows.items()]
 
 
 def _table(heads: str, rows: Sequence[Sequence[str]]) -> str:

@@ -30,8 +30,8 @@ _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 
 
 def standing(state: Mapping[str, Any]) -> list[SectionContent]:
-    """The sections of the outline that are written, in its order."""
-    by_id = {one["section_id"]: one for one in state.get("sections", [])}
+    """Return the sections of the outline that are written, in its order."""
+    by_id = {section["section_id"]: section for section in state.get("sections", [])}
     return [by_id[one["section_id"]] for one in state["outline"]["sections"] if one["section_id"] in by_id]
 
 
@@ -41,7 +41,7 @@ def claim_id(section_id: str, text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """A statement as it stands, without its marks, and without the title of its document before it.
+    """Return a statement as it stands, without its marks, and without the title of its document before it.
 
     >>> without_marks("**Survey**: It has 42 arches [3]."), without_marks("**《测量》**：有 42 个桥拱 [3]。")
     ('It has 42 arches.', '有 42 个桥拱。')
@@ -55,12 +55,9 @@ def fingerprint(*told: Any) -> str:
 
 
 def of_evidence(results: Sequence[RetrievalResult]) -> list[tuple[str, str]]:
-    """What of the evidence a text depends on: which pieces there are, and what they say."""
-    return [(r["result_id"], hashlib.sha256(_read(r).encode()).hexdigest()[:16]) for r in results]
-
-
-def _read(result: RetrievalResult) -> str:
-    return repr((result["metadata"].get("title"), result["evidence"], result["metadata"].get("fields")))
+    """Return what of the evidence a text depends on: which pieces there are, and what they say."""
+    texts = {r["result_id"]: (r["metadata"].get("title"), r["evidence"], r["metadata"].get("fields")) for r in results}
+    return [(result_id, hashlib.sha256(repr(text).encode()).hexdigest()[:16]) for result_id, text in texts.items()]
 
 
 def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -103,7 +100,7 @@ def opposed(one: str, other: str) -> str:
 
 
 def _of_the_same(one: str, other: str) -> bool:
-    """Whether two statements name the same things, and say the same of them but for numbers and denial."""
+    """Return whether two statements name the same things, and say the same of them but for numbers and denial."""
     for said, beside in ((one, other), (other, one)):
         held = set(terms(beside))
         if any(not held & set(terms(name)) for name in _CAPITAL.findall(said) if terms(name)):
@@ -131,7 +128,7 @@ async def checked(
     kb_prefixes: Sequence[str],
     context: Context,
 ) -> SectionContent:
-    """A section with its statements, and a word behind each that its sources do not bear out."""
+    """Return a section with its statements, and a word behind each that its sources do not bear out."""
     if not context.settings.consistency_check or not pieces:
         return content
     support = await supported(context, content["text"], pieces, question)
@@ -158,13 +155,13 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> di
         return {"report": {**state["report"], "consistency": {}}}
     check = await asyncio.to_thread(_standing_of, sections, found(state))
     bases = context.bases(state["kb_prefixes"])
-    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["question"]
+    text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
     check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
     return {"report": {**state["report"], "consistency": check}}
 
 
 def _standing_of(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> dict[str, Any]:
-    """How sections stand against their evidence.
+    """Return how sections stand against their evidence.
 
     Returns:
         ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision`` (of the
@@ -191,7 +188,7 @@ def _standing_of(sections: Sequence[SectionContent], results: Sequence[Retrieval
 
 
 def interval(hits: int, of: int) -> list[float]:
-    """A share with its 95 % interval (Wilson): scipy, which has it, comes with an extra only.
+    """Return a share with its 95 % interval (Wilson): scipy, which has it, comes with an extra only.
 
     >>> interval(19, 20), interval(0, 0)
     ([0.95, 0.764, 0.991], [0.0, 0.0, 1.0])

@@ -87,7 +87,7 @@ def _folded(name: object) -> str:
 
 
 def _words(value: object) -> str:
-    """A value on one line; of a list its members, of anything nested nothing."""
+    """Return a value on one line; of a list its members, of anything nested nothing."""
     if isinstance(value, list | tuple):
         return "; ".join(filter(None, map(_words, value)))
     if value is None or isinstance(value, bool | Mapping):
@@ -128,12 +128,12 @@ def _authors(value: object) -> list[str]:
 def _line(one: Mapping[str, Any], labels: Labels) -> str:
     """Title, where in the document, base, address, licence."""
     title, licence = (escaped(one[key]) for key in ("title", "licence"))
-    told = [f"*{title}*" if labels.language != "zh" else f"《{title.strip('《》')}》"]
-    told += [labels("ref_passage", n=one["passage"])] if one["passage"] else []
-    told += [labels("ref_base", name=escaped(one["base"]))] if one["base"] else []
-    told += [linked(one["url"])] if one["url"] else []
-    told += [licence] if licence else []
-    return labels("ref_comma").join(told)
+    texts = [f"*{title}*" if labels.language != "zh" else f"《{title.strip('《》')}》"]
+    texts += [labels("ref_passage", n=one["passage"])] if one["passage"] else []
+    texts += [labels("ref_base", name=escaped(one["base"]))] if one["base"] else []
+    texts += [linked(one["url"])] if one["url"] else []
+    texts += [licence] if licence else []
+    return labels("ref_comma").join(texts)
 
 
 # BibTeX
@@ -146,12 +146,12 @@ _TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasci
 
 
 def _bibtex(one: Mapping[str, Any], number: int) -> str:
-    """An entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
+    """Return an entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
 
     Values that a style computes with are left out where they are not numbers.
     """
     kind = "article" if one["journal"] else "book" if one["publisher"] else "misc"
-    told = {
+    texts = {
         "title": f"{{{_tex(one['title'])}}}",
         "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, one["author"])),
         "year": one["date"][:4],
@@ -162,7 +162,7 @@ def _bibtex(one: Mapping[str, Any], number: int) -> str:
         "doi": _tex(one["doi"]) if _DOI.fullmatch(one["doi"]) else "",
         "note": _tex(one["licence"]),
     }
-    lines = [f"  {name} = {{{value}}}," for name, value in told.items() if value]
+    lines = [f"  {name} = {{{value}}}," for name, value in texts.items() if value]
     return "\n".join([f"@{kind}{{ref{number},", *lines, "}"])
 
 
@@ -193,12 +193,12 @@ def _by_csl(entries: Sequence[tuple[str, str]], style: str) -> list[str]:
             sys_inputs={"style": style, "entries": json.dumps(entries)},
         )
     lines = BeautifulSoup(page, "html.parser").select("section[role=doc-bibliography] > ul > li")
-    told = [" ".join(_markdown(line).split()) for line in lines]
-    return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in told]  # typst's comma before a month that is not known
+    texts = [" ".join(_markdown(line).split()) for line in lines]
+    return [re.sub(r"\((\d{4}),\)", r"(\1)", line) for line in texts]  # typst's comma before a month that is not known
 
 
 def typst() -> Any:
-    """The library that sets CSL and pages.
+    """Return the library that sets CSL and pages.
 
     Raises:
         MissingExtra: it is not installed.
@@ -212,15 +212,15 @@ def typst() -> Any:
 
 def _markdown(node: Tag) -> str:
     """What typst set, as Markdown: italics and addresses stay, everything else is words; its own number falls away."""
-    told = []
+    texts = []
     for child in node.children:
         if not isinstance(child, Tag):
-            told.append(inline(str(child)))
+            texts.append(inline(str(child)))
         elif child.name == "em":
-            told.append(f"*{text}*" if (text := inline(child.get_text()).strip()) else "")
+            texts.append(f"*{text}*" if (text := inline(child.get_text()).strip()) else "")
         elif child.name == "a" and (url := address(child.get("href"))):
             said = child.get_text()
-            told.append(linked(url) if said == child["href"] else f"[{inline(said)}]({url})")
+            texts.append(linked(url) if said == child["href"] else f"[{inline(said)}]({url})")
         elif "prefix" not in (child.get("class") or ()):
-            told.append(_markdown(child))
-    return "".join(told)
+            texts.append(_markdown(child))
+    return "".join(texts)

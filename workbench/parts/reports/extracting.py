@@ -76,7 +76,7 @@ def matrix(
     zh: bool,
     called: Callable[[str], str] = str,
 ) -> str:
-    """Which documents each section rests on, a line a section: what a conclusion can say without a model.
+    """Return which documents each section rests on, a line a section: what a conclusion can say without a model.
 
     Args:
         sections: title, and titles of documents.
@@ -88,13 +88,13 @@ def matrix(
     for title, documents in sections:
         if list(map(fold, documents)) == [fold(title)]:
             continue  # it says so itself
-        told = [
+        words = [
             f"{f'《{escaped(called(one))}》' if zh else escaped(one)} {''.join(f'[{n}]' for n in numbers[one][:1])}"
             for one in documents
             if numbers.get(one)
         ]
-        if told:
-            lines.append(f"- **{escaped(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(told)}")
+        if words:
+            lines.append(f"- **{escaped(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(words)}")
     return "\n".join(lines)
 
 
@@ -104,13 +104,16 @@ def definitions(
     """Names that sections speak of and no section is about: the sentence that says what each is, and its place in the
     evidence.
     """
-    told, held = fold("\n".join(one["text"] for one in sections)), {i for one in sections for i in one["sources"]}
+    words, held = (
+        fold("\n".join(one["text"] for one in sections)),
+        {i for section in sections for i in section["sources"]},
+    )
     about = {str(r["metadata"].get("title") or "") for r in results if r["result_id"] in held}
     found: dict[str, tuple[str, str, int]] = {}
     for n, result in enumerate(results, 1):
         title = str(result["metadata"].get("title") or "")
         said = sentences_in(n, result)[:1]
-        if not said or title in about or fold(said[0].text) in told or bool(CJK.search(said[0].text)) != zh:
+        if not said or title in about or fold(said[0].text) in words or bool(CJK.search(said[0].text)) != zh:
             continue
         tells = fold(title) in fold(said[0].text) and len(terms(said[0].text)) > len(terms(title)) + 2
         if tells and any(fold(title) == fold(name) for name in names):

@@ -31,6 +31,7 @@ class OutlineForm(Form):
     """
 
     keeps = True
+    shown = ("title",)
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
@@ -44,11 +45,11 @@ class OutlineForm(Form):
 
     @property
     def faults(self) -> int:
-        """How many fields cannot be sent: a section without a title, or no section at all."""
+        """Return how many fields cannot be sent: a section without a title, or no section at all."""
         return len(self._wrong) + sum(not row.title.value.strip() for row in self.rows) + (not self.rows)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The title, and all the sections where one of them is not as it was."""
+        """Return the title, and all the sections where one of them is not as it was."""
         sections = self.sections
         changed = {"sections": sections} if sections != self._before["sections"] else {}
         return {**super().edits(plan), **changed}
@@ -61,7 +62,7 @@ class OutlineForm(Form):
 
     @property
     def sections(self) -> list[dict[str, Any]]:
-        """The sections as they stand in the form, with ids that say where."""
+        """Return the sections as they stand in the form, with ids that say where."""
         return [dict(one) for one in placed([row.section() for row in self.rows])]  # type: ignore[misc]
 
     def move(self, row: _Row, step: int) -> None:
@@ -93,11 +94,11 @@ class OutlineForm(Form):
         self.rows.remove(row)
         self._arranged()
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        return {"properties": {"title": _TITLE}, "required": ["title"]}, {"title": self._before["title"]}
+    def _schema(self, schema: Json) -> Json:
+        return _required(title=_TITLE)
 
     def _show(self, sections: Sequence[Json]) -> None:
-        self.rows = [_Row(one, one["section_id"].count("."), self, self._labels) for one in sections]
+        self.rows = [_Row(section, section["section_id"].count("."), self, self._labels) for section in sections]
         self._arrange()
 
     def _add(self) -> None:
@@ -118,7 +119,7 @@ class OutlineForm(Form):
 
 
 def _end(rows: Sequence[_Row], at: int) -> int:
-    """Where the next section begins that is no part of this one."""
+    """Return where the next section begins that is no part of this one."""
     return next((i for i in range(at + 1, len(rows)) if rows[i].depth <= rows[at].depth), len(rows))
 
 
@@ -135,7 +136,7 @@ class _Row:
         self.depth, self._section, self._form, self._labels = depth, section, form, labels
         self._number = ipywidgets.HTML()
         texts = {name: section.get(name, "") for name in ("title", "summary")}
-        schema = {"properties": {name: {"type": "string"} for name in texts}, "required": [*texts]}
+        schema = _required(**{name: {"type": "string"} for name in texts})
         self.fields = Fields(schema, labels, lambda _: form.changed(), title=lambda name: labels(f"field_{name}"))
         self.fields.show(texts)
         self.title = self.fields.fields["title"].control.widget
@@ -181,10 +182,10 @@ class _Row:
         """The boxes are made when somebody wants to see them: a long outline has thousands."""
         if self.open.value and not self.pieces:
             pieces = sorted(self._form.evidence, key=lambda one: one["result_id"] not in self._had)[:_MOST_EVIDENCE]
-            for one in pieces:
-                told = f"{one['title']} · {one['begins'][:90]}…"
-                on = one["result_id"] in self._had
-                self.pieces[one["result_id"]] = ticked(told, self._ticked, one["begins"], on)
+            for piece in pieces:
+                words = f"{piece['title']} · {piece['begins'][:90]}…"
+                on = piece["result_id"] in self._had
+                self.pieces[piece["result_id"]] = ticked(words, self._ticked, piece["begins"], on)
             self._ticks.children = tuple(self.pieces.values())
         display_if(self._ticks, self.open.value)
 
@@ -200,6 +201,10 @@ class _Row:
 _TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
 
 
+def _required(**properties: Json) -> Json:
+    return {"properties": properties, "required": [*properties]}
+
+
 class SectionForm(Form):
     """The heading and the text of a section; its statements and sources stand above."""
 
@@ -209,12 +214,11 @@ class SectionForm(Form):
         super().__init__(request, labels, heard)
         self._fields.box.add_class("wb-writing")
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        text = {"type": "string", "pattern": r"\S", "maxLength": 200_000}
-        return {"properties": {"title": _TITLE, "text": text}, "required": ["title", "text"]}, self._before
+    def _schema(self, schema: Json) -> Json:
+        return _required(title=_TITLE, text={**_TITLE, "maxLength": 200_000})
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
-        """The title and the text, each where it is not as it was."""
+        """Return the title and the text, each where it is not as it was."""
         return proposals.differing(self._before, self._fields.value)
 
 
@@ -226,9 +230,8 @@ class ReportForm(SectionForm):
         self.preview = Pick(preview(str(self._proposed["final_report"]), labels))
         self.box.children = (*self.box.children, self.preview)
 
-    def _shown(self, schema: Json) -> tuple[Json, Json]:
-        style = {"type": "string", "enum": list(STYLES)}
-        return {"properties": {"title": _TITLE, "style": style}, "required": ["title", "style"]}, self._before
+    def _schema(self, schema: Json) -> Json:
+        return _required(title=_TITLE, style={"type": "string", "enum": list(STYLES)})
 
 
 FORMS = {"outline": OutlineForm, "section": SectionForm, "report": ReportForm}

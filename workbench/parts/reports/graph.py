@@ -28,9 +28,8 @@ from workbench.parts.reports import checking, review
 from workbench.parts.reports.assembly import assemble
 from workbench.parts.reports.checking import checked, consistency, print_of
 from workbench.parts.reports.extracting import section_text, sentences_in
-from workbench.parts.reports.kinds import ReportType, report_type
+from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
 from workbench.parts.reports.outline import Meaning, Outliner, carried, least
-from workbench.parts.reports.topic import Aspect, Topic
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, outlined, written
@@ -64,13 +63,13 @@ class SectionTask(TypedDict):
 
 
 def topic_of(state: Mapping[str, Any]) -> Topic:
-    """The topic of a report's run, in its parts."""
+    """Return the topic of a report's run, in its parts."""
     asked = state["report"]
     return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in asked.get("aspects", [])))
 
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """What the report will say: the model's outline, or the rules'; and what is there from before."""
+    """Return what the report will say: the model's outline, or the rules'; and what is there from before."""
     context, asked, results = runtime.context, state["report"], found(state)
     kind, plan = report_type(asked["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
@@ -79,9 +78,9 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     given = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
-    told = checking.of_evidence(results)
+    words = checking.of_evidence(results)
     whole = checking.fingerprint(
-        told,
+        words,
         state["message"],
         state["query"],
         asked.get("assumptions"),
@@ -159,7 +158,7 @@ async def _outlined(
 
 
 def fan_out(state: ConversationState) -> list[Send] | str:
-    """One writer for each section that is not there yet."""
+    """Return one writer for each section that is not there yet."""
     by_id = _by_id(found(state))
     there = {one["section_id"]: one["fingerprint"] for one in state.get("sections", [])}
     tasks = []
@@ -211,7 +210,7 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
 
 
 async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
-    """The section's text by one's own writer, the model, or the rules; and who wrote it."""
+    """Return the section's text by one's own writer, the model, or the rules; and who wrote it."""
     one, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
         if pieces and "writer" in context.parts:
@@ -237,7 +236,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:
-    """Where a decision on a section leads: to the next one, to new research for it, or on."""
+    """Return where a decision on a section leads: to the next one, to new research for it, or on."""
     redo = state["report"].get("redo")
     if redo:
         return "research"
@@ -247,7 +246,7 @@ def after_sections(state: ConversationState) -> list[Send] | str:
 
 
 def after_research(state: ConversationState) -> list[Send] | str:
-    """What was searched for anew is written anew; while nothing is, the outline is looked at again."""
+    """Return the writer of the section that was searched again; before anything is written, the outline again."""
     report = state["report"]
     if not report.get("begun"):
         return "review_outline"
@@ -257,7 +256,7 @@ def after_research(state: ConversationState) -> list[Send] | str:
 
 
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:
-    """The subgraph, not compiled."""
+    """Return the subgraph, not compiled."""
     graph = StateGraph(ConversationState, context_schema=Context)
     writer: Any = logged("write", section)
     graph.add_node(logged("outline", outliner))
@@ -283,7 +282,7 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
 
 
 def after_outline(state: ConversationState) -> list[Send] | str:
-    """A section that a person asked for is searched first; a report that they stopped has no sections."""
+    """Return what follows the outline: research for a section that a person asked for, the writers, or the end."""
     report = state["report"]
     if report.get("stopped"):
         return "assemble"
@@ -332,7 +331,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     results = [*found(state), *(r for r in pieces if r["result_id"] not in known)]
     quoted = [(piece["result_id"], said.text) for piece in pieces for said in sentences_in(1, piece)]
     shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
-    fit = [told for told, share in zip(quoted, shares, strict=True) if share >= least(wish, told[1])]
+    fit = [words for words, share in zip(quoted, shares, strict=True) if share >= least(wish, words[1])]
     sections = [dict(section) for section in state["outline"]["sections"]]
     one: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
     one["evidence_ids"] = list(dict.fromkeys([*one["evidence_ids"], *(piece for piece, _ in fit)]))

@@ -1,15 +1,20 @@
-"""The kinds of report: how many sections, how long, with which parts. ``short`` and ``long`` are there; add your own.
+"""What a report is asked for: its topic, with the aspects behind its colon, and its kind.
+
+``short`` and ``long`` are there; add your own: how many sections, how long, with which parts.
 
 register_report_type(ReportType("brief", sections=3, statements=3, parts=frozenset()))
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from workbench.errors import WorkbenchError, shown
-from workbench.state import SectionOutline
+from workbench.state import Question, SectionOutline
+from workbench.text import clean
 
 PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
 
@@ -35,7 +40,7 @@ class ReportType:
     wanted: tuple[str, ...] = ()
 
     def shaped(self, sections: Sequence[SectionOutline]) -> list[SectionOutline]:
-        """The sections that fit; override it to order or drop them otherwise."""
+        """Return the sections that fit; override it to order or drop them otherwise."""
         return list(sections[: self.sections])
 
 
@@ -43,7 +48,8 @@ _TYPES = {
     "short": ReportType("short", 4, 5, 1, frozenset({"introduction", "appendix"})),
     "long": ReportType("long"),
 }
-_OLDER = {"long_document": "long", "short_answer": "short"}
+_NAMES = {"long_document": "long", "short_answer": "short"}
+"""Names of the requirement."""
 
 
 def register_report_type(kind: ReportType) -> ReportType:
@@ -53,15 +59,80 @@ def register_report_type(kind: ReportType) -> ReportType:
 
 
 def report_type(name: str) -> ReportType:
-    """The kind of that name.
+    """Return the kind of that name.
 
     Raises:
         WorkbenchError: lists the known ones.
     """
-    kind = _TYPES.get(_OLDER.get(name, name)) if isinstance(name, str) else None
+    kind = _TYPES.get(_NAMES.get(name, name)) if isinstance(name, str) else None
     if kind is None:
         raise WorkbenchError(
             f"There is no report type {shown(name)}. Known: {', '.join(_TYPES)}. "
             "Add one with workbench.parts.reports.kinds.register_report_type."
         )
     return kind
+
+
+_COLON = re.compile(r"\s*[:：]\s*")
+_GROUPS = re.compile(r"\s*[;；]\s*")
+_ITEMS = re.compile(
+    r"\s*[,，、;；]\s*(?:and\s+)?|\s+and\s+|(?<=[\u4e00-\u9fff])(?:以及|[和与與及])(?=[\u4e00-\u9fff]{2})"
+)
+MOST = 12
+
+
+class Aspect(NamedTuple):
+    """What is wanted of a topic, and the parts of that."""
+
+    title: str
+    parts: tuple[str, ...] = ()
+
+
+class Topic(NamedTuple):
+    """What a report is about."""
+
+    subject: str
+    aspects: tuple[Aspect, ...] = ()
+
+    def asked(self) -> list[str]:
+        """Return every aspect and part, in order."""
+        return [one for aspect in self.aspects for one in (aspect.title, *aspect.parts)]
+
+
+def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> Topic:
+    """Return the topic in its parts. A colon inside one of ``names`` (spans in the topic) divides nothing.
+
+    >>> split("Tides: causes, records and power")
+    Topic(subject='Tides', aspects=(Aspect(title='causes', parts=()), Aspect(title='records', parts=()), \
+Aspect(title='power', parts=())))
+    >>> split("开封：历史（起源、发展）；经济和交通").aspects
+    (Aspect(title='历史', parts=('起源', '发展')), Aspect(title='经济', parts=()), Aspect(title='交通', parts=()))
+    >>> split("Tarn: a field guide", [(0, 19)])
+    Topic(subject='Tarn: a field guide', aspects=())
+    """
+    text = clean(topic).strip()
+    colon = next((m for m in _COLON.finditer(text) if not any(a < m.start() and m.end() <= b for a, b in names)), None)
+    if colon is None or not text[: colon.start()].strip() or not text[colon.end() :].strip(" .。?？"):
+        return Topic(text)
+    found: list[Aspect] = []
+    for group in _GROUPS.split(text[colon.end() :].strip(" .。?？")):
+        for item in _ITEMS.split(re.sub(r"[(（][^()（）]*[)）]", _hidden, group)):
+            found += [aspect] if (aspect := _aspect(item)).title else []
+    return Topic(text[: colon.start()].strip(), tuple(dict.fromkeys(found))[:MOST])
+
+
+def _hidden(match: re.Match[str]) -> str:
+    """Return what stands in brackets, with its commas out of sight."""
+    return "\x00" + "\x01".join(filter(None, _ITEMS.split(match.group()[1:-1]))) + "\x00"
+
+
+def _aspect(item: str) -> Aspect:
+    title, _, rest = item.partition("\x00")
+    inside, _, behind = rest.partition("\x00")
+    title = " ".join(f"{title} {behind}".split())
+    return Aspect(title, tuple(part.strip() for part in inside.split("\x01") if part.strip()))
+
+
+def spans(reading: Question) -> list[tuple[int, int]]:
+    """Return where names stand in a question."""
+    return [(name["start"], name["end"]) for name in reading["names"]]

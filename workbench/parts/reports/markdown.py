@@ -38,7 +38,7 @@ def escaped(text: object) -> str:
 
 
 def inline(text: str) -> str:
-    """The same for a piece from the middle of a line, with its spaces."""
+    """Return the same for a piece from the middle of a line, with its spaces."""
     return _SPECIAL.sub(r"\\\g<0>", words(text).replace("\n", " "))
 
 
@@ -48,7 +48,7 @@ def words(value: object) -> str:
 
 
 def address(value: object) -> str:
-    """An address of the web as it can stand in a link, and nothing of any other value.
+    """Return an address of the web as it can stand in a link, and nothing of any other value.
 
     >>> address("https://example.org/a b"), address("https://例子.org"), address("javascript:alert(1)"), address(None)
     ('https://example.org/a%20b', 'https://xn--fsqu00a.org/', '', '')
@@ -62,7 +62,7 @@ def address(value: object) -> str:
 
 
 def linked(url: str) -> str:
-    """A link that says its own address, Chinese ones as they are read.
+    """Return a link that says its own address, Chinese ones as they are read.
 
     >>> linked("https://zh.example.org/%E8%8C%B6"), linked("https://x.org/a_b")
     ('[https\\\\://zh.example.org/茶](https://zh.example.org/%E8%8C%B6)', '<https://x.org/a_b>')
@@ -75,7 +75,7 @@ _HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 
 def parsed(text: str) -> list[Token]:
-    """The tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
+    """Return the tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
     return _parser().parse(words(text))
 
 
@@ -90,7 +90,7 @@ def _parser() -> MarkdownIt:
 
 
 def html(text: str, back: str, of: str = "") -> str:
-    """The report as HTML; ``back`` is what a reference's way back is called.
+    """Return the report as HTML; ``back`` is what a reference's way back is called.
 
     ``of`` stands before the names of its anchors, where several reports stand on one page.
     """
@@ -133,8 +133,8 @@ def _rendered(tokens: list[Token], back: str) -> str:
                 child.attrs["title"] = back
             elif child.type == "link_open" and not child.attrs.get("class"):
                 child.attrs["rel"] = "noreferrer"
-    found: str = parser.renderer.render(tokens, parser.options, {})
-    return found
+    results: str = parser.renderer.render(tokens, parser.options, {})
+    return results
 
 
 def cited(tokens: list[Token]) -> list[Token]:
@@ -156,14 +156,14 @@ def cited(tokens: list[Token]) -> list[Token]:
 
 
 def _references(tokens: list[Token]) -> dict[int, Token]:
-    below, found = False, dict[int, Token]()
+    below, results = False, dict[int, Token]()
     for before, token in pairwise(tokens):
         if before.type == "heading_open" and before.tag in ("h1", "h2"):
             below = token.content.strip() in _HEADINGS
         elif below and before.type == "paragraph_open" and (match := MARK.match(token.content)):
             before.attrs = {"class": "reference"}
-            found.setdefault(int(match[1]), token)
-    return found
+            results.setdefault(int(match[1]), token)
+    return results
 
 
 def _with_links(children: list[Token], known: Container[int | None], used: set[int]) -> Iterator[Token]:
@@ -197,7 +197,7 @@ def _link(said: str, attributes: dict[str, str]) -> Iterator[Token]:
 
 
 def pieces(text: str) -> Iterator[tuple[str, int | None]]:
-    """Text cut at its marks of references: ``(words, None)`` and ``(mark, number)``.
+    """Yield text cut at its marks of references: ``(words, None)`` and ``(mark, number)``.
 
     >>> list(pieces("so it is [2]."))
     [('so it is ', None), ('[2]', 2), ('.', None)]

@@ -15,8 +15,7 @@ from typing import NamedTuple
 from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
-from workbench.parts.reports.kinds import ReportType
-from workbench.parts.reports.topic import Aspect, Topic
+from workbench.parts.reports.kinds import Aspect, ReportType, Topic
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
@@ -48,7 +47,7 @@ class Meaning:
         self._bases = bases
 
     def __call__(self, phrase: str, texts: Sequence[str]) -> list[float]:
-        """A share for each text, 0 to 1."""
+        """Return a share for each text, 0 to 1."""
         shares = [0.0] * len(texts)
         for base in self._bases:
             reading = next_hop.Reading.of(phrase, texts, base)
@@ -57,12 +56,12 @@ class Meaning:
         return shares
 
     def enough(self, phrase: str, texts: Sequence[str]) -> list[float]:
-        """The same, 0 for a text that says too little to tell of it."""
+        """Return the same, 0 for a text that says too little to tell of it."""
         shares = self(phrase, texts)
         return [share * (share >= least(phrase, text)) for share, text in zip(shares, texts, strict=True)]
 
     def foremost(self, phrase: str) -> list[str]:
-        """The words of a phrase that say most: the rarest, and those that are nearly as rare."""
+        """Return the words of a phrase that say most: the rarest, and those that are nearly as rare."""
         rarity: dict[str, float] = {}
         for base in self._bases:
             words, weights, _ = base.matches(phrase, [""])
@@ -129,8 +128,8 @@ class Outliner:
             return [every[doc_id] for doc_id in self.judged.holding]
         if names:
             about = {name["doc_id"] for name in names} & every.keys()
-            told = [d for d in every.values() if d.doc_id in about or self._names(d)]
-            return sorted(told, key=lambda d: d.doc_id not in about)
+            words = [d for d in every.values() if d.doc_id in about or self._names(d)]
+            return sorted(words, key=lambda d: d.doc_id not in about)
         texts = [" ".join([d.title, *(s.text for s in d.sentences)]) for d in every.values()]
         if not any(any(self.says.enough(word, texts)) for word in self.says.foremost(self.subject)):
             self.unknown = True  # what the corpus has only shares lesser words with it
@@ -139,57 +138,62 @@ class Outliner:
         return [document for document, share in zip(every.values(), shares, strict=True) if share]
 
     def _names(self, document: Document) -> bool:
-        own = [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
+        own = self._of(document)
         return any(speaks_of(name, own) for name in self.reading["names"])
+
+    def _of(self, document: Document) -> list[RetrievalResult]:
+        return [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
 
     # what its sections are
 
     def _by_aspect(self, aspects: Sequence[Aspect]) -> list[SectionOutline]:
-        """A section for each aspect, with one below it for each part; and one for the documents that are left.
+        """Return a section for each aspect, with one below it for each part; and one for the documents that are left.
 
         What the topic selects is looked at first; where that says nothing of most aspects, everything that was found.
         """
         titles = [(depth, t) for a in aspects for depth, t in (("", a.title), *((".", part) for part in a.parts))]
         read = self.reading
         bound = bool(self.documents) and bool(read["conditions"] or read["sort"] or read["names"])
-        told = self._told(titles, self.documents) if bound else {}
-        if len(told) * 2 < len(titles) and not self.unknown:
-            bound, told = False, self._told(titles, list(self.judged.documents.values()))
-        made = [
-            self._section(title, f"{self.subject} {title}", told.get(n, []), self.kind.of_one, depth)
+        words = self._told(titles, self.documents) if bound else {}
+        if len(words) * 2 < len(titles) and not self.unknown:
+            bound, words = False, self._told(titles, list(self.judged.documents.values()))
+        result = [
+            self._section(title, f"{self.subject} {title}", words.get(n, []), self.kind.of_one, depth)
             for n, (depth, title) in enumerate(titles)
         ]
-        used = {one for section in made for one in section["evidence_ids"]}
-        rest = [d for d in self.documents if not used & self._ids(d)]
-        if told and (rest := rest if bound else rest[:MANY]):
-            made.append(self._others(rest))
-        return made
+        used = {one for section in result for one in section["evidence_ids"]}
+        rest = [d for d in self.documents if not used & {r["result_id"] for r in self._of(d)}]
+        if words and (rest := rest if bound else rest[:MANY]):
+            result.append(self._others(rest))
+        return result
 
     def _told(self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]) -> dict[int, list[Piece]]:
         """Place of a title -> the sentences of these documents that say most of it and nothing more of another."""
         pool = self._pool(documents)
         texts = [f"{s.title}. {s.text}" for s in pool]
         shares = [self.says.enough(title, texts) for _, title in titles]
-        told: dict[int, list[Piece]] = {}
+        words: dict[int, list[Piece]] = {}
         for place, sentence in enumerate(pool):
             best = max(range(len(titles)), key=lambda n: shares[n][place])
             if shares[best][place]:
-                told.setdefault(best, []).append(Piece(sentence, shares[best][place]))
-        return told
+                words.setdefault(best, []).append(Piece(sentence, shares[best][place]))
+        return words
 
     def _by_name(self) -> list[SectionOutline]:
-        """A section for each thing that is named, and one for what other documents say of them."""
+        """Return a section for each thing that is named, and one for what other documents say of them."""
         every = self.judged.documents
         about = {n["doc_id"]: every[n["doc_id"]] for n in self.reading["names"] if n["doc_id"] in every}
-        made = [self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()]
+        result = [
+            self._section(d.title, d.title, map(Piece, d.sentences), self.kind.statements) for d in about.values()
+        ]
         names = [name["surface"] for name in self.reading["names"]] + [d.title for d in about.values()]
         bare = [fold(name).strip("《》“”\"' ") for name in names]
         rest = [s for d in self.documents if d.doc_id not in about for s in d.sentences]
-        told = [Piece(s) for s in rest if any(name in fold(s.text) for name in bare)]
-        if made and told:
+        words = [Piece(s) for s in rest if any(name in fold(s.text) for name in bare)]
+        if result and words:
             title = self._say("In other documents", "其他文档中的记述")
-            made.append(self._section(title, self.subject, told, self.kind.of_one))
-        return made
+            result.append(self._section(title, self.subject, words, self.kind.of_one))
+        return result
 
     def _by_group(self) -> list[SectionOutline]:
         """Many documents in groups, by a field that divides them or by time; none where there are few."""
@@ -201,13 +205,13 @@ class Outliner:
     def _by_document(self) -> list[SectionOutline]:
         """What says most of the topic, a section for each document; what says little stands together at the end."""
         pool = self._pool(self.documents)
-        told: dict[str, list[Piece]] = {}
+        words: dict[str, list[Piece]] = {}
         for said, share in zip(pool, self.says(self.subject, [s.text for s in pool]), strict=True):
-            told.setdefault(said.doc_id, []).append(Piece(said, share))
-        order = sorted(told, key=lambda i: -max(piece.share for piece in told[i]))
+            words.setdefault(said.doc_id, []).append(Piece(said, share))
+        order = sorted(words, key=lambda i: -max(piece.share for piece in words[i]))
         every, most = self.judged.documents, self.kind.sections - 1
         made = [
-            self._section(every[i].title, f"{self.subject} {every[i].title}", told[i], self.kind.of_one * 2)
+            self._section(every[i].title, f"{self.subject} {every[i].title}", words[i], self.kind.of_one * 2)
             for i in order[:most]
         ]
         return [*made, *([self._others([every[i] for i in order[most:]])] if order[most:] else [])]
@@ -218,7 +222,7 @@ class Outliner:
         return self._section(title, self.subject, self._leads(documents, 2), None)
 
     def _divided(self) -> dict[str, list[Document]]:
-        """The groups of the field that divides the documents best: none of one, none without a value."""
+        """Return the groups of the field that divides the documents best: none of one, none without a value."""
         dates = next((f["name"] for f in self.schema if f["type"] == "date"), "")
         years = [int(v[0][:4]) for d in self.documents if (v := d.values(dates)) and v[0][:4].isdigit()]
         if dates and len(years) > MANY and max(years) - min(years) >= _WIDE:
@@ -245,21 +249,21 @@ class Outliner:
     # which sentences they quote
 
     def _pool(self, documents: Sequence[Document]) -> list[Sentence]:
-        """Every sentence once, whoever says it first."""
+        """Return every sentence once, whoever says it first."""
         first = dict[str, Sentence]()
         for said in (s for d in documents for s in d.sentences):
             first.setdefault(fold(said.text), said)
         return [said for said in first.values() if len(terms(said.text)) > 1]
 
     def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
-        """The first sentences of each document, which say what it is about."""
-        told = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
-        return [piece for pieces in told for piece in pieces[: min(most, self.kind.of_one)]]
+        """Return the first sentences of each document, which say what it is about."""
+        words = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
+        return [piece for pieces in words for piece in pieces[: min(most, self.kind.of_one)]]
 
     def _section(
         self, title: str, query: str, pieces: Iterable[Piece], of_one: int | None, depth: str = ""
     ) -> SectionOutline:
-        """A section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
+        """Return a section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
         ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.sentence.n, piece.sentence.place))
         kept, counts = list[Piece](), Counter[str]()
         for piece in ranked:
@@ -279,12 +283,9 @@ class Outliner:
             quotes=[piece.sentence.text for piece in kept],
         )
 
-    def _ids(self, document: Document) -> set[str]:
-        return {r["result_id"] for r in self.results if r["metadata"].get("doc_id") == document.doc_id}
-
 
 def least(phrase: str, text: str) -> float:
-    """How much of a phrase a text must say to tell of it."""
+    """Return how much of a phrase a text must say to tell of it."""
     return TOLD if bool(CJK.search(phrase)) == bool(CJK.search(text)) else ACROSS
 
 
@@ -317,16 +318,16 @@ def placed(sections: Sequence[SectionOutline]) -> list[SectionOutline]:
     >>> [one["section_id"] for one in placed([{"section_id": i} for i in ("2", "1.1", "1.1.1", "")])]
     ['1', '1.1', '1.1.1', '2']
     """
-    found: list[SectionOutline] = []
+    results: list[SectionOutline] = []
     counts = [0]
     for section in sections:
-        depth = min(section["section_id"].count("."), len(counts)) if found else 0
+        depth = min(section["section_id"].count("."), len(counts)) if results else 0
         counts = [*counts[: depth + 1], *([0] if depth + 1 > len(counts) else [])]
         counts[depth] += 1
-        found.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
-    return found
+        results.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
+    return results
 
 
 def capitalised(title: str) -> str:
-    """A heading begins with a capital where its script has some."""
+    """Return a heading with a capital at its beginning, where its script has some."""
     return title[:1].upper() + title[1:] if title and not CJK.match(title) else title

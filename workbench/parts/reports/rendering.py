@@ -67,7 +67,7 @@ _PAGE = """<!doctype html>
 
 
 def to_html(report: Report) -> str:
-    """One page that needs nothing else and runs nothing: marks lead to their references and back."""
+    """Return one page that needs nothing else and runs nothing: marks lead to their references and back."""
     labels, style = _labels(report), files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     figures = "".join(
@@ -90,7 +90,7 @@ def to_html(report: Report) -> str:
 
 
 def to_pdf(report: Report) -> bytes:
-    """A PDF/A, set by typst, which sees an empty folder and gets the report as data.
+    """Return a PDF/A, set by typst, which sees an empty folder and gets the report as data.
 
     What no font of this machine can show stands as its code point, ``⟨U+1F600⟩``. ``at``, in seconds, is its date, so
     that equal reports give equal bytes; else it is of today.
@@ -109,12 +109,12 @@ def to_pdf(report: Report) -> bytes:
         "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
         "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
     }
-    told, missing = json.dumps(data, ensure_ascii=False), set[int]()
+    texts, missing = json.dumps(data, ensure_ascii=False), set[int]()
     with tempfile.TemporaryDirectory() as nothing:
         empty, fonts = Path(nothing), _fonts()
         while True:
             try:
-                made: bytes = setter.compile(
+                result: bytes = setter.compile(
                     source,
                     root=empty,
                     font_paths=fonts,
@@ -123,13 +123,13 @@ def to_pdf(report: Report) -> bytes:
                     format="pdf",
                     pdf_standards="a-2b",
                     timestamp=int(report.get("at") or time.time()),
-                    sys_inputs={"report": told},
+                    sys_inputs={"report": texts},
                 )
-                return made
+                return result
             except setter.TypstError as error:
                 match = re.search(r'the text `"(.+?)"` could not be displayed', str(error), re.DOTALL)
-                if match and (bare := _JOINERS.sub("", told)) != told:
-                    told = bare  # one without a glyph is reported as its neighbour
+                if match and (bare := _JOINERS.sub("", texts)) != texts:
+                    texts = bare  # one without a glyph is reported as its neighbour
                     continue
                 without = _RUST.sub(lambda code: chr(int(code[1], 16)), match[1]) if match else ""
                 if CJK.search(without):
@@ -141,12 +141,12 @@ def to_pdf(report: Report) -> bytes:
                 if not pages:
                     raise ReportError(f"typst could not set the report: {error}") from None
                 missing |= pages
-                told = "".join(f"⟨U+{ord(c):04X}⟩" if ord(c) >> 8 in missing else c for c in told)
+                texts = "".join(f"⟨U+{ord(c):04X}⟩" if ord(c) >> 8 in missing else c for c in texts)
 
 
 @cache
 def _fonts() -> Any:
-    """The fonts of this machine, once: typst never lets go of those that a page was set with."""
+    """Return the fonts of this machine, once: typst never lets go of those that a page was set with."""
     return typst().Fonts()
 
 
@@ -156,7 +156,7 @@ def _is_tall(svg: str) -> bool:
 
 
 def _data(node: SyntaxTreeNode) -> Any:
-    """A tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
+    """Return a tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
     made = [_data(child) for child in node.children]
     inside = [one for child in made for one in (child if isinstance(child, list) else [child])]
     match node.type:

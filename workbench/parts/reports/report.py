@@ -37,7 +37,7 @@ _MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
 
 
 def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run keeps of the report that is wanted.
+    """Return what a run keeps of the report that is wanted.
 
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
@@ -51,14 +51,14 @@ def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     style = given.get("style") or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    told = given.get("assumptions") or []
-    told = [told] if isinstance(told, str) else told
-    if not isinstance(told, list | tuple) or len(told) > _MOST_ASSUMED or not all(map(_is_sentence, told)):
+    words = given.get("assumptions") or []
+    words = [words] if isinstance(words, str) else words
+    if not isinstance(words, list | tuple) or len(words) > _MOST_ASSUMED or not all(map(_is_sentence, words)):
         raise RunError(
-            f"assumptions is {shown(told)}. Give a list of sentences, at most {_MOST_ASSUMED}, of at most "
+            f"assumptions is {shown(words)}. Give a list of sentences, at most {_MOST_ASSUMED}, of at most "
             f"{_LONGEST_ASSUMED:,} characters each."
         )
-    assumptions = [clean(one) for one in told]
+    assumptions = [clean(one) for one in words]
     return {"type": name, "style": style, "assumptions": assumptions, "cached": bool(given.get("cached", True))}
 
 
@@ -98,8 +98,8 @@ class Report:
         return "partial" if bad else "completed"
 
     def _not_by_model(self) -> bool:
-        """Whether a model was to write it, and none of its sections is by anybody but the rules."""
-        writers = {one["by"] for one in self._values.get("sections", []) if one["sources"]}
+        """Return whether a model was to write it, and none of its sections is by anybody but the rules."""
+        writers = {section["by"] for section in self._values.get("sections", []) if section["sources"]}
         return self._kept.get("by", RULES) != RULES and writers == {RULES}
 
     @property
@@ -109,17 +109,17 @@ class Report:
 
     @property
     def cache_hit(self) -> bool:
-        """Whether all of it was there already."""
+        """Return whether all of it was there already."""
         return bool(self._kept.get("cache_hit"))
 
     @property
     def title(self) -> str:
-        """Its title."""
+        """Return its title."""
         return str(self.outline.get("title", ""))
 
     @property
     def text(self) -> str:
-        """The report in Markdown."""
+        """Return the report in Markdown."""
         return str(self._kept.get("final_report", ""))
 
     @property
@@ -135,11 +135,11 @@ class Report:
         numbers = self._kept.get("numbers", {})
         return [
             {
-                **{name: value for name, value in one.items() if name != "sources"},
-                "text": renumbered(one["text"], one["sources"], numbers) if numbers else one["text"],
-                "evidence_ids": [i for i in one["sources"] if i in numbers],
+                **{name: value for name, value in section.items() if name != "sources"},
+                "text": renumbered(section["text"], section["sources"], numbers) if numbers else section["text"],
+                "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
-            for one in in_order(standing(self._values))
+            for section in in_order(standing(self._values))
         ]
 
     @property
@@ -147,7 +147,7 @@ class Report:
         """What became of the outline, the abstract and each section that a model did not write as it should have."""
         return [
             *self._kept.get("notes", []),
-            *(f"{one['title']}: {note}" for one in self.sections for note in one["notes"]),
+            *(f"{section['title']}: {note}" for section in self.sections for note in section["notes"]),
         ]
 
     @property
@@ -162,7 +162,7 @@ class Report:
         for line in self.run.log:
             spent[line["node"]] = spent.get(line["node"], 0.0) + line["duration_ms"] / 1000
         planning = sum(spent.get(n, 0.0) for n in ("intent_detect", "prepare_retrieval", "clarify", "planner"))
-        written = [one for one in self._values.get("sections", []) if not one["reused"]]
+        written = [section for section in self._values.get("sections", []) if not section["reused"]]
         return {
             "planning_seconds": round(planning, 3),
             "execution_seconds": round(float(self._values.get("retrieval_ms", 0.0)) / 1000, 3),
@@ -173,7 +173,7 @@ class Report:
 
     @property
     def clarifications(self) -> list[dict[str, Any]]:
-        """What the topic left open, with what was answered or assumed."""
+        """Return what the topic left open, with what was answered or assumed."""
         return list(self._values.get("clarifications") or [])
 
     def resume(self, answers: Mapping[str, str] | str | None = None) -> Report:
@@ -238,7 +238,7 @@ class Report:
             for step in (plan.steps if plan else ())
         ]
         found = run.found
-        reflected = {one["current_iteration"]: one for one in run.reflections}
+        reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
                 "record_id": f"{r['step_id']}/{r['attempt']}",
@@ -275,7 +275,7 @@ class Report:
         }
         context = {
             "outline": self.outline,
-            "section_drafts": {one["section_id"]: one["text"] for one in self.sections},
+            "section_drafts": {section["section_id"]: section["text"] for section in self.sections},
             "citations": list(run.citations),
             "consistency_check_results": self.consistency,
             "report_type": self._kept.get("type", ""),
@@ -310,14 +310,17 @@ class Report:
 
     def _plan_context(self) -> dict[str, Any]:
         run = self.run
-        asked = [{"question": one["question"], "answer": one["answer"]} for one in self.clarifications]
+        asked = [
+            {"question": clarification["question"], "answer": clarification["answer"]}
+            for clarification in self.clarifications
+        ]
         return {
             "original_query": run.message,
             "refined_query": run.query if run.query != run.message else None,
             "clarification_history": asked,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
-                **{one["memory_id"]: one["told"] for one in run.obeyed},
+                **{memory["memory_id"]: memory["told"] for memory in run.obeyed},
             },
             "domain_context": run.kb_prefix or run.workspace.settings.default_domain,
         }
@@ -366,15 +369,15 @@ class Report:
 
         if form == "md":
             return self.text.encode()
-        told = {
+        words = {
             "title": self.title,
             "language": language_of(self.run.message),
             "final_report": self.text,
             "figures": on_paper(self.run),
         }
         if form == "html":
-            return rendering.to_html(told).encode()
-        return rendering.to_pdf(told)
+            return rendering.to_html(words).encode()
+        return rendering.to_pdf(words)
 
     def __str__(self) -> str:
         return self.text
@@ -399,7 +402,7 @@ def _call(record: ExecutionRecord) -> dict[str, Any]:
 
 
 def _as_asked(result: RetrievalResult) -> dict[str, Any]:
-    """A piece of evidence by the names of the requirement."""
+    """Return a piece of evidence by the names of the requirement."""
     kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
     granularity = _GRANULARITY.get(result["source_type"], entity)
@@ -410,10 +413,10 @@ def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[st
     """What was answered when the report was asked for, as far as it is asked again; what was assumed, otherwise."""
     if decided is None or request["point"] != "clarify" or decided["action"] not in ("edit", "respond"):
         return answer("approve", who="update")
-    asked = {one["question_id"] for one in request["action_requests"][0]["args"]["questions"]}
+    asked = {question["question_id"] for question in request["action_requests"][0]["args"]["questions"]}
     answers = {i: text for i, text in decided["edits"].get("answers", {}).items() if i in asked}
     edits = {**decided["edits"], "answers": answers}
     if decided["action"] == "edit" and not any(edits.values()):
         return answer("approve", who="update")
-    told = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
-    return answer(decided["action"], point="clarify", who=decided["who"], **told)
+    words = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
+    return answer(decided["action"], point="clarify", who=decided["who"], **words)

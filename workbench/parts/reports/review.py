@@ -70,9 +70,9 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
             if one not in known
         )
 
-    told = {"evidence": evidence_of(found(state))}
+    texts = {"evidence": evidence_of(found(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
-    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=told)
+    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=texts)
     change: dict[str, Any] = {"decisions": [decision], "report": {**report, "begun": True}}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
@@ -91,7 +91,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
 
 
 def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
-    """An outline with one more section, which is searched before it is written."""
+    """Return an outline with one more section, which is searched before it is written."""
     outline = state["outline"]
     number = 1 + max((int(s["section_id"].split(".")[0]) for s in outline["sections"]), default=0)
     section = SectionOutline(
@@ -111,7 +111,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
 
 
 def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
-    """The evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
+    """Return the evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
     return [
         {
             "result_id": r["result_id"],
@@ -124,9 +124,9 @@ def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
 
 
 def next_section(state: Mapping[str, Any]) -> str:
-    """The id of the first section that nobody has looked at yet; "" when all are done."""
+    """Return the id of the first section that nobody has looked at yet; "" when all are done."""
     done = state["report"].get("reviewed", [])
-    return next((one["section_id"] for one in standing(state) if one["section_id"] not in done), "")
+    return next((section["section_id"] for section in standing(state) if section["section_id"] not in done), "")
 
 
 async def review_section(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -135,14 +135,14 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     asked = next_section(state)
     if "section" not in state.get("review", []) or not asked:
         return {"report": report} if "redo" in state["report"] else {}
-    content = next(one for one in standing(state) if one["section_id"] == asked)
+    content = next(section for section in standing(state) if section["section_id"] == asked)
     unsure = sum(claim["verdict"] in ("unsupported", "uncited") for claim in content["claims"])
     words = f"{len(content['claims'])} statements, {unsure} of them without support: keep this section?"
     by_id = {r["result_id"]: r for r in found(state)}
     pieces = [by_id[i] for i in content["sources"] if i in by_id]
     key = f"{asked}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
-    told = {"evidence": evidence_of(pieces)}
-    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=told)
+    texts = {"evidence": evidence_of(pieces)}
+    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=texts)
     # what is written again is shown again
     reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [asked])]
     if decision["action"] != "approve":
@@ -179,8 +179,8 @@ async def review_report(state: ConversationState, runtime: Runtime[Context]) -> 
     words = f"Score {check.get('score', 0):.2f}, {len(check.get('unsupported_claims', []))} statements without support."
 
     unsure = set(check.get("unsupported_claims", []))
-    told = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
-    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, told=told)
+    texts = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
+    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, told=texts)
     change: dict[str, Any] = {"decisions": [decision]}
     if decision["action"] == "respond":
         return {**change, **_one_more(state, decision["message"], decision["who"])}

@@ -3,114 +3,71 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from workbench.parts.reports.markdown import chapters, html
-from workbench.views.claims import standing_told, statements
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, button, el, glyph
+from workbench.views.outline import standing_told, supported_told
+from workbench.views.page import Data, draw
 from workbench.views.render import CLASSES
+from workbench.views.review import statements
+from workbench.views.run import Marks
 
 Report = Any
 """``workbench.parts.reports.report.Report``, which this room may not import."""
 _SECTION = re.compile(r"(\d+)\. ")
-_UNSURE = ("unsupported", "uncited")
 
 
-def finished(report: Report, citations: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
-    """A report that is written.
+def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Markup:
+    """Return a report that is written.
 
     Args:
         report: the report.
         citations: of its run; a mark is a button whose key is the citation's place.
         labels: the words.
     """
-    first, *rest = chapters(report.text, _Marks(citations, labels))
-    title = el("div.wb-bar", el("h3.wb-title", labels("report_title")), el("span.wb-dim", _standing(report, labels)))
+    (_, first), *rest = chapters(report.text, Marks(citations, labels))
     folds = [_chapter(heading, Markup(below), report.sections, labels) for heading, below in rest]
-    inside = el("div.wb-answer.wb-report", Markup(first[1]), folds, lang=labels.html_lang)
-    return Picture(el("section.wb-section", title, inside))
+    standing = _standing(report, labels)
+    return draw("report.finished", labels, standing=standing, first=Markup(first), chapters=folds)
 
 
 def fragment(report: Report, of: str, labels: Labels) -> str:
-    """The same as static HTML for a cell; ``of`` is the name of its run, before those of its anchors."""
+    """Return the same as static HTML for a cell; ``of`` is the name of its run, before those of its anchors."""
     body = Markup(html(report.text, labels("ref_back"), f"{of}-"))
-    return el("div", el("p", el("small", _standing(report, labels))), body, cls=CLASSES, lang=labels.html_lang)
+    return draw("report.fragment", labels, standing=_standing(report, labels), body=body, classes=CLASSES)
 
 
-def preview(text: str, labels: Labels) -> Picture:
-    """The text of a report as it will be, its marks as they stand."""
-    told = [
-        [el("h3", heading) if heading else None, Markup(below)] for heading, below in chapters(text, "[{}]{}".format)
-    ]
-    body = el("div.wb-answer.wb-report", told, lang=labels.html_lang, data_scroll="preview")
-    return Picture(el("details.wb-preview", el("summary", labels("preview")), body, open=True, data_fold="preview"))
+def preview(text: str, labels: Labels) -> Markup:
+    """Return the text of a report as it will be, its marks as they stand."""
+    return draw("report.preview", labels, chapters=chapters(text, "[{}]{}".format))
 
 
-def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Picture:
+def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
     """A report that is being written: its sections, and which of them are there; ``heard`` are titles of more."""
-    sections, there = report.outline.get("sections") or [], {*heard, *(one["title"] for one in report.sections)}
-    count = labels("report_written", n=sum(s["title"] in there for s in sections), of=len(sections)) if sections else ""
-    title = el("div.wb-bar", el("h3.wb-title", labels("report_title")), el("span.wb-dim", count))
-    rows = [
-        el("li", glyph("done" if s["title"] in there else "running", labels), " ", el("span", _named(s)))
-        for s in sections
-    ]
-    told = el("ul.wb-claims", rows) if rows else el("p.wb-dim", labels("report_outlining"))
-    return Picture(el("section.wb-section", title, told))
+    sections, there = report.outline.get("sections") or [], {*heard, *(section["title"] for section in report.sections)}
+    return draw("report.written", labels, sections=sections, there=there)
 
 
 def _standing(report: Report, labels: Labels) -> str:
-    """How it ended, its score, how much of it is supported."""
+    """Return how it ended, its score, how much of it is supported."""
     status, check = report.status, report.consistency
-    told = [labels.known(f"report_{status}", labels(status))]
-    told += [labels("report_scored", n=f"{check['score']:.2f}")] if check else []
-    told += standing_told(check, labels)
-    told += [labels("report_taken_over")] if report.cache_hit else []
-    return " · ".join(told)
+    words = [labels.known(f"report_{status}", labels(status))]
+    words += [labels("report_scored", n=f"{check['score']:.2f}")] if check else []
+    words += standing_told(check, labels)
+    words += [labels("report_taken_over")] if report.cache_hit else []
+    return " · ".join(words)
 
 
-def _chapter(heading: str, below: Markup, sections: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
-    """A chapter, folded; below a section how its statements stand, which is open where one has no support."""
+def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labels) -> dict[str, Any]:
+    """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     number = match[1] if (match := _SECTION.match(heading)) else ""
-    own = [one for one in sections if number and one["section_id"].partition(".")[0] == number]
+    own = [section for section in sections if number and section["section_id"].partition(".")[0] == number]
     claims = [claim for one in own for claim in one["claims"]]
-    unsure = sum(claim["verdict"] in _UNSURE for claim in claims)
-    whole = sum(claim["verdict"] == "supported" for claim in claims)
-    count = labels("answer_supported", n=whole, of=len(claims)) if claims else ""
-    sign = glyph("warning" if unsure else "done", labels, said=False) if claims else None
-    checked = el(
-        "details",
-        el("summary.wb-dim", labels("claims"), " · ", count),
-        statements(claims, labels),
-        open=unsure > 0,
-        data_fold=f"claims {number}",
-    )
-    summary = el("summary", el("b", heading), " ", sign)
-    return el("details.wb-chapter", summary, below, checked if claims else None, data_fold=heading, open=number == "1")
-
-
-def _named(section: Mapping[str, Any]) -> str:
-    return f"{section['section_id']} {section['title']}"
-
-
-class _Marks:
-    """Marks as buttons that show their evidence, each that of its own sentence; a mark of nothing stays words."""
-
-    def __init__(self, citations: Sequence[Mapping[str, Any]], labels: Labels):
-        self._labels = labels
-        self._cited = dict[int, list[tuple[int, str]]]()
-        for index, citation in enumerate(citations):
-            self._cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
-
-    def __call__(self, number: int, behind: str) -> str:
-        places = self._cited.get(number)
-        if not places:
-            return f"[{number}]{behind}"
-        index, title = places.pop(0) if len(places) > 1 else places[0]
-        name = self._labels("show_evidence", n=number, title=title)
-        cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
-        return el("span.wb-keep", cite, behind)
+    unsure = any(claim["verdict"] in ("unsupported", "uncited") for claim in claims)
+    count = supported_told(claims, labels) if claims else ""
+    shown = {"heading": heading, "below": below, "number": number, "unsure": unsure, "count": count}
+    return {**shown, "claims": statements(claims, labels)}

@@ -2,17 +2,26 @@
 
 By words alone, so it says what is missing, and not whether what is said is true. For names, and for words in another
 language than the text's, whoever knows better says by what else they may be meant.
+
+The tool ``reflection`` holds what an earlier step found against the question and searches nothing itself. A plan gives
+it that as ``{"found": {"$from": "step_0_search.results"}}``; what is missing stands in its log and its output. Where
+``WORKBENCH_REFLECTION_ALLOW_RETRY`` says so, the dispatcher does that step again, asking for what is missing too, and
+what it had found before does not count any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from workbench.ports import KnowledgeBase
+from workbench.language.question import read
+from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import Question
 from workbench.text import CJK, fold, stem, terms
+from workbench.tools.tool import Found, FunctionTool, Search
 
 LEAST = 0.6
 """The share of keywords that must be covered."""
@@ -75,7 +84,7 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
 
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
-    """What a knowledge base knows a question's keywords by: other writings of names and values, near words."""
+    """Yield what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
     near, lexicon, schema = base.near(question), base.lexicon(), base.schema()
 
     def meant(keyword: str) -> Iterable[str]:
@@ -101,3 +110,51 @@ def _named(writings: Sequence[str], folded: str) -> bool:
 def _says(word: str, held: frozenset[str]) -> bool:
     own = set(map(stem, terms(word)))
     return bool(own) and len(own & held) >= (HALF if CJK.search(word) else 1) * len(own)
+
+
+# the tool
+
+
+class ReflectionInput(Search):
+    """What was found, by ``$from``."""
+
+    found: list[dict[str, Any]] = Field(default_factory=list, description="Results of an earlier step, by $from")
+
+
+class ReflectionOutput(Found):
+    """What it speaks of; ``results`` stay empty: nothing new was found."""
+
+    keywords: list[str] = Field(default_factory=list, description="What an answer must speak of")
+    covered: list[str] = Field(default_factory=list, description="What it does")
+    missing: list[str] = Field(default_factory=list, description="What it does not")
+    coverage: float = Field(1.0, description="The share that is covered, 0 to 1")
+    passed: bool = Field(True, description="Whether that is enough")
+
+
+def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> ReflectionOutput:
+    """Hold the evidence against the question."""
+    with log("validate", pieces=len(tool_input.found)) as detail:
+        words = [f"{one.get('metadata', {}).get('title') or ''}. {_text_of(one)}" for one in tool_input.found]
+        reading = read(tool_input.query, [knowledge])
+        said = validate(reading, "\n".join(words), meant_by(tool_input.query, knowledge))
+        detail |= {"coverage": said["coverage"], "passed": said["passed"], "missing": said["missing"]}
+        if not said["passed"]:
+            detail["error"] = f"not covered: {', '.join(said['missing']) or 'nothing was found'}"
+    return ReflectionOutput(**said)
+
+
+def _text_of(result: dict[str, Any]) -> str:
+    """Return the text of a result with the typed fields of its document."""
+    fields = result.get("metadata", {}).get("fields") or {}
+    values = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in fields.values() if v not in (None, ""))
+    return " ".join([str(result.get("evidence") or ""), *values])
+
+
+TOOL = FunctionTool(
+    name="reflection",
+    description="Checks whether what an earlier step found speaks of all that is asked, and says what is missing.",
+    input_schema=ReflectionInput,
+    output_schema=ReflectionOutput,
+    function=reflection,
+    calibration="Nothing is scored: coverage is the share of the question's names, conditions and words.",
+)

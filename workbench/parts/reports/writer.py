@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,8 +17,8 @@ from workbench import ports
 from workbench.graphs.roles import NONE, numbered, say, told_evidence
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
-from workbench.parts.reports.reducing import reduced
 from workbench.ports import Context
+from workbench.records.tape import estimated_tokens
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 
@@ -212,7 +212,7 @@ class _Writing:
         return _batches(self._pieces, settings.section_max_evidence, settings.merge_max_characters)
 
     async def _claims(self, batch: Sequence[RetrievalResult], before: int) -> str:
-        """What a batch says, a claim a line."""
+        """Return what a batch says, a claim a line."""
 
         def problems(form: MappedAll) -> list[str]:
             unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
@@ -223,18 +223,18 @@ class _Writing:
         for claim in form.claims if form else ():
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
             named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
-            names = f" ({told})" if (told := ", ".join(named)) else ""
+            names = f" ({words})" if (words := ", ".join(named)) else ""
             lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
-        """One call: of some texts one. Where the model gives nothing, they stand one below the other."""
+        """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
         known = {int(n): int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)}
         joined = await self._written("reduce", {"claims": "\n\n".join(texts)}, known)
         return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
 
     async def _written(self, prompt: str, slots: Mapping[str, str], known: Mapping[int, int]) -> str:
-        """A text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
+        """Return a text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
 
         def problems(form: Written) -> list[str]:
             return _unusable(renumbered(_plain(form.text, self._about["title"]), known)[0], self._language)
@@ -266,12 +266,12 @@ class _Writing:
         return said.form
 
     def _cleaned(self, text: str, known: Mapping[int, int]) -> str:
-        """A model's Markdown as a section may have it; what was taken out is noted."""
+        """Return a model's Markdown as a section may have it; what was taken out is noted."""
         text, unknown = renumbered(_plain(text, self._about["title"]), known)
         if unknown:
             self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
-        told = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
-        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in told]
+        words = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
+        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in words]
         for place in sorted(foreign, key=len, reverse=True):
             text = text.replace(place, "")
         if foreign:
@@ -280,7 +280,7 @@ class _Writing:
 
 
 async def abstract_by_model(context: Context, question: str, sections_text: str) -> str | None:
-    """A few sentences that say what a report found, with its marks; None where none can be used.
+    """Return a few sentences that say what a report found, with its marks; None where none can be used.
 
     Args:
         context: the ports.
@@ -310,12 +310,12 @@ def _unusable(text: str, language: str) -> list[str]:
 
 
 def ready(context: Context) -> bool:
-    """Whether a model writes: one is named for it, and nobody has put a writer of their own in its place."""
+    """Return whether a model writes: one is named for it, and nobody has put a writer of their own in its place."""
     return "writer" in context.models and "writer" not in context.parts
 
 
 def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> Iterator[Sequence[RetrievalResult]]:
-    """The pieces, so many a batch and no more than a prompt holds; at least one."""
+    """Yield the pieces, so many a batch and no more than a prompt holds; at least one."""
     batch, size = list[RetrievalResult](), 0
     for piece in pieces:
         length = len(told_evidence([piece], 0)) + 10
@@ -327,7 +327,7 @@ def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> I
 
 
 def _evidence(pieces: Sequence[RetrievalResult]) -> str:
-    """All of a batch, which was made to fit."""
+    """Return all of a batch, which was made to fit."""
     return told_evidence(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
 
 
@@ -337,7 +337,7 @@ def _line(text: str, most: int = _SHORT) -> str:
 
 
 def _foreign(text: str, language: str) -> bool:
-    """Whether a text is plainly in the other language; names and quotations in it may be.
+    """Return whether a text is plainly in the other language; names and quotations in it may be.
 
     >>> _foreign("长桥有四十个桥拱[1]。", "en"), _foreign("The bridge (长桥) is red [1].", "en"), _foreign("Red.", "zh")
     (True, False, True)
@@ -384,12 +384,12 @@ def _harmless(said: str, lead: str) -> str:
 
 
 def _row(block: Block) -> str:
-    """A block as it stands; a table's row as an item, each cell behind its head."""
+    """Return a block as it stands; a table's row as an item, each cell behind its head."""
     if block.kind != "row":
         return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
-    heads, told = cells(block.head.partition("\n")[0]), cells(block.text)
-    named = heads if len(heads) == len(told) else [""] * len(told)
-    first, *rest = [(head, cell) for head, cell in zip(named, told, strict=True) if cell.strip()] or [("", "")]
+    heads, words = cells(block.head.partition("\n")[0]), cells(block.text)
+    named = heads if len(heads) == len(words) else [""] * len(words)
+    first, *rest = [(head, cell) for head, cell in zip(named, words, strict=True) if cell.strip()] or [("", "")]
     return "- " + ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
 
 
@@ -404,3 +404,51 @@ def _linkless(text: str) -> str:
 def _numbers_kept(text: str) -> str:
     """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
     return re.sub(r"(?<![\]\s])；(?=[^。！？]{0,500}\[\d)", "，", text) if CJK.search(text) else text
+
+
+# one text of many, by calls of a model that make one of a few: a strategy says which few go into a call
+
+Reduce = Callable[[Sequence[str]], Awaitable[str]]
+"""One call of a model: of some texts one."""
+
+
+async def reduced(texts: Sequence[str], reduce: Reduce, strategy: str, max_tokens: int) -> str:
+    """Return one text of all.
+
+    Args:
+        texts: at least one.
+        reduce: a call; those of a round are made at the same time.
+        strategy: ``collapse`` gives a call as many texts as fit, ``refine`` a running text and the next, ``tree`` two.
+        max_tokens: about how much a call is given.
+    """
+    while True:
+        groups = STRATEGIES[strategy](texts, max_tokens)
+        if len(groups) == 1:
+            return await reduce(groups[0])
+        texts = await asyncio.gather(*(_one_of(group, reduce) for group in groups))
+
+
+async def _one_of(group: Sequence[str], reduce: Reduce) -> str:
+    return await reduce(group) if len(group) > 1 else group[0]
+
+
+def _fitting(texts: Sequence[str], max_tokens: int) -> list[list[str]]:
+    """Return the texts in groups of about so many tokens, at least two in each but the last.
+
+    >>> [len(group) for group in _fitting(["a" * 40] * 5, 30)], [len(group) for group in _fitting(["a" * 400] * 3, 30)]
+    ([3, 2], [2, 1])
+    """
+    groups: list[list[str]] = [[]]
+    for text in texts:
+        size = sum(map(estimated_tokens, [*groups[-1], text]))
+        if len(groups[-1]) > 1 and size > max_tokens:
+            groups.append([])
+        groups[-1].append(text)
+    return groups
+
+
+STRATEGIES: Mapping[str, Callable[[Sequence[str], int], list[list[str]]]] = {
+    "collapse": _fitting,
+    "refine": lambda texts, _: [[*texts[:2]], *([text] for text in texts[2:])],
+    "tree": lambda texts, _: [[*texts[n : n + 2]] for n in range(0, len(texts), 2)],
+}

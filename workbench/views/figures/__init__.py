@@ -6,7 +6,6 @@ Colour never stands alone: every fate and tool has its sign and its word (``labe
 
 from __future__ import annotations
 
-from workbench.views.figures.findings import findings
-from workbench.views.figures.scores import reliability
+from workbench.views.figures.charts import findings, reliability, tokens
 
-__all__ = ["findings", "reliability"]
+__all__ = ["findings", "reliability", "tokens"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from plotly.graph_objects import Figure
 
 from workbench.text import visible
 from workbench.views.drawing import DIM, FONT, GROUND, INK, LINE, short
+from workbench.views.page import Data
 
 if TYPE_CHECKING:
     import pandas
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 class Picture(Figure):
     """A figure like any other of plotly's, static, with the rows that it was drawn from."""
 
-    _rows: tuple[Mapping[str, Any], ...] = ()
+    _rows: tuple[Data, ...] = ()
 
     def to_frame(self) -> pandas.DataFrame:
-        """What is drawn, as a table."""
+        """Return what is drawn, as a table."""
         import pandas
 
         return pandas.DataFrame(list(self._rows))
 
 
 def picture(
-    rows: Iterable[Mapping[str, Any]], traces: Sequence[Any], title: str, under: str, height: float, **layout: Any
+    rows: Iterable[Data], traces: Sequence[Any], title: str, under: str, height: float, **layout: Any
 ) -> Picture:
     """Draw traces on a white card without plotly's own template, which would put six kilobytes into a saved figure.
 
@@ -60,7 +61,7 @@ def picture(
 
 
 def axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis with a grid."""
+    """Return an axis with a grid."""
     return {"title": {"text": safe(title)}, "gridcolor": LINE, "zeroline": False, "automargin": True, **more}
 
 
@@ -74,5 +75,5 @@ def safe(text: str) -> str:
 
 
 def hover(name: str, *lines: str) -> str:
-    """What stands under the pointer: a name, and lines of at most 80 columns."""
+    """Return what stands under the pointer: a name, and lines of at most 80 columns."""
     return "<br>".join([f"<b>{safe(short(name, 80))}</b>", *(safe(short(line, 80)) for line in lines)])

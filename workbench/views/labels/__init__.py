@@ -44,7 +44,7 @@ class _Counting(Formatter):
     """
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """A number with its noun."""
+        """Return a number with its noun."""
         one, _, many = format_spec.partition("|")
         return f"{value} {one if str(value) == '1' else many or one + 's'}" if one else str(value)
 
@@ -72,14 +72,14 @@ class Labels:
         self.html_lang = "zh-Hans" if language == "zh" else "en"
 
     def __call__(self, key: str, **values: object) -> str:
-        """The word of that key."""
+        """Return the word of that key."""
         words = catalogue(self.language)
         if key not in words:
             return key.replace("_", " ")
         return words[key].format(**values) if self.language == "zh" else _ENGLISH.format(words[key], **values)
 
     def known(self, key: str, otherwise: str, **values: object) -> str:
-        """The word of that key, or something other where there is none."""
+        """Return the word of that key, or something other where there is none."""
         return self(key, **values) if key in catalogue(self.language) else otherwise
 
     def status(self, status: str) -> str:
@@ -101,12 +101,12 @@ def speak(language: str) -> None:
 
 
 def labels_for(text: str) -> Labels:
-    """The words in the language that was chosen for everything, or else in that of a question."""
+    """Return the words in the language that was chosen for everything, or else in that of a question."""
     return Labels(_spoken or language_of(text))
 
 
 def milliseconds(value: float) -> str:
-    """A duration for people.
+    """Return a duration for people.
 
     >>> milliseconds(0.4), milliseconds(84.2), milliseconds(2170), milliseconds(754_000)
     ('<1 ms', '84 ms', '2.17 s', '12:34')

@@ -51,7 +51,7 @@ _REASONS = (
 
 
 def plan_edit_told(edit: Mapping[str, Sequence[str]]) -> str:
-    """Which steps an edit adds, changes and takes out.
+    """Return which steps an edit adds, changes and takes out.
 
     >>> plan_edit_told({"added": ["step_3"], "changed": ["step_0"], "removed": []})
     '+step_3 ~step_0'
@@ -73,12 +73,12 @@ def edits_told(edits: Mapping[str, Any], proposal: Mapping[str, Any], labels: La
 
 
 def field_told(name: str, labels: Labels) -> str:
-    """What a field of an answer is called."""
+    """Return what a field of an answer is called."""
     return labels(f"edit_{name}") if name in _FIELDS else name
 
 
 def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
-    """What was edited in a run that was made from another: an entry of ``futures.tree.edits``."""
+    """Return what was edited in a run that was made from another: an entry of ``futures.tree.edits``."""
     what, comma = edit["what"], labels("comma")
     if what == "asked_anew":
         return labels("edit_asked_anew", n=int(edit["at"]) + 1)
@@ -102,21 +102,21 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
 
 
 def run_edits_told(node: Mapping[str, Any], labels: Labels) -> list[str]:
-    """What was edited in a run of a tree, where else its steps come from, and which of those runs are gone."""
-    told, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
-    told += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
-    return told + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
+    """Return what was edited in a run of a tree, where else its steps come from, and which of those runs are gone."""
+    words, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
+    words += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
+    return words + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
 
 
 def as_of_told(document: Mapping[str, Any], labels: Labels) -> str:
-    """As of which dates a run asked: of what was true, of what was known."""
+    """Return as of which dates a run asked: of what was true, of what was known."""
     true, known = document["as_of"]
-    told = [labels("as_of_told", at=true)] if true else []
-    return labels("comma").join([*told, *([labels("known_told", at=known)] if known else [])])
+    words = [labels("as_of_told", at=true)] if true else []
+    return labels("comma").join([*words, *([labels("known_told", at=known)] if known else [])])
 
 
 def read_told(run: Mapping[str, Any], labels: Labels) -> str:
-    """How a question was read that leans on earlier ones; empty where it was taken as it stands."""
+    """Return how a question was read that leans on earlier ones; empty where it was taken as it stands."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
 
 
@@ -149,7 +149,7 @@ def _value(name: str, value: Any, proposal: Mapping[str, Any]) -> str:
 
 
 def took_told(figures: Mapping[str, Any], labels: Labels) -> str:
-    """How long a run was at work, and what of that went into retrieval and into the answer.
+    """Return how long a run was at work, and what of that went into retrieval and into the answer.
 
     >>> from workbench.views.labels import Labels
     >>> took_told({"total_s": 10.4, "retrieval_s": 0.389, "generation_s": 9.9}, Labels("en"))
@@ -161,13 +161,13 @@ def took_told(figures: Mapping[str, Any], labels: Labels) -> str:
 
 
 def saved_told(figures: Mapping[str, Any], labels: Labels) -> str:
-    """How many calls of tools the tape answered, and how long they had taken."""
+    """Return how many calls of tools the tape answered, and how long they had taken."""
     calls = figures["saved_calls"]
     return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
 
 
 def tokens_told(tokens: int, about: bool, labels: Labels) -> str:
-    """How many tokens: as the server counted them, or about."""
+    """Return how many tokens: as the server counted them, or about."""
     return labels("tokens_about", n=f"{tokens:,}") if about else f"{tokens:,}"
 
 
