@@ -1,8 +1,9 @@
-"""A small shelf of films for tests that read questions: Ang Lee's, Nolan's and some others, indexed once a session."""
+"""A small shelf of films for tests that read questions: Ang Lee's, Nolan's and some others, indexed once for all."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
+from filelock import FileLock
 
 from workbench.knowledge.graph import view
 from workbench.knowledge.indexes.index import Index
@@ -50,19 +52,31 @@ def extracted(sources: Iterable[Source], vocabulary: Vocabulary = NO_WORDS) -> S
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    """Knowledge bases ``film`` (by five directors, and every tenth of the rest) and ``essays``."""
-    folder = tmp_path_factory.mktemp("shelf")
-    films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
-    kept = [film for place, film in enumerate(films) if DIRECTORS & set(film["directors"]) or place % 10 == 0]
-    (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
-    (folder / "essays").mkdir()
-    for name, text in ESSAYS.items():
-        (folder / "essays" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", "utf-8")
-    library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
-    library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
-    library.add("essays", [folder / "essays"])
+    """Knowledge bases ``film`` (by five directors, and every tenth of the rest) and ``essays``, to read only."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shelf"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            _fill(shared.with_name("shelf-making"))
+            shared.with_name("shelf-making").rename(shared)
+    library = Library(shared / "kb", SHELF)
     yield library
     library.close()
+
+
+SHELF = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+
+
+def _fill(folder: Path) -> None:
+    films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
+    kept = [film for place, film in enumerate(films) if DIRECTORS & set(film["directors"]) or place % 10 == 0]
+    (folder / "essays").mkdir(parents=True)
+    (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
+    for name, text in ESSAYS.items():
+        (folder / "essays" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", "utf-8")
+    with closing(Library(folder / "kb", SHELF)) as library:
+        library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
+        library.add("essays", [folder / "essays"])
 
 
 def small_base(folder: Path, documents: Iterable[tuple[str, str, str]], embedding_model: str = "hashing") -> Library:

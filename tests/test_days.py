@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from workbench import Workbench
 from workbench.graphs.route import read_question
 from workbench.language.names import apart, joined_in, together
 from workbench.text import days
@@ -18,12 +19,18 @@ CHATS = [
 ]
 
 
-@pytest.fixture
-def chats(wb, tmp_path):
-    path = tmp_path / "chats.jsonl"
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chats")
     lines = [json.dumps({"id": i, "time": time, "text": text}) for i, time, text in CHATS]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    wb.add_knowledge("chats", [path])
+    (folder / "chats.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with Workbench.open(folder / "workspace") as opened:
+        opened.add_knowledge("chats", [folder / "chats.jsonl"])
+        yield opened
+
+
+@pytest.fixture
+def chats(wb):
     return wb.knowledge.get("chats")
 
 

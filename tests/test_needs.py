@@ -28,14 +28,14 @@ NOTES = {
 ASKED = "Where did the builder of Salt Mill die?"
 
 
-@pytest.fixture(scope="module", params=["hashing", "use"])
-def wb(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(request.param)
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("needs")
     texts = [{"id": title.lower(), "title": title, "text": text} for title, text in TEXTS.items()]
     notes = [{"id": name, "title": name, "text": text, **fields} for name, (text, fields) in NOTES.items()]
     for name, rows in {"texts": texts, "notes": notes}.items():
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with Workbench.open(folder / "ws", embedding_model=request.param, names="rules") as wb:
+    with Workbench.open(folder / "ws", embedding_model="hashing", names="rules") as wb:
         for name in ("texts", "notes"):
             wb.add_knowledge(name, [folder / f"{name}.jsonl"])
         yield wb

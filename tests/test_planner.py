@@ -18,9 +18,8 @@ from langgraph.graph import END, START, StateGraph
 from tests.shelf import shelf, where
 from workbench.errors import PlanError
 from workbench.graphs.model_plan import plan_form
-from workbench.graphs.plan import RulePlanner
+from workbench.graphs.plan import RECIPES, RulePlanner
 from workbench.graphs.planner import continued, planner
-from workbench.graphs.recipes import RECIPES
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.ports import Context

@@ -31,13 +31,21 @@ CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", 
 QUESTION = "Where was the person born who built the east kiln?"
 
 
-@pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    folder = tmp_path / "notes"
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("roles") / "notes"
     folder.mkdir()
     for name, text in NOTES.items():
         (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="module")
+def indexed(notes: Path) -> Path:
+    """The notes as a knowledge base that every workspace of these tests links to."""
+    with Workbench.open(notes.parent / "w", **CORE) as wb:
+        wb.add_knowledge("notes", [notes])
+    return notes.parent / "w" / "knowledge" / "notes"
 
 
 @pytest.fixture
@@ -47,16 +55,15 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, notes: Path, server: ScriptedServer) -> Iterator[Callable[..., Workbench]]:
+def bench(tmp_path: Path, indexed: Path, server: ScriptedServer) -> Iterator[Callable[..., Workbench]]:
     opened: list[Workbench] = []
+    (tmp_path / "w" / "knowledge").mkdir(parents=True)
+    (tmp_path / "w" / "knowledge" / "notes").symlink_to(indexed, target_is_directory=True)
 
     def make(**settings: Any) -> Workbench:
         told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE, **settings}
-        wb = Workbench.open(tmp_path / "w", **told)
-        if "notes" not in wb.knowledge.names():
-            wb.add_knowledge("notes", [notes])
-        opened.append(wb)
-        return wb
+        opened.append(Workbench.open(tmp_path / "w", **told))
+        return opened[-1]
 
     yield make
     for wb in opened:

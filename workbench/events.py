@@ -14,44 +14,45 @@ from langgraph.runtime import Runtime
 
 from workbench.models.wire import hearing
 from workbench.ports import Context
+from workbench.state import Data, Json
 
-Event = dict[str, Any]
-Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
+Event = Json
+Node = TypeVar("Node", bound=Callable[..., Awaitable[Json]])
 
 
 def progress(stage: str, *, completed: int = 0, total: int = 0, **more: Any) -> Event:
-    """How far a stage is; ``more`` may hold ``error``, ``agent_type``, ``retrieval_count`` and a ``note``."""
+    """Return how far a stage is; ``more`` may hold ``error``, ``agent_type``, ``retrieval_count`` and a ``note``."""
     content = {"stage": stage, "completed": completed, "total": total, "error": None}
     return {"status": "progress", "content": {**content, "agent_type": "", "retrieval_count": None, **more}}
 
 
 def token(text: str) -> Event:
-    """A chunk of the answer, as the model sent it."""
+    """Return a chunk of the answer, as the model sent it."""
     return {"status": "token", "content": text}
 
 
-def review(request: Mapping[str, Any]) -> Event:
-    """A pause at a review point."""
+def review(request: Data) -> Event:
+    """Return a pause at a review point."""
     return {"status": "review", "content": dict(request)}
 
 
-def enrichment(content: Mapping[str, Any]) -> Event:
-    """What a source outside the corpus was asked for at merge, and what came of it."""
+def enrichment(content: Data) -> Event:
+    """Return what a source outside the corpus was asked for at merge, and what came of it."""
     return {"status": "enrichment", "content": dict(content)}
 
 
 def failed(message: str) -> Event:
-    """The run failed."""
+    """Return the event of a run that failed."""
     return {"status": "error", "message": message}
 
 
 def done(**content: Any) -> Event:
-    """The run ended; ``content`` holds ``run_id``, ``conversation_id`` and ``answer``."""
+    """Return the event of a run that ended; ``content`` holds ``run_id``, ``conversation_id`` and ``answer``."""
     return {"status": "done", "content": content}
 
 
-def for_client(event: Mapping[str, Any]) -> bool:
-    """Whether a chat client should see the event.
+def for_client(event: Data) -> bool:
+    """Check whether a chat client should see the event.
 
     >>> for_client(token("Ang")), for_client({"execution_log": {}})
     (True, False)
@@ -60,7 +61,7 @@ def for_client(event: Mapping[str, Any]) -> bool:
 
 
 def normalize_stream_event(event: Any) -> Event:
-    """An event of any kind in the shape of those for clients: what it is as ``status``, the rest as ``content``.
+    """Return an event of any kind in the shape of those for clients: what it is as ``status``, the rest as ``content``.
 
     >>> normalize_stream_event({"execution_log": {"node": "planner"}}), normalize_stream_event(token("Ang"))
     ({'status': 'execution_log', 'content': {'node': 'planner'}}, {'status': 'token', 'content': 'Ang'})
@@ -91,21 +92,21 @@ class DebugCollector:
         self._send(event)
 
 
-def logged(name: str, node_type: str, node: Node) -> Node:
-    """The node, timed: after it returns, an ``execution_log`` goes to the run's log and to the stream.
+def logged(node_type: str, node: Node) -> Node:
+    """Return the node, timed: after it returns, an ``execution_log`` goes to the run's log and to the stream.
 
     The log's key is the LangGraph task, so a node that runs again after a crash leaves one line, not two. What the node
     wrote for the debug collector is kept in the same line.
     """
 
     @functools.wraps(node)
-    async def timed(state: Any, runtime: Runtime[Context]) -> dict[str, Any]:
+    async def timed(state: Any, runtime: Runtime[Context]) -> Json:
         context, began = runtime.context, runtime.context.clock.monotonic()
         timestamp, collector = context.clock.now().isoformat(), DebugCollector(runtime.stream_writer)
         with hearing(lambda note: collector(progress("waiting", note=note))):
             change = await node(state, runtime.override(stream_writer=collector))
         entry = {
-            "node": name,
+            "node": timed.__name__,
             "node_type": node_type,
             "duration_ms": round((context.clock.monotonic() - began) * 1000, 3),
             "timestamp": timestamp,
@@ -133,22 +134,22 @@ _TELLING = (
 """What a node was given, as far as it says something; the rest is names and options, the same for every node."""
 
 
-def _step(record: Mapping[str, Any]) -> dict[str, Any]:
-    """An attempt at a step as the log has it, with what went on inside its tool below it."""
+def _step(record: Data) -> Json:
+    """Return an attempt at a step as the log has it, with what went on inside its tool below it."""
     about = {key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")}
     about |= {"timestamp": record["started_at"], "input": record["input_summary"], "output": record["output_summary"]}
     return {"node": record["step_id"], "node_type": "step", **about, "sub_steps": record["sub_steps"]}
 
 
-def nested(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The log in levels: a subgraph holds its nodes, the executor its steps, a step what its tool did.
+def nested(log: Iterable[Data]) -> list[Json]:
+    """Return the log in levels: a subgraph holds its nodes, the executor its steps, a step what its tool did.
 
     >>> [(one["node"], [inner["node"] for inner in one["sub_steps"]]) for one in nested([
     ...     {"node": "planner", "node_type": "plan", "timestamp": "t", "duration_ms": 1.0, "sub_steps": []},
     ...     {"node": "persist", "node_type": "persist", "timestamp": "t", "duration_ms": 1.0, "sub_steps": []}])]
     [('retrieval', ['planner']), ('persist', [])]
     """
-    levels: list[dict[str, Any]] = []
+    levels: list[Json] = []
     for entry in log:
         graph = next((name for name, types in _SUBGRAPHS.items() if entry["node_type"] in types), "")
         if not graph:
@@ -175,7 +176,7 @@ _SUBGRAPHS = {
 
 
 def brief(value: Any) -> Any:
-    """A value as a log shows it: short scalars whole, long text cut, collections counted and begun.
+    """Return a value as a log shows it: short scalars whole, long text cut, collections counted and begun.
 
     >>> brief("x" * 300)[-3:], brief([1, 2]), brief({"b": 1, "a": []}), brief(True)
     ('...', '2 items: [1, 2]', "{'a': [], 'b': 1}", True)

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
-from workbench.state import Condition, ExecutionRecord, Op
+from workbench.state import Condition, Data, ExecutionRecord, Json, Op, Records
 from workbench.text import clean, fold
 
 SIGNS: Mapping[str, Op] = {
@@ -43,8 +43,8 @@ _LINE = re.compile(
 )
 
 
-def written(condition: Mapping[str, Any]) -> str:
-    """A condition in one line.
+def written(condition: Data) -> str:
+    """Return a condition in one line.
 
     >>> written({"field": "year", "op": "between", "value": ["1990", "1999"]})
     'year between 1990 and 1999'
@@ -60,7 +60,7 @@ def written(condition: Mapping[str, Any]) -> str:
 
 
 def parsed(line: str) -> Condition:
-    """A line as a condition.
+    """Return a line as a condition.
 
     >>> parsed("budget >= 100000"), parsed("name missing")
     ({'field': 'budget', 'op': 'ge', 'value': 100000}, {'field': 'name', 'op': 'exists', 'value': False})
@@ -126,7 +126,7 @@ class PlanStep(BaseModel):
     step_id: str
     objective: str
     tool: str
-    tool_input: dict[str, Any] = Field(default_factory=dict)
+    tool_input: Json = Field(default_factory=dict)
     depends_on: list[str] = Field(default_factory=list)
     budget: PlanBudget = PlanBudget()
     priority: int = 1
@@ -157,7 +157,7 @@ class Plan(BaseModel):
     steps: list[PlanStep] = Field(default_factory=list)
     execution_mode: Literal["sequential", "parallel", "adaptive"] = "parallel"
     acceptance_criteria: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Json = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -171,19 +171,19 @@ class Plan(BaseModel):
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
 
     def step(self, step_id: str) -> PlanStep:
-        """The step of that id; ``KeyError`` when there is none."""
+        """Return the step of that id; ``KeyError`` when there is none."""
         return self.by_id()[step_id]
 
     def by_id(self) -> dict[str, PlanStep]:
         """Steps by id, in the order of the plan."""
         return {step.step_id: step for step in self.steps}
 
-    def dump(self) -> dict[str, Any]:
-        """The JSON form, with ``plan_id``: what the state carries and the store keeps."""
+    def dump(self) -> Json:
+        """Return the JSON form, with ``plan_id``: what the state carries and the store keeps."""
         return {"plan_id": self.plan_id, **self.model_dump(mode="json")}
 
     @classmethod
-    def load(cls, data: Mapping[str, Any]) -> Plan:
+    def load(cls, data: Data) -> Plan:
         """Read the JSON form; a stale ``plan_id`` is ignored, since it follows from the content.
 
         Raises:
@@ -211,7 +211,7 @@ class Plan(BaseModel):
             sorter.done(order[-1])
         return order
 
-    def ready_steps(self, records: Iterable[ExecutionRecord] = (), activated: Iterable[str] = ()) -> list[PlanStep]:
+    def ready_steps(self, records: Records = (), activated: Iterable[str] = ()) -> list[PlanStep]:
         """Steps that may start now, by priority: not begun, every dependency ended well, the condition met.
 
         A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
@@ -231,7 +231,7 @@ class Plan(BaseModel):
 
     def ahead(
         self,
-        records: Iterable[ExecutionRecord] = (),
+        records: Records = (),
         activated: Iterable[str] = (),
         taped: Mapping[str, str] = MappingProxyType({}),
     ) -> list[PlanStep]:
@@ -248,21 +248,21 @@ class Plan(BaseModel):
             records += ended
         return found
 
-    def blocked_steps(self, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> dict[str, str]:
-        """Steps that can never start, with the reason: a step behind one that did not end well or is held."""
-        steps, ends = self.by_id(), self.ends(records)
-        held = {i: "held" for i, s in steps.items() if s.condition == "held" and i not in {*ends, *activated}}
-        ends |= held
-        return {
-            step.step_id: f"{dependency} {_WORDS[ends[dependency]]}"
-            for step in self.steps
-            if step.step_id not in ends and step.condition == "always"
-            for dependency in step.dependencies()
-            if ends.get(dependency, "success") not in ENDED_WELL
+    def blocked_steps(self, records: Records, activated: Iterable[str] = ()) -> dict[str, str]:
+        """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
+        ends, found = self.ends(records), dict[str, str]()
+        ends |= {
+            s.step_id: "held" for s in self.steps if s.condition == "held" and s.step_id not in {*ends, *activated}
         }
+        for step_id in self.topological_order():
+            step = self.step(step_id)
+            bad = [one for one in step.dependencies() if ends.get(one, "success") not in ENDED_WELL]
+            if bad and step_id not in ends and step.condition == "always":
+                found[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
+        return found
 
-    def ends(self, records: Iterable[ExecutionRecord]) -> dict[str, str]:
-        """How each step ended; one that has retries left has not."""
+    def ends(self, records: Records) -> dict[str, str]:
+        """Return how each step ended; one that has retries left has not."""
         steps = self.by_id()
         return {
             step_id: record["status"]
@@ -273,7 +273,7 @@ class Plan(BaseModel):
         }
 
     def replace(self, step_id: str, **fields: Any) -> Plan:
-        """A copy with some fields of one step changed; fields of the budget (``top_k=20``) are taken too.
+        """Return a copy with some fields of one step changed; fields of the budget (``top_k=20``) are taken too.
 
         Raises:
             PlanError: no such step.
@@ -289,11 +289,11 @@ class Plan(BaseModel):
         return self.model_copy(update={"steps": [changed if s.step_id == step_id else s for s in self.steps]})
 
     def adding(self, *steps: PlanStep) -> Plan:
-        """A copy with these steps at the end."""
+        """Return a copy with these steps at the end."""
         return self.model_copy(update={"steps": [*self.steps, *steps]})
 
     def without(self, *step_ids: str) -> Plan:
-        """A copy without these steps; what depended on them no longer does."""
+        """Return a copy without these steps; what depended on them no longer does."""
         kept = [
             s.model_copy(update={"depends_on": [d for d in s.depends_on if d not in step_ids]})
             for s in self.steps
@@ -302,7 +302,7 @@ class Plan(BaseModel):
         return self.model_copy(update={"steps": kept})
 
     def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
-        """The chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
+        """Return the chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
         cost = {s.step_id: (seconds or {}).get(s.step_id, 0.0 if seconds else s.budget.timeout_s) for s in self.steps}
         steps, best = self.by_id(), dict[str, tuple[float, list[str]]]()
         for step_id in self.topological_order():
@@ -310,7 +310,7 @@ class Plan(BaseModel):
             best[step_id] = (before[0] + cost[step_id], [*before[1], step_id])
         return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
 
-    def diff(self, other: Plan) -> dict[str, Any]:
+    def diff(self, other: Plan) -> Json:
         """What ``other`` changes: ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``."""
         mine, theirs = self.by_id(), other.by_id()
         changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
@@ -325,8 +325,8 @@ class Plan(BaseModel):
             },
         }
 
-    def signal(self) -> dict[str, Any]:
-        """The plan in the words that a report and a scheduler read."""
+    def signal(self) -> Json:
+        """Return the plan in the words that a report and a scheduler read."""
         return {
             "plan_id": self.plan_id,
             "version": self.version,
@@ -337,7 +337,7 @@ class Plan(BaseModel):
             "acceptance_criteria": self.acceptance_criteria,
         }
 
-    def problems(self) -> list[dict[str, Any]]:
+    def problems(self) -> list[Json]:
         """Everything that is wrong with the shape (``problem`` each)."""
         if (count := len(self.steps)) > MOST_STEPS:
             message, mend = (
@@ -347,7 +347,7 @@ class Plan(BaseModel):
             return [problem("", "steps", message, mend, "too_many_steps", count=count, most=MOST_STEPS)]
         return [*self._step_problems(), *self._cycle()]
 
-    def _step_problems(self) -> Iterator[dict[str, Any]]:
+    def _step_problems(self) -> Iterator[Json]:
         known = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name, place = step.step_id, index + 1
@@ -370,7 +370,7 @@ class Plan(BaseModel):
                 yield problem(name, "depends_on", message, mend, "no_such_step", missing=missing, known=others)
             yield from _budget_problems(step)
 
-    def _cycle(self) -> list[dict[str, Any]]:
+    def _cycle(self) -> list[Json]:
         known = self.by_id()
         try:
             TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
@@ -387,8 +387,8 @@ _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
 
-def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> dict[str, Any]:
-    """One entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
+def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> Json:
+    """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
     {'value': 0}
@@ -396,7 +396,7 @@ def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", *
     return {"step_id": step_id, "field": field, "message": message, "mend": mend, "kind": kind, "values": values}
 
 
-def _budget_problems(step: PlanStep) -> Iterator[dict[str, Any]]:
+def _budget_problems(step: PlanStep) -> Iterator[Json]:
     for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
         value = getattr(step.budget, field)
         if value < least or (field == "timeout_s" and value <= 0) or value != value:
@@ -451,7 +451,7 @@ def _chain(path: list[str]) -> str:
 
 
 def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
-    """A copy with other ids for some steps, by their old ones; dependencies and references follow.
+    """Return a copy with other ids for some steps, by their old ones; dependencies and references follow.
 
     >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", depends_on=["a"] * (i == "b")) for i in "ab"])
     >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
@@ -461,7 +461,7 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
 
 
 def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
-    """A copy of the step with other ids for itself and for what it depends on, by the old ones."""
+    """Return a copy of the step with other ids for itself and for what it depends on, by the old ones."""
     taken = {name: {"$from": f"{names.get(s, s)}.{field}"} for name, (s, field) in step.references().items()}
     return step.model_copy(
         update={
@@ -473,7 +473,7 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
 
 
 def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
-    """The ids of that step and of everything before it, by what stands ``before`` a step."""
+    """Return the ids of that step and of everything before it, by what stands ``before`` a step."""
     steps, found, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
@@ -484,23 +484,23 @@ def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]]
 
 
 def fresh_id(plan: Plan, label: str) -> str:
-    """A step id that the plan does not have, continuing its numbering."""
+    """Return a step id that the plan does not have, continuing its numbering."""
     number = len(plan.steps)
     while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
         number += 1
     return f"step_{number}_{label}"
 
 
-def edit_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
+def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
+    """Return which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
     if not before:
         return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
     diff = Plan.load(before).diff(Plan.load(after))
     return {"added": diff["added"], "removed": diff["removed"], "changed": sorted(diff["changed"])}
 
 
-def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:
-    """The newest attempt of each step."""
+def last_records(records: Records) -> dict[str, ExecutionRecord]:
+    """Return the newest attempt of each step."""
     last: dict[str, ExecutionRecord] = {}
     for record in records:
         if record["step_id"] not in last or record["attempt"] >= last[record["step_id"]]["attempt"]:
@@ -508,7 +508,7 @@ def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecor
     return last
 
 
-def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
+def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
     """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
 
     >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
@@ -522,7 +522,7 @@ def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
     return tool, canonical_json(given)
 
 
-def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
+def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tuple[str, str]]:
     """Return every call that was made, or will be without anybody's doing."""
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
@@ -531,7 +531,7 @@ def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[st
     return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
-def work_seconds(records: Iterable[ExecutionRecord]) -> float:
+def work_seconds(records: Records) -> float:
     """Elapsed work time: the union of the attempts' intervals, so parallel steps count once and a pause not at all."""
     ran = [record for record in records if record["duration_ms"] > 0]
     spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran)
@@ -544,7 +544,7 @@ def work_seconds(records: Iterable[ExecutionRecord]) -> float:
 
 
 def canonical_json(value: Any) -> str:
-    """One spelling for one value: sorted keys, no spaces, non-ASCII as it is.
+    """Return one spelling for one value: sorted keys, no spaces, non-ASCII as it is.
 
     >>> canonical_json({"b": 1, "a": "茶馆"})
     '{"a":"茶馆","b":1}'

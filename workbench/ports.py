@@ -302,6 +302,10 @@ class KnowledgeBase(Protocol):
         return networkx.MultiDiGraph()
 
 
+Bases = Sequence[KnowledgeBase]
+"""The knowledge bases that are asked."""
+
+
 class KnowledgeBases(Protocol):
     """The knowledge bases of a workspace."""
 
@@ -362,11 +366,15 @@ class Tool(Protocol):
         """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""
 
 
+Tools = Mapping[str, Tool]
+"""The tools that there are, by name."""
+
+
 class Planner(Protocol):
     """Makes a plan for a query; deterministic unless it says otherwise in ``plan.metadata``."""
 
     async def __call__(
-        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Tools
     ) -> Plan:
         """Return a plan that is valid for these tools."""
 
@@ -487,7 +495,7 @@ class Context:
 
     settings: Settings
     knowledge: KnowledgeBases
-    tools: Mapping[str, Tool]
+    tools: Tools
     conversations: Conversations
     runs: RunLog
     clock: Clock

@@ -7,11 +7,16 @@ resuming or replaying never doubles an entry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
+
+Json = dict[str, Any]
+"""An object of plain data, as JSON has it."""
+Data = Mapping[str, Any]
+"""The same, where it is only read."""
 
 
 class Passage(TypedDict):
@@ -24,7 +29,7 @@ class Passage(TypedDict):
     position: int
     url: str
     licence: str
-    fields: dict[str, Any]
+    fields: Json
 
 
 class Entity(TypedDict):
@@ -263,7 +268,7 @@ class SubStep(TypedDict):
     name: str
     offset_ms: float
     duration_ms: float
-    detail: dict[str, Any]
+    detail: Json
 
 
 class ExecutionRecord(TypedDict):
@@ -280,15 +285,16 @@ class ExecutionRecord(TypedDict):
     error: str | None
     started_at: str
     duration_ms: float
-    input_summary: dict[str, Any]
-    output_summary: dict[str, Any]
-    raw_input: dict[str, Any]
+    input_summary: Json
+    output_summary: Json
+    raw_input: Json
     raw_output_ref: str | None
     sub_steps: list[SubStep]
-    effect: NotRequired[dict[str, Any]]
+    effect: NotRequired[Json]
     replayed: NotRequired[bool]
 
 
+Records = Iterable[ExecutionRecord]
 SourceType = Literal["chunk", "entity", "relationship", "community"]
 Granularity = Literal["low_level", "high_level", "community"]
 
@@ -306,7 +312,11 @@ class RetrievalResult(TypedDict):
     granularity: Granularity
     score: float
     evidence: str
-    metadata: dict[str, Any]
+    metadata: Json
+
+
+Evidence = Sequence[RetrievalResult]
+"""Pieces of evidence, best first."""
 
 
 class Reflection(TypedDict):
@@ -316,12 +326,12 @@ class Reflection(TypedDict):
     max_iterations: int
     remaining_budget: float
     should_continue: bool
-    next_steps: list[dict[str, Any]]
+    next_steps: list[Json]
     activate: list[str]
     rewrite_query: str
     stop_reason: StopReason | None
     reasoning: str
-    signals: dict[str, Any]
+    signals: Json
 
 
 class Decision(TypedDict):
@@ -330,8 +340,8 @@ class Decision(TypedDict):
     review_id: str
     point: ReviewPoint
     action: Literal["approve", "edit", "reject", "respond"]
-    proposal: dict[str, Any]
-    edits: dict[str, Any]
+    proposal: Json
+    edits: Json
     message: str
     who: str
     decided_at: str
@@ -343,8 +353,8 @@ class Enrichment(TypedDict):
 
     asked: list[str]
     notes: list[str]
-    entities: list[dict[str, Any]]
-    relations: list[dict[str, Any]]
+    entities: list[Json]
+    relations: list[Json]
 
 
 class Merged(TypedDict):
@@ -353,7 +363,7 @@ class Merged(TypedDict):
     context: str
     retrieval_results: list[RetrievalResult]
     reference: dict[str, list[dict[str, str]]]
-    statistics: dict[str, Any]
+    statistics: Json
     enrichment: NotRequired[Enrichment]
 
 
@@ -372,7 +382,7 @@ class Citation(TypedDict):
     n: int
     result_id: str
     sentence: str
-    source: dict[str, Any]
+    source: Json
 
 
 class Supported(TypedDict):
@@ -502,7 +512,7 @@ class Message(TypedDict):
 
 @cache  # a state that adds keys evaluates these annotations again, and must find the same channel
 def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[Any]]:
-    """A reducer that appends what is new and replaces what has the same identity, keeping the order.
+    """Return a reducer that appends what is new and replaces what has the same identity, keeping the order.
 
     >>> by_id = keyed("id")
     >>> by_id([{"id": 1, "v": "a"}], [{"id": 1, "v": "b"}, {"id": 2, "v": "c"}])
@@ -525,7 +535,7 @@ class StepTask(TypedDict):
     run_id: str
     query: str
     kb_prefix: str
-    step: dict[str, Any]
+    step: Json
     attempt: int
     iteration: int
     remaining_s: float
@@ -533,7 +543,7 @@ class StepTask(TypedDict):
     upstream: dict[str, str]
     dates: list[str]
     tried: NotRequired[list[str]]
-    wave: NotRequired[list[dict[str, Any]]]
+    wave: NotRequired[list[Json]]
     total: NotRequired[int]
 
 
@@ -618,17 +628,17 @@ class RetrievalState(TypedDict, total=False):
     thresholds: dict[str, float]
     dates: list[str]
     needs: dict[str, str]
-    report: dict[str, Any]
-    known: list[dict[str, Any]]
+    report: Json
+    known: list[Json]
     noted: list[Noted]
     obeyed: list[Obeyed]
     struck: list[str]
-    given_plan: dict[str, Any] | None
+    given_plan: Json | None
     assumptions: list[str]
     without: list[str]
-    plan: dict[str, Any]
+    plan: Json
     activated: list[str]
-    wave: list[dict[str, Any]]
+    wave: list[Json]
     remaining_s: float
     records: Annotated[list[ExecutionRecord], keyed("step_id", "attempt")]
     reflections: Annotated[list[Reflection], keyed("current_iteration")]
@@ -637,7 +647,7 @@ class RetrievalState(TypedDict, total=False):
     replan: bool
     wish: str
     rejudge: bool
-    expected: dict[str, Any]
+    expected: Json
     stop_reason: StopReason | None
     merged: Merged
     runs: list[RagRun]
@@ -649,12 +659,11 @@ class ConversationState(RetrievalState, total=False):
     requested_kb_prefixes: list[str]
     use_retrieval: bool
     answerer: str
-    agent_type: str
     worker_name: str
     memory_context: str
     conversation_summary: str
-    episodic_memory: list[dict[str, Any]]
-    recalled_episodes: list[dict[str, Any]]
+    episodic_memory: list[Json]
+    recalled_episodes: list[Json]
     remembered: list[Remembered]
     recalls: Asked | None
     to_search: str

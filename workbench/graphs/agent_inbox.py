@@ -12,14 +12,15 @@ from typing import Any
 
 from workbench.errors import InvalidAnswer, shown
 from workbench.records import proposals
+from workbench.state import Data, Json
 
-Request = Mapping[str, Any]
-Answer = dict[str, Any]
+Request = Data
+Answer = Json
 ANSWERS = {"accept": "approve", "edit": "edit", "response": "respond", "ignore": "reject"}
 """What an inbox's answer is here."""
 
 
-def interrupt_of(request: Request) -> dict[str, Any]:
+def interrupt_of(request: Request) -> Json:
     """Our request as an Agent Inbox reads it: ``{"action_request", "config", "description"}``.
 
     The arguments are what can be edited, with the values now in force; the description says why, as plain text.
@@ -38,7 +39,7 @@ def interrupt_of(request: Request) -> dict[str, Any]:
 
 
 def answer_of(given: Any, request: Request) -> Any:
-    """An answer in either shape as the middleware writes it; what is neither comes back as it is.
+    """Return an answer in either shape as the middleware writes it; what is neither comes back as it is.
 
     Args:
         given: ``{"type": "accept" | "ignore" | "response" | "edit", "args": ...}`` or a list with one of these, as an
@@ -62,7 +63,7 @@ def answer_of(given: Any, request: Request) -> Any:
     return _from_inbox(given, request) if "type" in given else given
 
 
-def _from_inbox(given: Mapping[str, Any], request: Request) -> Answer:
+def _from_inbox(given: Data, request: Request) -> Answer:
     if given["type"] not in ANSWERS:
         raise InvalidAnswer(f"type is {shown(given['type'])}; it is one of {', '.join(ANSWERS)}.")
     if unknown := set(given) - {"type", "args"}:
@@ -86,8 +87,8 @@ def _from_inbox(given: Mapping[str, Any], request: Request) -> Answer:
     return {"decisions": [{"type": "edit", "edited_action": {"name": asked, "args": edits}}]}
 
 
-def _reread(given: Mapping[str, Any], request: Request) -> Answer:
-    """A middleware's answer whose edited arguments may be strings, and may hold what was only shown."""
+def _reread(given: Data, request: Request) -> Answer:
+    """Return a middleware's answer whose edited arguments may be strings, and may hold what was only shown."""
     try:
         decision = given["decisions"][0]
         args = decision["edited_action"]["args"]
@@ -102,7 +103,7 @@ def _reread(given: Mapping[str, Any], request: Request) -> Answer:
     return {**given, "decisions": [{**decision, "edited_action": action}, *given["decisions"][1:]]}
 
 
-def _edits(args: Mapping[str, Any], request: Request) -> dict[str, Any]:
+def _edits(args: Data, request: Request) -> Json:
     """Arguments in the types of the schema, without what cannot be edited and was not."""
     form, proposed = proposals.schema(request), proposals.proposal(request)
     definitions, properties = form.get("$defs", {}), form.get("properties", {})
@@ -115,8 +116,8 @@ def _edits(args: Mapping[str, Any], request: Request) -> dict[str, Any]:
     return read
 
 
-def _read(value: Any, spec: Mapping[str, Any], definitions: Mapping[str, Any], place: str) -> Any:
-    """A value that an editor may have made a string, as the schema has it."""
+def _read(value: Any, spec: Data, definitions: Data, place: str) -> Any:
+    """Return a value that an editor may have made a string, as the schema has it."""
     spec = proposals.resolved(spec, definitions)
     if isinstance(value, str) and spec.get("type", "string") != "string":
         try:
@@ -133,7 +134,7 @@ def _read(value: Any, spec: Mapping[str, Any], definitions: Mapping[str, Any], p
 
 
 def _same(given: Any, proposed: Any) -> bool:
-    """Whether a value is the proposed one, as it is or as an editor wrote it."""
+    """Check whether a value is the proposed one, as it is or as an editor wrote it."""
     if given == proposed:
         return True
     try:

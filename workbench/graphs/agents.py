@@ -14,9 +14,9 @@ from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import decide, parse_worker_name
 from workbench.ports import Context
 from workbench.records.store import RunStore, new_run_id
-from workbench.state import RetrievalState
+from workbench.state import Json, RetrievalState
 
-Call = Callable[[Coroutine[Any, Any, dict[str, Any]]], dict[str, Any]]
+Call = Callable[[Coroutine[Any, Any, Json]], Json]
 
 
 class RetrieveAgent:
@@ -37,7 +37,7 @@ class RetrieveAgent:
             raise ValueError(f"Worker {worker_name!r} names no knowledge base, so there is nothing to retrieve from.")
         self.worker_name, self._context, self._call = worker_name, context, call
 
-    def retrieve_with_trace(self, query: str, thread_id: str) -> dict[str, Any]:
+    def retrieve_with_trace(self, query: str, thread_id: str) -> Json:
         """Search, and say how: ``{"context", "retrieval_results", "reference", "execution_log"}``.
 
         Args:
@@ -46,7 +46,7 @@ class RetrieveAgent:
         """
         return self._call(self.aretrieve_with_trace(query, thread_id))
 
-    async def aretrieve_with_trace(self, query: str, thread_id: str) -> dict[str, Any]:
+    async def aretrieve_with_trace(self, query: str, thread_id: str) -> Json:
         """``retrieve_with_trace`` for a loop that must not block."""
         state, log = await self.walk(query, thread_id)
         merged = state["merged"]
@@ -57,8 +57,8 @@ class RetrieveAgent:
             "execution_log": [{**entry, "thread_id": thread_id} for entry in log],
         }
 
-    async def walk(self, query: str, thread_id: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The last state of the retrieval graph over a question, and the log of its nodes."""
+    async def walk(self, query: str, thread_id: str) -> tuple[Json, list[Json]]:
+        """Return the last state of the retrieval graph over a question, and the log of its nodes."""
         runs, run_id = RunStore(":memory:"), new_run_id()
         try:
             state = await self._graph.ainvoke(
@@ -99,7 +99,7 @@ class AgentPool:
         self._agents: dict[str, RetrieveAgent] = {}
 
     def get(self, worker_name: str) -> RetrieveAgent:
-        """The agent of that name, made when first asked for.
+        """Return the agent of that name, made when first asked for.
 
         Raises:
             ValueError: the name is not a worker's.

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.graphs.reviewers import Answer, answer
 from workbench.plans import canonical_json
-from workbench.state import Decision
+from workbench.state import Data, Decision, Json
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
 
 
@@ -32,8 +31,8 @@ NO_PERSONS = frozenset({"rules", "autopilot", "recording"})
 """Who answers and is no person."""
 
 
-def features(proposal: Mapping[str, Any]) -> list[float]:
-    """What a proposal shows, each about 0 to 2: counts and scores as shares of their thresholds.
+def features(proposal: Data) -> list[float]:
+    """Return what a proposal shows, each about 0 to 2: counts and scores as shares of their thresholds.
 
     >>> features({"signals": {"evidence_count": 5, "thresholds": {"min_evidence": 10}}, "should_continue": True})
     [0.5, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
@@ -80,7 +79,7 @@ class ThresholdReviewer:
     @classmethod
     def fit(
         cls,
-        decisions: Iterable[Mapping[str, Any] | Decision],
+        decisions: Iterable[Data | Decision],
         trust: float = 0.9,
         questions: Sequence[Hashable] | None = None,
     ) -> ThresholdReviewer:
@@ -103,18 +102,18 @@ class ThresholdReviewer:
             base = (sum(accepted[place] for place in others) + 1) / (len(others) + 2)
             probability = round(_probability(weights, seen), 6)
             trials.append(Trial(row.get("review_id", ""), probability, yes, row["action"], round(base, 6)))
-        return cls(_fitted(known, accepted), trials, trust, _why(trials, groups))
+        return cls(_fitted(known, accepted), trials, trust, _why(trials, len(set(groups))))
 
     @property
     def trusted(self) -> bool:
-        """Whether it answers at all."""
+        """Check whether it answers at all."""
         return not self.why
 
-    def probability(self, proposal: Mapping[str, Any]) -> float:
-        """How probable it is that the person accepts this proposal."""
+    def probability(self, proposal: Data) -> float:
+        """Return how probable it is that the person accepts this proposal."""
         return _probability(self._weights, features(proposal))
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+    def __call__(self, request: Data) -> Answer | None:
         """Accept what the person would accept; None, which asks the person, for all else."""
         if not self.trusted or request["point"] != "reflect":
             return None
@@ -128,19 +127,19 @@ class ThresholdReviewer:
 
     # what it says of itself
 
-    def report(self) -> dict[str, Any]:
-        """How far it can be trusted.
+    def report(self) -> Json:
+        """Return how far it can be trusted.
 
         ``decisions``; ``alone``: how many it would have answered by itself; ``agreement``: the share of these that the
         person accepted too (None when there are none), ``at_least``: the bound above which it lies with 95 %;
         ``base_rate``: the share that the person accepts; ``overruled``: where it would have accepted and the person
         decided otherwise; ``trusted``, ``why``.
         """
-        alone = [t for t in self.trials if t.probability >= self.trust]
+        alone = [trial for trial in self.trials if trial.probability >= self.trust]
         overruled = [
-            {"review_id": t.review_id, "probability": t.probability, "action": t.action}
-            for t in alone
-            if not t.accepted
+            {"review_id": trial.review_id, "probability": trial.probability, "action": trial.action}
+            for trial in alone
+            if not trial.accepted
         ]
         right = len(alone) - len(overruled)
         return {
@@ -155,25 +154,19 @@ class ThresholdReviewer:
         }
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a decision: what was predicted without it, what the person did."""
+        """Return one row a decision: what was predicted without it, what the person did."""
         import pandas
 
         return pandas.DataFrame(self.trials, columns=Trial._fields).drop(columns="base")
 
     def __repr__(self) -> str:
-        found = self.report()
-        agreement = "nothing to agree on"
-        if found["agreement"] is not None:
-            agreement = f"agreement {found['agreement']:.0%} (at least {found['at_least']:.0%})"
         state = "trusted" if self.trusted else f"not trusted: {self.why}"
-        return f"<ThresholdReviewer: {found['decisions']} decisions, {found['alone']} alone, {agreement}; {state}>"
+        return f"<ThresholdReviewer: {len(self.trials)} decisions, agreement {self.report()['agreement']}; {state}>"
 
 
-def _once(
-    decisions: Sequence[Mapping[str, Any]], questions: Sequence[Hashable] | None
-) -> tuple[list[Mapping[str, Any]], list[Hashable]]:
+def _once(decisions: Sequence[Data], questions: Sequence[Hashable] | None) -> tuple[list[Data], list[Hashable]]:
     """Persons' decisions at reflect, a replayed one once, and of whom on which question each is."""
-    found: dict[Hashable, tuple[Mapping[str, Any], Hashable]] = {}
+    found: dict[Hashable, tuple[Data, Hashable]] = {}
     for place, row in enumerate(decisions):
         who = row.get("who", "person")
         if row["point"] == "reflect" and who not in NO_PERSONS:
@@ -184,19 +177,18 @@ def _once(
     return [row for row, _ in found.values()], [group for _, group in found.values()]
 
 
-def _why(trials: Sequence[Trial], groups: Sequence[Hashable]) -> str:
-    """Why it is not to be trusted, or nothing."""
-    questions = len(set(groups))
+def _why(trials: Sequence[Trial], questions: int) -> str:
+    """Return why it is not to be trusted, or nothing."""
     yes = sum(trial.accepted for trial in trials)
-    no = len(trials) - yes
+    fewest = min(yes, len(trials) - yes)
     if questions < FEWEST:
         told = f"{len(trials)} decisions of a person at reflect, on {questions} questions"
         return f"{told}; {FEWEST} are the fewest that it is trusted on."
-    if min(yes, no) < FEWEST_OF_EACH:
-        rare = "accepted" if yes < no else "changed or refused"
-        return f"only {min(yes, no)} of {len(trials)} were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
+    if fewest < FEWEST_OF_EACH:
+        rare = "accepted" if fewest == yes else "changed or refused"
+        return f"only {fewest} of {len(trials)} were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
     # by how many nats the fit told each decision better than how often the person accepts
-    better = [_nats(t.probability, t.accepted) - _nats(t.base, t.accepted) for t in trials]
+    better = [math.log(_of(t.probability, t.accepted) / _of(t.base, t.accepted)) for t in trials]
     mean = statistics.fmean(better)
     if mean - ONE_SIDED * statistics.pstdev(better) / math.sqrt(questions) <= 0:
         share = f"{yes / len(trials):.0%}"
@@ -204,8 +196,9 @@ def _why(trials: Sequence[Trial], groups: Sequence[Hashable]) -> str:
     return ""
 
 
-def _nats(probability: float, accepted: bool) -> float:
-    return math.log(max(probability if accepted else 1 - probability, 1e-6))
+def _of(probability: float, accepted: bool) -> float:
+    """Return the probability of what happened."""
+    return max(probability if accepted else 1 - probability, 1e-6)
 
 
 def least(right: int, asked: int) -> float | None:
@@ -230,12 +223,8 @@ def _fitted(known: Sequence[Sequence[float]], accepted: Sequence[bool], ridge: f
     penalty = np.diag([*[ridge] * FEATURES, 1e-3])
     for _ in range(25):
         p = 1 / (1 + np.exp(-np.clip(x @ weights, -30, 30)))
-        gradient = x.T @ (p - y) + penalty @ weights
-        step: np.ndarray = np.linalg.solve((x.T * (p * (1 - p))) @ x + penalty, gradient)
-        weights -= step
-        if float(np.abs(step).max()) < 1e-8:
-            break
-    return weights.tolist()
+        weights -= np.linalg.solve((x.T * (p * (1 - p))) @ x + penalty, x.T @ (p - y) + penalty @ weights)
+    return [float(weight) for weight in weights]
 
 
 def _probability(weights: Sequence[float], row: Sequence[float]) -> float:

@@ -12,15 +12,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from workbench.errors import Divergence, KnowledgeError
-from workbench.graphs.cards import told_evidence
-from workbench.graphs.roles import numbered, say
+from workbench.graphs.roles import ModelForm, numbered, say, told_evidence
 from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import RetrievalResult, Supported
+from workbench.state import Evidence, RetrievalResult, Supported
 from workbench.text import CJK
 from workbench.tools.next_hop import Reading
 
@@ -31,25 +30,21 @@ _SAID = {
 }
 
 
-class Checked(BaseModel):
+class Checked(ModelForm):
     """What the checker says of one sentence."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sentence: int = Field(ge=1, le=_MOST)
     verdict: Literal["supported", "partly", "unsupported"]
 
 
-class CheckedAll(BaseModel):
+class CheckedAll(ModelForm):
     """What the checker fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sentences: list[Checked] = Field(max_length=_MOST)
 
 
-async def supported(context: Context, text: str, evidence: Sequence[RetrievalResult], question: str) -> list[Supported]:
-    """Every statement of an answer with what became of it."""
+async def supported(context: Context, text: str, evidence: Evidence, question: str) -> list[Supported]:
+    """Return every statement of an answer with what became of it."""
     rules = _by_rules(context, text, evidence)
     asked = [one for one in rules if one.cited and {*one.cited} <= {*range(1, len(evidence) + 1)}]
     said: dict[str, str] = {}
@@ -61,7 +56,7 @@ async def supported(context: Context, text: str, evidence: Sequence[RetrievalRes
     return [_told(one, said.get(one.sentence, ""), judge) for one in rules]
 
 
-def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) -> list[Support]:
+def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
     cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)} & {*range(1, len(evidence) + 1)})
     try:
         bases = {n: _base_of(evidence[n - 1], context) for n in cited}
@@ -73,7 +68,7 @@ def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) 
         return checked(text, {n: source_of(evidence[n - 1], None) for n in cited})
 
 
-def _groups(asked: Sequence[Support], evidence: Sequence[RetrievalResult], most: int) -> Iterator[list[Support]]:
+def _groups(asked: Sequence[Support], evidence: Evidence, most: int) -> Iterator[list[Support]]:
     """Sentences that are checked together: so many that a form, and what they cite a prompt, can hold."""
     group, cited = list[Support](), set[int]()
     for one in asked:
@@ -85,9 +80,7 @@ def _groups(asked: Sequence[Support], evidence: Sequence[RetrievalResult], most:
     yield group
 
 
-async def _by_model(
-    context: Context, asked: Sequence[Support], evidence: Sequence[RetrievalResult], question: str
-) -> dict[str, str]:
+async def _by_model(context: Context, asked: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
     cited = sorted({n for one in asked for n in one.cited})
     pieces = [evidence[n - 1] for n in cited]
     place = {n: at for at, n in enumerate(cited, 1)}
@@ -135,13 +128,13 @@ def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """A piece of evidence as a checker reads it: its title and its text."""
+    """Return a piece of evidence as a checker reads it: its title and its text."""
     title = str(result["metadata"].get("title") or "")
     return "\n".join([" / ".join(_also(title, base)) if title else "", result["evidence"]]).strip()
 
 
 def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """What its typed fields say, each with the words by which people call it; "" without any."""
+    """Return what its typed fields say, each with the words by which people call it; "" without any."""
     title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
     called = {f["name"]: [w for words in f["called"].values() for w in words] for f in (base.schema() if base else ())}
     lines = []
@@ -153,13 +146,13 @@ def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
 
 
 def _also(name: str, base: KnowledgeBase | None) -> list[str]:
-    """A name, and how the knowledge base writes it otherwise."""
+    """Return a name, and how the knowledge base writes it otherwise."""
     entity = base.find_entity(name) if base else None
     return list(dict.fromkeys([name, *(entity["aliases"] if entity else [])]))
 
 
 def with_marks(text: str, found: Sequence[Supported]) -> str:
-    """The answer with a word behind each statement that its sources do not support.
+    """Return the answer with a word behind each statement that its sources do not support.
 
     >>> one = Supported(sentence="It is green.", verdict="uncited", probability=0, cited=[], by=[], why="", judge="")
     >>> with_marks("It is green. Why?", [one])

@@ -8,20 +8,20 @@ is written by the ``reporter``, a graph like the retrieval.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from pydantic import Field
 
 from workbench.events import logged, progress
 from workbench.extensions import provided
 from workbench.graphs.generate import generate
 from workbench.graphs.memory import obeying, recall
-from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
 from workbench.graphs.retrieval import build_retrieval
+from workbench.graphs.roles import ModelForm, say, told_history
 from workbench.graphs.route import (
     Route,
     build_router,
@@ -34,7 +34,7 @@ from workbench.language.followup import standalone
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
-from workbench.state import ConversationState
+from workbench.state import ConversationState, Data, Json
 
 # --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---
 
@@ -74,7 +74,7 @@ RESULT_KEYS = (
 )
 
 
-async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Keep the answer and the result; running again keeps them once."""
     conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
     change = {"retrieval_ms": round(retrieval_seconds(state.get("records", [])) * 1000, 3)}
@@ -104,12 +104,12 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
     """Build the parent graph, not compiled; a schema of one's own may add keys."""
     graph = StateGraph(schema, context_schema=Context)
     graph.add_node("route", build_router())
-    graph.add_node("recall", logged("recall", "memory", recall))
-    graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
+    graph.add_node(logged("memory", recall))
+    graph.add_node(logged("prepare", prepare_retrieval))
     graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
-    graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
-    graph.add_node("generate", logged("generate", "generate", generate))
-    graph.add_node("persist", logged("persist", "persist", persist))
+    graph.add_node(logged("generate", kb_handler))
+    graph.add_node(logged("generate", generate))
+    graph.add_node(logged("persist", persist))
     graph.add_edge(START, "route")
     graph.add_edge("route", "recall")
     graph.add_edge("recall", "prepare_retrieval")
@@ -126,9 +126,9 @@ def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Conte
 
 
 def initial_state(
-    run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Mapping[str, Any]
+    run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Data
 ) -> ConversationState:
-    """What a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
+    """Return what a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
     return ConversationState(
         run_id=run_id,
         request_id=run_id,
@@ -161,7 +161,7 @@ def initial_state(
     )
 
 
-async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
     asked = provided("nodes", "topic")(state) if state.get("report") else {}
@@ -200,7 +200,7 @@ def _answerer(state: ConversationState, kb: str, context: Context) -> str:
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
-    """The question with what it refers to, and its route.
+    """Return the question with what it refers to, and its route.
 
     The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
     by itself is routed again, as the question that it is.
@@ -213,7 +213,9 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
         return message, route
     query = None
     if history and "follow_up" in context.models:
-        query = await alone_by_model(context, message, history)
+        slots = {"history": told_history(history, context.settings.history_window), "message": message}
+        said = await say(context, "follow_up", StandsAlone, slots, question=message)
+        query = " ".join(said.form.question.split()) if said.form else None
     query = query or standalone(message, history, context.bases(names))
     if query == state["message"]:
         return query, route
@@ -223,14 +225,20 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     return query, Route({**route.decision, **reading}, route.kb_prefixes)
 
 
-async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+class StandsAlone(ModelForm):
+    """What the follow-up's model fills in."""
+
+    question: str = Field(min_length=1, max_length=500)
+
+
+async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Let the knowledge base's own answerer answer."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     kb, merged = state["kb_prefix"], state.get("merged")
     evidence = merged["retrieval_results"] if merged else []
     asked = {"message": state["message"], "query": state["query"], "evidence": evidence}
 
-    async def answer() -> dict[str, Any]:
+    async def answer() -> Json:
         return dict(await context.handlers[kb](state, context))
 
     given = (await context.tape.aeffect("handler", kb, asked, answer, clock=context.clock.monotonic)).value
@@ -242,15 +250,15 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dic
 
 
 def whether_to_clarify(state: ConversationState) -> str:
-    """What a report's question leaves open is found before anything is planned."""
+    """Return the next node: what a report's question leaves open is found before anything is planned."""
     return "clarify" if state.get("report") and state["use_retrieval"] else whether_to_retrieve(state)
 
 
 def whether_to_retrieve(state: ConversationState) -> str:
-    """A greeting needs no search, and an answerer of a knowledge base's own may do without one."""
+    """Return the next node: a greeting needs no search, and the answerer of a knowledge base may do without one."""
     return "retrieval" if state["use_retrieval"] else who_answers(state)
 
 
 def who_answers(state: ConversationState) -> str:
-    """The knowledge base's own answerer, when it has one."""
+    """Return the knowledge base's own answerer, when it has one."""
     return state["answerer"]

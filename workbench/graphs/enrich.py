@@ -5,13 +5,14 @@ A replay takes what was said from the tape; a run whose tape has nothing of it a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from workbench.language.answer import judge
-from workbench.ports import Context, KnowledgeBase
+from workbench.ports import Bases, Context
+from workbench.records.figures import Found
 from workbench.records.tape import FROM_TAPE, Tape
-from workbench.state import Enrichment, ExecutionRecord, RetrievalResult, RetrievalState
+from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
 from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
 
@@ -27,14 +28,12 @@ class Added(NamedTuple):
     found: int
 
     @property
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> Json:
         """For the statistics: what was asked for, how much came, and what went wrong."""
         return {"asked": self.told["asked"], "found": self.found, "notes": self.told["notes"]}
 
 
-async def enriched(
-    state: RetrievalState, context: Context, found: Mapping[str, Sequence[RetrievalResult]]
-) -> Added | None:
+async def enriched(state: RetrievalState, context: Context, found: Found) -> Added | None:
     """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
     tape, decision = context.tape, state.get("route_decision")
     if (steps := [record for record in state.get("records", []) if record["tool"] == STEP]) or _is_stopped(state):
@@ -53,7 +52,7 @@ async def enriched(
         return None
     query = state["query"]
 
-    async def ask() -> dict[str, Any]:
+    async def ask() -> Json:
         given = enrichment.EnrichmentInput.model_validate({"query": query, "names": names})
         output = await enrichment.search(given, context.searched.get(kb), StepLog(context.clock))
         return output.model_dump(mode="json")
@@ -73,7 +72,7 @@ def _by_steps(state: RetrievalState, context: Context, records: Sequence[Executi
     return Added([], told, sum(len(body["results"]) for body in bodies))
 
 
-def _told(names: list[str], outputs: Sequence[Mapping[str, Any]]) -> Enrichment:
+def _told(names: list[str], outputs: Sequence[Data]) -> Enrichment:
     graphs = [output["subgraph"] for output in outputs]
     return Enrichment(
         asked=names,
@@ -84,7 +83,7 @@ def _told(names: list[str], outputs: Sequence[Mapping[str, Any]]) -> Enrichment:
 
 
 def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
-    """The first base that has a source outside; in a replay the one whose source was asked."""
+    """Return the first base that has a source outside; in a replay the one whose source was asked."""
     tape = context.tape
     if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
         return next((effect.name for effect in tape.known.values() if effect.kind == STEP), None)
@@ -93,7 +92,7 @@ def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
 
 
 def can_enrich(state: RetrievalState, context: Context) -> bool:
-    """Whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
+    """Check whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
     tape = context.tape
     if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
         return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())
@@ -105,9 +104,7 @@ def _is_stopped(state: RetrievalState) -> bool:
     return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
 
 
-def lacking(
-    state: RetrievalState, found: Mapping[str, Sequence[RetrievalResult]], bases: Sequence[KnowledgeBase]
-) -> list[str]:
+def lacking(state: RetrievalState, found: Found, bases: Bases) -> list[str]:
     """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
     seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["question"]
     evidence = [result for results in found.values() for result in results]

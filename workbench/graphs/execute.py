@@ -15,7 +15,7 @@ from workbench.knowledge.dated import DatedBase, dated, last_day
 from workbench.plans import PlanStep
 from workbench.ports import Context
 from workbench.records.tape import Tape, given_of
-from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
+from workbench.state import ExecutionRecord, Json, RetrievalResult, StepStatus, StepTask, SubStep
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, contained, plain, read_input
@@ -25,7 +25,7 @@ RESULTS = "results"
 """What a body keeps apart from the rest of an output, and a record as a reference: it may be long."""
 
 
-async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
+async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
     """Run the step, keep its record and body, and give the record.
 
     An attempt whose record is already kept is not run again: it had finished when its process was killed.
@@ -61,17 +61,15 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
     return {"records": [record]}
 
 
-def effect_of(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
-    """What determines this attempt: the documents, the tool's input and budget, and the calls before it."""
+def effect_of(task: StepTask, step: PlanStep, context: Context) -> Json:
+    """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
     given = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
     base = dated(context.knowledge.get(given["kb"]), task["dates"])
     return {"version": base.fingerprint(), "given": given}
 
 
-def recorded(
-    task: StepTask, step: PlanStep, effect: dict[str, Any], tape: Tape
-) -> tuple[ExecutionRecord, dict[str, Any] | None] | None:
-    """The record and body of the same call on another run's tape, when this run may take them from there.
+def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[ExecutionRecord, Json | None] | None:
+    """Return the record and body of the same call on another run's tape, when this run may take them from there.
 
     Raises:
         Divergence: this run must take them from there, and the tape does not have them.
@@ -82,7 +80,7 @@ def recorded(
     record, body = found.value["record"], found.value["body"]
     if tape.mode == "fork" and record["status"] == "timeout" and _longer(effect, record):
         return None  # it was cut short by a budget that is larger now
-    own: dict[str, Any] = {
+    own: Json = {
         "step_id": step.step_id,
         "attempt": task["attempt"],
         "iteration": task["iteration"],
@@ -97,12 +95,13 @@ def limit_of(task: StepTask, step: PlanStep) -> float:
     return min(step.budget.timeout_s, task["remaining_s"])
 
 
-def _longer(effect: dict[str, Any], record: ExecutionRecord) -> bool:
-    return effect["limit_s"] > record["effect"].get("limit_s", effect["limit_s"]) + 0.5
+def _longer(effect: Json, record: ExecutionRecord) -> bool:
+    before = record["effect"]
+    return bool("limit_s" in before and effect["limit_s"] > before["limit_s"] + 0.5)
 
 
-async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, dict[str, Any] | None]:
-    """One attempt, timed and bounded: its record, and its body when it found anything out.
+async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, Json | None]:
+    """Return one attempt, timed and bounded: its record, and its body when it found anything out.
 
     The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
     thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
@@ -110,8 +109,8 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     log, clock = StepLog(context.clock), context.clock
     started_at, began = clock.now().isoformat(), clock.monotonic()
     limit = limit_of(task, step)
-    raw_input: dict[str, Any] = step.tool_input
-    body: dict[str, Any] | None = None
+    raw_input: Json = step.tool_input
+    body: Json | None = None
     status: StepStatus = "success"
     error: str | None = None
 
@@ -151,8 +150,8 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     return record(status), body
 
 
-def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
-    """The step's input with references filled from the outputs of earlier steps, and what its budget says."""
+def _inputs(task: StepTask, step: PlanStep, context: Context) -> Json:
+    """Return the step's input with references filled from the outputs of earlier steps, and what its budget says."""
     bodies = {i: context.runs.body(task["run_id"], ref) for i, ref in task["sources"].items() if ref}
     outputs = {i: {**body["output"], RESULTS: body["results"]} for i, body in bodies.items()}
     inputs = resolve_input(step, outputs)
@@ -165,7 +164,7 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     return inputs
 
 
-async def _call(step: PlanStep, inputs: dict[str, Any], task: StepTask, context: Context, log: StepLog) -> BaseModel:
+async def _call(step: PlanStep, inputs: Json, task: StepTask, context: Context, log: StepLog) -> BaseModel:
     tool = context.tools[step.tool]
     base = dated(context.searched.get(inputs.get("kb_prefix") or task["kb_prefix"]), task["dates"])
     output = await tool(read_input(tool, inputs), base, log)
@@ -183,8 +182,8 @@ def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
     return "partial", "; ".join(f"{s['name']}: {s['detail']['error']}" for s in failed)
 
 
-def _body(output: BaseModel, step: PlanStep) -> dict[str, Any]:
-    """What is kept of an output: as JSON, whatever a tool of somebody's own returned.
+def _body(output: BaseModel, step: PlanStep) -> Json:
+    """Return what is kept of an output: as JSON, whatever a tool of somebody's own returned.
 
     Raises:
         ToolError: it is no output, or a result in it is no evidence.
@@ -211,15 +210,15 @@ def record_of(
     started_at: str,
     *,
     error: str | None = None,
-    raw_input: dict[str, Any] | None = None,
+    raw_input: Json | None = None,
     seconds: float = 0.0,
-    body: dict[str, Any] | None = None,
+    body: Json | None = None,
     sub_steps: Sequence[SubStep] = (),
 ) -> ExecutionRecord:
     """Return the record of an attempt, or of a step that never started."""
-    given: dict[str, Any] = step.tool_input if raw_input is None else raw_input
+    given: Json = step.tool_input if raw_input is None else raw_input
     results: list[RetrievalResult] = body["results"] if body else []
-    summary: dict[str, Any] = {
+    summary: Json = {
         "evidence_count": len(results),
         "context_length": sum(len(r["evidence"]) for r in results),
         "top_score": max((r["score"] for r in results), default=0.0),
@@ -245,7 +244,7 @@ def record_of(
 
 
 def _done(task: StepTask, context: Context) -> dict[str, int]:
-    """How many of the steps that run have ended: those before this wave, and those of it that have a record."""
+    """Return how many of the steps that run have ended: those before this wave, and those of it that have a record."""
     wave = task.get("wave", [])
     ended = [e["step_id"] for e in wave if context.runs.record(task["run_id"], e["step_id"], e["attempt"])]
     return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}

@@ -12,15 +12,16 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import NONE, Said, say
+from workbench.graphs.roles import NONE, ModelForm, Said, say
 from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
 from workbench.knowledge.names.entities import LONGEST_NAME, Name, Stated
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.spending import Spent, price, spent
 from workbench.records.tape import Effect, NoTape, estimated_tokens
+from workbench.state import Json
 from workbench.text import fold, language_of, sentences
 
 _PASSAGES, _CHARACTERS = 4, 6_000
@@ -30,47 +31,37 @@ _FAILURES = 3
 _OTHER = "Other"
 
 
-class Thing(BaseModel):
+class Thing(ModelForm):
     """Something with a name."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
     type: Literal["Person", "Place", "Organisation", "Work", "Other"]
 
 
-class Fact(BaseModel):
+class Fact(ModelForm):
     """What a passage states of two names."""
-
-    model_config = ConfigDict(extra="forbid")
 
     subject: str = Field(min_length=1, max_length=LONGEST_NAME)
     relation: str = Field(min_length=1, max_length=40)
     object: str = Field(min_length=1, max_length=LONGEST_NAME)
 
 
-class ReadPassage(BaseModel):
+class ReadPassage(ModelForm):
     """What one passage names and states."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passage: int = Field(ge=1, le=_PASSAGES)
     entities: list[Thing] = Field(max_length=40)
     relations: list[Fact] = Field(max_length=40)
 
 
-class ReadPassages(BaseModel):
+class ReadPassages(ModelForm):
     """What the extractor fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passages: list[ReadPassage] = Field(max_length=_PASSAGES)
 
 
-class Described(BaseModel):
+class Described(ModelForm):
     """What the extractor says of a community."""
-
-    model_config = ConfigDict(extra="forbid")
 
     summary: str = Field(min_length=1, max_length=800)
 
@@ -91,15 +82,8 @@ class _Counted(NoTape):
 
     def keep(self, effect: Effect) -> None:
         """Add it up."""
-        old, new = self.total, spent([effect])
-        self.total = Spent(
-            old.input + new.input,
-            old.cached + new.cached,
-            old.output + new.output,
-            round(old.money + new.money, 9),
-            old.calls + 1,
-            old.unpriced + new.unpriced,
-        )
+        sums: list[Any] = [round(a + b, 9) for a, b in zip(self.total, spent([effect]), strict=True)]
+        self.total = Spent(*sums)
 
     def calls(self) -> list[Effect]:
         """All of them as one."""
@@ -141,7 +125,7 @@ class ModelExtractor:
         return self._context.prompts.of(name, language).messages(slots)
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
-        """What each names and states, by its place; see ``extraction.Extractor``."""
+        """Return what each names and states, by its place; see ``extraction.Extractor``."""
         batches = list(_batches(passages))
         found: dict[int, Extraction | None] = {}
         for places, said in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
@@ -151,11 +135,11 @@ class ModelExtractor:
         return found
 
     def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
-        """What each community is about, by its place."""
+        """Return what each community is about, by its place."""
         said = self._each([self._describing(group) for group in groups])
         return {n: " ".join(one.form.summary.split()) for n, one in enumerate(said) if one and one.form}
 
-    def spent(self) -> dict[str, Any]:
+    def spent(self) -> Json:
         """Tokens and money so far, and why nothing more is asked."""
         total = self._tape.total
         told = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
@@ -171,11 +155,11 @@ class ModelExtractor:
 
     def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
         tokens = estimated_tokens(self._prompt(prompt, language_of(text), slots)) + estimated_tokens(text)
-        asked: dict[str, Any] = {"question": text, "prompt": prompt, "quiet": True}
+        asked: Json = {"question": text, "prompt": prompt, "quiet": True}
         return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **asked))
 
     def _each(self, calls: Sequence[_Call]) -> list[Said | None]:
-        """What each call gives, so many at once; None for those that were not made."""
+        """Return what each call gives, so many at once; None for those that were not made."""
 
         async def every() -> list[Said | None]:
             free = asyncio.Semaphore(self._context.settings.max_concurrency)
@@ -206,7 +190,7 @@ class ModelExtractor:
             raise
 
     def _allowed(self, tokens: int) -> bool:
-        """Whether so many more tokens are within the budget, with those of the calls that are under way.
+        """Check whether so many more tokens are within the budget, with those of the calls that are under way.
 
         A call is taken to be as much dearer than estimated as the dearest one so far.
         """
@@ -232,7 +216,7 @@ def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
 
 
 def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
-    """What stands in the passage of what was said; None where nothing was said of it."""
+    """Return what stands in the passage of what was said; None where nothing was said of it."""
     if said is None:
         return None
     parts = [(fold(sentence), sentence) for sentence in sentences(passage.text)]
@@ -258,7 +242,7 @@ def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
 
 
 def _kind(relation: str) -> str:
-    """A relation as the graph names it; "" for one that says nothing.
+    """Return a relation as the graph names it; "" for one that says nothing.
 
     >>> _kind("was born in"), _kind("出生于"), _kind("mentions")
     ('was_born_in', '出生于', '')

@@ -6,7 +6,7 @@ It also holds what the writer's prompt is filled in with, and what is said where
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -14,9 +14,8 @@ from langgraph.runtime import Runtime
 from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.extensions import provided
-from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.roles import NONE, accounted, budget_spent
+from workbench.graphs.roles import NONE, accounted, budget_spent, told_evidence
 from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
@@ -24,64 +23,55 @@ from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
 from workbench.ports import Context, written
-from workbench.state import Citation, ConversationState, ExecutionRecord, RetrievalResult
+from workbench.state import Citation, ConversationState, Data, Json, RetrievalResult
 from workbench.text import clean, language_of, visible
+from workbench.views.labels import Labels
 
 
-def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
-    """The messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
-    earlier = list(state.get("history") or [])
+def messages(state: Data, context: Context) -> list[list[str]]:
+    """Return the messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
+    earlier, message = list(state.get("history") or []), state["message"]
     parts = [part for part in state.get("remembered") or [] if part["part"] == "history"]
     window = sum(part["kept"] for part in parts) if parts else context.settings.history_window
-    if earlier and earlier[-1]["role"] == "user" and earlier[-1]["content"] == state["message"]:
+    if earlier and earlier[-1]["role"] == "user" and earlier[-1]["content"] == message:
         earlier.pop()  # whoever filled the history had already stored the question
-    zh = language_of(state["message"]) == "zh"
+    language = language_of(message)
+    query = clean(state.get("query") or "")
     slots = {
-        "question": asked(state),
-        "memory": _remembered(state, zh) or NONE,
-        "totals": totals(state, context, zh),
-        "evidence": told_evidence(found(state), context.settings.merge_max_characters) or _NOTHING[zh],
+        "question": clean(message) + (f"\n(That is: {query})" if query and query != clean(message) else ""),
+        "memory": _remembered(state, language) or NONE,
+        "totals": totals(state, context, Labels(language)),
+        "evidence": told_evidence(found(state), context.settings.merge_max_characters)
+        or Labels(language)("prompt_nothing"),
     }
-    system, question = context.prompts.of("writer", "zh" if zh else "en").messages(slots)
-    told = [
-        ["human" if m["role"] == "user" else "ai", clean(m["content"])] for m in (earlier[-window:] if window else [])
-    ]
-    return [system, *told, question]
+    system, question = context.prompts.of("writer", language).messages(slots)
+    before = earlier[-window:] if window else []
+    return [system, *(["human" if m["role"] == "user" else "ai", clean(m["content"])] for m in before), question]
 
 
-_NOTHING = ("(nothing was found)", "（没有找到任何内容）")
+def _remembered(state: Data, language: str) -> str:
+    prompt = provided("nodes", "prompt")
+    return str(prompt(state, language == "zh")) if prompt else ""
 
 
-def _remembered(state: Mapping[str, Any], zh: bool) -> str:
-    part = provided("nodes", "prompt")
-    return part(state, zh) if part else ""
-
-
-def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
-    """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
+def totals(state: Data, context: Context, say: Labels) -> str:
+    """Return what the whole corpus counts, next to the evidence: how many documents hold, and of each kind."""
     question = state.get("route_decision", {}).get("question")
     bases = dated_bases(context, state) if state.get("kb_prefixes") else []
     if not question or not bases or not state.get("use_retrieval", True):
-        return "无" if zh else "none"
-    documents = sum(base.counts()["documents"] for base in bases)
-    parts = [f"{documents} 篇文档" if zh else f"{documents} documents in all"]
-    if question["conditions"]:
-        holding = sum(len(base.select(question["conditions"])) for base in bases)
-        understood = ("；" if zh else "; ").join(question["understood"])
-        parts.append(f"{holding} 篇符合条件（{understood}）" if zh else f"{holding} hold the conditions ({understood})")
+        return NONE
+    conditions = question["conditions"]
+    parts = [say("prompt_documents", n=sum(base.counts()["documents"] for base in bases))]
+    if conditions:
+        holding, understood = sum(len(base.select(conditions)) for base in bases), question["understood"]
+        parts.append(say("prompt_holding", n=holding, conditions=say("semicolon").join(understood)))
     if question["group"]:
-        counts = [pair for base in bases for pair in base.tally(question["group"], question["conditions"])]
+        counts = [pair for base in bases for pair in base.tally(question["group"], conditions)]
         parts.append(", ".join(f"{value}: {count}" for value, count in counts[:_COUNTS]))
     return "; ".join(parts)
 
 
 _COUNTS = 40
-
-
-def asked(state: Mapping[str, Any]) -> str:
-    """The message, and what it means by itself when it is a follow-up."""
-    message, query = clean(state["message"]), clean(state.get("query") or "")
-    return message if not query or query == message else f"{message}\n(That is: {query})"
 
 
 # --- What is said where no evidence is looked at: to a greeting, and when a search was stopped or failed ---
@@ -92,40 +82,19 @@ _PARTING = re.compile(
 )
 
 
-def stopped(zh: bool) -> str:
-    """A reviewer stopped the search before it found anything."""
-    if zh:
-        return "审阅者停止了检索，此前没有找到任何证据，因此无法回答。"
-    return "The reviewer stopped the search, and nothing had been found by then: there is no evidence to answer from."
+def greeting(say: Labels, bases: Sequence[str], message: str = "", example: str = "…") -> str:
+    """Return a short reply to what is not a question: what can be asked, with an example.
 
-
-def failed(zh: bool, records: Sequence[ExecutionRecord]) -> str:
-    """Every search failed: that says nothing of the corpus."""
-    what = "; ".join(dict.fromkeys(f"{r['tool']}: {r['error'] or r['status']}" for r in records))
-    if zh:
-        return f"检索失败，因此无法判断资料库里有没有答案（{what}）。"
-    return f"The search failed, so this is no statement about the corpus ({what})."
-
-
-def greeting(zh: bool, bases: Sequence[str], message: str = "", example: str = "…") -> str:
-    """A short reply to what is no question: what can be asked, with an example.
-
-    >>> greeting(False, ["lab"], "Thanks!", "Apollo")[:60]
+    >>> greeting(Labels("en"), ["lab"], "Thanks!", "Apollo")[:60]
     'You are welcome. I answer questions from the knowledge base '
     """
     if _PARTING.search(message):
-        return "再见！" if zh else "Goodbye!"
-    lead = ("不客气。" if zh else "You are welcome. ") if _THANKS.search(message) else ("你好！" if zh else "Hello! ")
-    if zh and not bases:
-        return lead + "目前还没有知识库可以用来回答，请先添加：`workbench kb add NAME PATH...`。"
-    if not bases:
-        return lead + "There is no knowledge base to answer from yet: add one with `workbench kb add NAME PATH...`."
-    if zh:
-        return f"{lead}我根据知识库 {'、'.join(bases)} 回答问题，并注明出处。例如：“关于《{example}》有哪些内容？”"
-    base, names = "knowledge base" if len(bases) == 1 else "knowledge bases", ", ".join(bases)
-    return (
-        f"{lead}I answer questions from the {base} {names}, with sources: for example, “What is said about {example}?”"
-    )
+        return say("reply_goodbye")
+    rest = "reply_no_base"
+    if bases:
+        rest = "reply_from_one" if len(bases) == 1 else "reply_from_several"
+    lead = say("reply_welcome" if _THANKS.search(message) else "reply_hello")
+    return f"{lead}{'' if say.language == 'zh' else ' '}{say(rest, names=say('comma').join(bases), example=example)}"
 
 
 class Answer(NamedTuple):
@@ -136,7 +105,7 @@ class Answer(NamedTuple):
     kind: str = ""
 
 
-async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Write the answer. Its ``[n]`` are places in ``merged.retrieval_results``, counted from 1."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     runtime.stream_writer(progress("generation", total=1))
@@ -170,29 +139,26 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     return {**change, "generation_ms": spent, "partial": False}
 
 
-def dates_note(state: Mapping[str, Any], context: Context) -> str:
+def dates_note(state: Data, context: Context) -> str:
     """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
     as_of, known = dates_asked(state)
     if not as_of and not known:
         return ""
-    bases = dated_bases(context, state)
-    hidden = sum(len(base.hidden) for base in bases if isinstance(base, DatedBase))
-    if language_of(state["message"]) == "zh":
-        dates = "，".join([*([f"截至 {as_of}"] if as_of else []), *([f"当时已知：{known}"] if known else [])])
-        return f"\n\n（{dates}。按日期略去 {hidden} 篇文档；没有日期的文档都保留。）"
-    dates = ", ".join([*([f"as of {as_of}"] if as_of else []), *([f"known by {known}"] if known else [])])
-    left_out = "1 document is" if hidden == 1 else f"{hidden} documents are"
-    return f"\n\n(Asked {dates}: {left_out} left out by date; documents without a date are kept.)"
+    say = Labels(language_of(state["message"]))
+    hidden = sum(len(base.hidden) for base in dated_bases(context, state) if isinstance(base, DatedBase))
+    dates = [*([say("reply_as_of", date=as_of)] if as_of else []), *([say("reply_known", date=known)] if known else [])]
+    return "\n\n" + say("reply_dates", dates=say("semicolon").join(dates), n=hidden)
 
 
-def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
-    """What there is to say before any evidence is looked at; None when the question is to be answered.
+def without_evidence(state: Data, context: Context) -> str | None:
+    """Return what there is to say before any evidence is looked at; None when the question is to be answered.
 
-    A chat model answers a greeting itself; that nothing was found for a reason of its own it is not left to guess.
+    A chat model answers a greeting itself; it is not left to guess why nothing was found.
     """
-    zh = language_of(state["message"]) == "zh"
+    say = Labels(language_of(state["message"]))
+    zh = say.language == "zh"
     if (state.get("report") or {}).get("stopped"):
-        return stopped(zh)
+        return say("reply_stopped")
     if not state.get("use_retrieval", True):
         if (noted := state.get("noted")) and not state.get("to_search"):  # no model is left to claim that it is kept
             return str(provided("nodes", "acknowledge")(noted, zh, state.get("user_id") or "default"))
@@ -202,19 +168,20 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
             return str(provided("nodes", "answer")(asked, state, zh))
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
-        return greeting(zh, names, state["message"], example)
+        return greeting(say, names, state["message"], example)
     if found(state):
         return None
     if state.get("stop_reason") == "stopped_by_reviewer":
-        return stopped(zh)
+        return say("reply_stopped")
     tried = [r for r in state.get("records", []) if r["status"] != "skipped"]
-    if tried and not any(r["status"] in ENDED_WELL for r in tried):
-        return failed(zh, tried)
+    if tried and not any(r["status"] in ENDED_WELL for r in tried):  # that says nothing of the corpus
+        why = dict.fromkeys(f"{r['tool']}: {r['error'] or r['status']}" for r in tried)
+        return say("reply_failed", why="; ".join(why))
     return None
 
 
-def found(state: Mapping[str, Any]) -> list[RetrievalResult]:
-    """The merged evidence, in the order of its numbers."""
+def found(state: Data) -> list[RetrievalResult]:
+    """Return the merged evidence, in the order of its numbers."""
     return (state.get("merged") or {}).get("retrieval_results") or []
 
 
@@ -232,14 +199,14 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
 
 
 async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[str]:
-    """The model's chunks, each sent on as it comes."""
+    """Return the model's chunks, each sent on as it comes."""
     context, prompt = runtime.context, messages(state, runtime.context)
     usage: list[dict[str, int]] = []
 
     def heard(chunk: Any) -> None:
         usage.extend(filter(None, [usage_of(chunk)]))
 
-    async def write() -> dict[str, Any]:
+    async def write() -> Json:
         chunks, thinking = list[str](), Thinking()
         told = [tuple(message) for message in prompt]
         async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard, thinking):
@@ -258,7 +225,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
     return list(written.value["chunks"])
 
 
-def offline(state: Mapping[str, Any], context: Context) -> Answer:
+def offline(state: Data, context: Context) -> Answer:
     """Write the answer without a model."""
     bases = dated_bases(context, state)
     question, results = state["route_decision"]["question"], found(state)

@@ -6,20 +6,18 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from workbench.errors import ModelError, Unusable
-from workbench.graphs.roles import numbered, say
+from workbench.graphs.roles import ModelForm, numbered, say
 from workbench.ports import Context
 
 _MOST, _CHARACTERS = 50, 12_000
 """Passages of one call, and characters of all of them."""
 
 
-class Order(BaseModel):
+class Order(ModelForm):
     """What the grader fills in: the numbers of the passages that meet the need, the best first."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passages: list[int] = Field(max_length=_MOST, description="Numbers of passages that meet the need, the best first")
 
@@ -27,7 +25,7 @@ class Order(BaseModel):
 def grader(
     ports: Callable[[], Context], submit: Callable[[Coroutine[Any, Any, Any]], Future[Any]]
 ) -> Callable[[str, Sequence[str]], list[float]]:
-    """A reranker for a thread that may block; ``submit`` begins work on the loop of the model's connections."""
+    """Return a reranker for a thread that may block; ``submit`` begins work on the loop of the model's connections."""
     return lambda query, texts: submit(graded(ports(), query, texts)).result() if texts else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -14,11 +14,23 @@ from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
 from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
 from workbench.plans import ENDED_WELL, IDLE, last_records
-from workbench.ports import Context, KnowledgeBase, RunLog, ordered
-from workbench.records.figures import Identity, identity, retrieval_seconds, winners
-from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
+from workbench.ports import Bases, Context, RunLog, ordered
+from workbench.records.figures import Found, Identity, identity, retrieval_seconds, winners
+from workbench.state import (
+    Data,
+    Evidence,
+    ExecutionRecord,
+    Json,
+    Merged,
+    RagRun,
+    Records,
+    RetrievalResult,
+    RetrievalState,
+    RouteDecision,
+)
 from workbench.tools.scoring import MODELS, Logistic, descending, probability
 
+Pieces = dict[Identity, RetrievalResult]
 MODEL = "merge"
 SECOND = "second_pass"
 SEARCH, CHAIN, HOP = "hybrid_search", "chain_exploration", "next_hop"
@@ -28,8 +40,8 @@ SPAN = 10.0
 """Log odds that count as 1."""
 
 
-def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
-    """The probability of each passage that the search or the chain found; nothing unless both of them looked.
+def agreed(results_by_step: Found) -> dict[Identity, float]:
+    """Return the probability of each passage that the search or the chain found; nothing unless both of them looked.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
     >>> by = {name: [{**piece, "metadata": {"tools": [name]}}] for name in (SEARCH, CHAIN)}
@@ -46,8 +58,8 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
     return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
 
 
-def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
-    """What the model weighs of each passage: the search where no title led a chain anywhere, else both.
+def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
+    """Return what the model weighs of each passage: the search where no title led a chain anywhere, else both.
 
     ``first``: whether a search put it first.
     """
@@ -79,7 +91,7 @@ def _tool(result: RetrievalResult) -> str:
 
 
 def worth_of(score: float) -> float:
-    """What a probability adds to not having found a passage: its log odds above those.
+    """Return what a probability adds to not having found a passage: its log odds above those.
 
     >>> worth_of(0.0001), worth_of(0.5)
     (0.0, 0.76)
@@ -98,7 +110,7 @@ CONTRADICTION = 0.5
 """What is left of a score when the document's typed fields contradict what the question asked for."""
 
 
-async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Merge what the steps found, and say why the retrieval stopped."""
     settings, decision = runtime.context.settings, state.get("route_decision")
     records, found = state.get("records", []), collect(state, runtime.context)
@@ -132,7 +144,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
 
 def _runs(
     records: Sequence[ExecutionRecord],
-    found: Mapping[str, Sequence[RetrievalResult]],
+    found: Found,
     merged: Merged,
     workers: Sequence[Worker],
 ) -> list[RagRun]:
@@ -188,14 +200,14 @@ def evidence_of(state: RetrievalState, context: Context) -> list[RetrievalResult
     return numbered(collect(state, context), matching, context.settings.merge == "by_score")
 
 
-def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
-    """What each step found, by step id, in the order in which passes and steps followed."""
+def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
+    """Return what each step found, by step id, in the order in which passes and steps followed."""
     kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
     kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
 
 
-def matching_documents(decision: RouteDecision | None, bases: Sequence[KnowledgeBase]) -> frozenset[str] | None:
+def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozenset[str] | None:
     """Ids of the documents that hold what a list or a recommendation was filtered by; None when nothing filters."""
     if not decision or not decision["filters"] or decision["query_intent"] not in ("list", "recommend"):
         return None
@@ -203,8 +215,8 @@ def matching_documents(decision: RouteDecision | None, bases: Sequence[Knowledge
 
 
 def merge(
-    results_by_step: Mapping[str, Sequence[RetrievalResult]],
-    records: Iterable[ExecutionRecord] = (),
+    results_by_step: Found,
+    records: Records = (),
     *,
     max_results: int = 50,
     max_characters: int = 10_000,
@@ -241,9 +253,7 @@ def merge(
     return _told(unique[:max_results], counted, max_characters)
 
 
-def numbered(
-    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None, by_score: bool
-) -> list[RetrievalResult]:
+def numbered(results_by_step: Found, matching: Collection[str] | None, by_score: bool) -> list[RetrievalResult]:
     """Return each piece once, in the order of its number."""
     unique = distinct(results_by_step, matching)
     if not by_score:
@@ -252,7 +262,7 @@ def numbered(
     return unique
 
 
-def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_characters: int) -> Merged:
+def _told(kept: list[RetrievalResult], counted: Data, max_characters: int) -> Merged:
     """These pieces as the numbered sources of a context, with what was counted before them."""
     sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
     context = "\n\n".join(sources)
@@ -266,9 +276,7 @@ def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_character
     return {"context": context, "retrieval_results": kept, "reference": _reference(kept), "statistics": statistics}
 
 
-def distinct(
-    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
-) -> list[RetrievalResult]:
+def distinct(results_by_step: Found, matching: Collection[str] | None = None) -> list[RetrievalResult]:
     """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept.
 
     Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
@@ -298,8 +306,8 @@ PLACES = 5
 
 
 def with_hops(
-    first: Sequence[RetrievalResult],
-    hops: Sequence[RetrievalResult],
+    first: Evidence,
+    hops: Evidence,
     model: Logistic = MODELS[SECOND],
     kept: int = KEPT,
 ) -> list[RetrievalResult]:
@@ -312,28 +320,32 @@ def with_hops(
         kept: how many documents of the first pass stand in front.
     """
     known = {identity(result): result for result in first}
-    best: dict[Identity, RetrievalResult] = {}
+    best: Pieces = {}
     for hop in sorted(hops, key=_order):
         best.setdefault(identity(hop), hop)
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
     standing = list(takewhile(lambda result: _document(result) in front[:kept], first))
     signals = signals_of_second(first, list(best.values()), front)
-    of_document = {document: round(model(seen), 6) for document, seen in signals.items()}
-    behind = [
-        _joined(known.get(one), best.get(one), of_document[_document(known.get(one) or best[one])])
-        for one in {**known, **best}
-        if known.get(one) not in standing
-    ]
-    behind.sort(key=lambda result: (-result["score"], -_likeliest(result, known, best), *_order(result)[1:]))
-    ordered = [*standing, *behind]
+    behind = list[tuple[Any, ...]]()
+    for one in {**known, **best}:
+        both = [found[one] for found in (known, best) if one in found]
+        if known.get(one) in standing:
+            continue
+        # of one document's passages the one comes first of which anything says most
+        likeliest = max(result["score"] for result in both)
+        piece = both[0].copy()
+        piece["score"] = round(model(signals[_document(piece)]), 6)
+        if len(both) > 1:
+            tools = sorted({tool for result in both for tool in result["metadata"]["tools"]})
+            piece["metadata"] = {**both[1]["metadata"], **both[0]["metadata"], "tools": tools}
+        behind.append((-piece["score"], -likeliest, *_order(piece)[1:], piece))
+    ordered: list[RetrievalResult] = [*standing, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
     scores = descending([result["score"] for result in ordered])
     return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
 
 
-def signals_of_second(
-    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], front: Sequence[str]
-) -> dict[str, dict[str, float]]:
-    """What the model of the second pass weighs of each document.
+def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return what the model of the second pass weighs of each document.
 
     Returns:
         ``first`` and ``hop``: log odds of the most that the first pass and a hop say of a passage of it; ``front``:
@@ -347,26 +359,11 @@ def signals_of_second(
     return {document: {**said, "front": float(document in front)} for document, said in found.items()}
 
 
-def _likeliest(
-    result: RetrievalResult, known: Mapping[Identity, RetrievalResult], best: Mapping[Identity, RetrievalResult]
-) -> float:
-    """The most that anybody says of a passage: which of a document's passages comes first."""
-    one = identity(result)
-    return max(found[one]["score"] for found in (known, best) if one in found)
-
-
-def _joined(first: RetrievalResult | None, hop: RetrievalResult | None, score: float) -> RetrievalResult:
-    if first is None or hop is None:
-        return {**(first or hop), "score": score}  # type: ignore[typeddict-item]
-    tools = sorted({*first["metadata"]["tools"], *hop["metadata"]["tools"]})
-    return {**first, "score": score, "metadata": {**hop["metadata"], **first["metadata"], "tools": tools}}
-
-
 def _document(result: RetrievalResult) -> str:
     return str(result["metadata"].get("doc_id") or result["source_id"])
 
 
-def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+def first_documents(evidence: Evidence) -> list[RetrievalResult]:
     """Return the best result of each of the first documents."""
     first: dict[str, RetrievalResult] = {}
     for result in evidence:
@@ -374,14 +371,14 @@ def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult
     return list(first.values())[:PLACES]
 
 
-def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:
-    """Every piece once, in the order of the steps and of what each found."""
+def as_found(results_by_step: Found) -> list[Identity]:
+    """Return every piece once, in the order of the steps and of what each found."""
     return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
 
 
 def _kept(
     best: RetrievalResult,
-    every: Sequence[RetrievalResult],
+    every: Evidence,
     together: float | None,
     matching: Collection[str] | None,
 ) -> RetrievalResult:
@@ -410,17 +407,19 @@ def _fitting(sources: list[str], max_characters: int) -> list[str]:
 
 
 def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:
-    ids: dict[str, list[str]] = {"chunk": [], "entity": [], "relationship": [], "community": []}
+    ids: dict[str, list[dict[str, str]]] = {"chunks": [], "entities": [], "relationships": []}
     for result in results:
-        ids[result["source_type"]].append(result["source_id"])
-    return {
-        "chunks": [{"chunk_id": chunk_id} for chunk_id in ids["chunk"]],
-        "entities": [{"id": entity_id} for entity_id in ids["entity"]],
-        "relationships": [{"id": relation_id} for relation_id in ids["relationship"]],
-    }
+        if kind := _REFERENCES.get(result["source_type"]):
+            plural, name = kind
+            ids[plural].append({name: result["source_id"]})
+    return ids
 
 
-def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
+_REFERENCES = {"chunk": ("chunks", "chunk_id"), "entity": ("entities", "id"), "relationship": ("relationships", "id")}
+"""Source type -> its place in the reference, and what an id is called there."""
+
+
+def _execution(records: list[ExecutionRecord]) -> Json:
     counted = [r for r in last_records(records).values() if not not_needed(r)]
     well = sum(r["status"] in ENDED_WELL for r in counted)
     return {
@@ -432,5 +431,5 @@ def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
 
 
 def not_needed(record: ExecutionRecord) -> bool:
-    """Whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
+    """Check whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
     return record["status"] == "skipped" and record["error"] in IDLE

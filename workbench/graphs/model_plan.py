@@ -10,33 +10,38 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
-from workbench.graphs.cards import OF_ALL, card, described, offered, told_steps
 from workbench.graphs.needs import read_needs
-from workbench.graphs.plan import summary
-from workbench.graphs.recipes import slug
-from workbench.graphs.roles import NONE, left, say, told_history
+from workbench.graphs.plan import slug, summary
+from workbench.graphs.roles import (
+    NONE,
+    OF_ALL,
+    ModelForm,
+    card,
+    described,
+    left,
+    offered,
+    say,
+    told_history,
+    told_steps,
+)
 from workbench.plans import Plan, PlanStep, work_seconds
-from workbench.ports import Context, KnowledgeBase, Tool
-from workbench.state import Op, RetrievalState
+from workbench.ports import Bases, Context, Tools
+from workbench.state import Data, Json, Op, RetrievalState
 from workbench.tools.registry import BUILT_IN, check
 
 
-class DraftCondition(BaseModel):
+class DraftCondition(ModelForm):
     """A condition of ``discover``: one typed field, compared with one value, or several for in, not_in, between."""
-
-    model_config = ConfigDict(extra="forbid")
 
     field: str = Field(min_length=1, max_length=80)
     op: Op
     values: list[str] = Field(default_factory=list, max_length=10)
 
 
-class DraftStep(BaseModel):
+class DraftStep(ModelForm):
     """One step as the model writes it; names are the model's own, ids are ours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=40)
     objective: str = Field(min_length=1, max_length=200)
@@ -52,9 +57,9 @@ class DraftStep(BaseModel):
 
 
 async def planned_by_model(
-    state: RetrievalState, context: Context, bases: Sequence[KnowledgeBase], before: Plan | None
+    state: RetrievalState, context: Context, bases: Bases, before: Plan | None
 ) -> tuple[Plan | None, list[str]]:
-    """The model's plan, or None and why it cannot be run.
+    """Return the model's plan, or None and why it cannot be run.
 
     Args:
         state: of the run so far.
@@ -93,8 +98,8 @@ async def planned_by_model(
     return _plan(said.form, query, route, context).model_copy(update={"metadata": metadata}), said.refused
 
 
-def told_needs(entries: Sequence[Mapping[str, Any]], query: str, state: RetrievalState) -> str:
-    """The ledger in lines; before the first pass, what the rules take to be needed."""
+def told_needs(entries: Sequence[Data], query: str, state: RetrievalState) -> str:
+    """Return the ledger in lines; before the first pass, what the rules take to be needed."""
     if entries:
         return "\n".join(
             f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries
@@ -102,7 +107,7 @@ def told_needs(entries: Sequence[Mapping[str, Any]], query: str, state: Retrieva
     return "\n".join(f"- {need.text}" for need in read_needs(query, state["route_decision"])) or NONE
 
 
-def _plan(drafted: Any, query: str, route: Mapping[str, Any], context: Context) -> Plan:
+def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
     several = len(route["kb_prefixes"]) > 1
     return Plan(
         problem_statement=query,
@@ -113,14 +118,14 @@ def _plan(drafted: Any, query: str, route: Mapping[str, Any], context: Context) 
     )
 
 
-def steps_of(drafted: Sequence[Any], several: bool, tools: Mapping[str, Tool], first: int = 0) -> list[PlanStep]:
+def steps_of(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0) -> list[PlanStep]:
     """Filled-in steps as plan steps, numbered from ``first``."""
     ids = {step.name: f"step_{n}_{slug(step.name)}" for n, step in reversed(list(enumerate(drafted, first)))}
     return [_step(step, f"step_{n}_{slug(step.name)}", ids, several, tools) for n, step in enumerate(drafted, first)]
 
 
-def plan_form(tools: Mapping[str, Tool], knowledge: Sequence[str], most: int) -> type[BaseModel]:
-    """The form: every list and string bounded, every tool and knowledge base one of those that exist.
+def plan_form(tools: Tools, knowledge: Sequence[str], most: int) -> type[BaseModel]:
+    """Return the form: every list and string bounded, every tool and knowledge base one of those that exist.
 
     >>> form = plan_form({}, ["papers"], 6)
     >>> form.model_json_schema()["properties"]["steps"]["maxItems"]
@@ -129,17 +134,17 @@ def plan_form(tools: Mapping[str, Tool], knowledge: Sequence[str], most: int) ->
     steps: Any = list[step_form(tools, knowledge)]  # type: ignore[misc]
     return create_model(
         "PlannedSearch",
-        __config__=ConfigDict(extra="forbid"),
+        __base__=ModelForm,
         steps=(steps, Field(min_length=1, max_length=most)),
         assumptions=(list[str], Field(default_factory=list, max_length=5)),
         acceptance_criteria=(list[str], Field(default_factory=list, max_length=8)),
     )
 
 
-def step_form(tools: Mapping[str, Tool], knowledge: Sequence[str]) -> Any:
+def step_form(tools: Tools, knowledge: Sequence[str]) -> Any:
     """A step of the form: a choice of tools and bases, and the inputs that registered tools have of their own."""
     one_of: Any = Literal
-    choices: dict[str, Any] = {
+    choices: Json = {
         "tool": (one_of[tuple(tools)] if tools else str, ...),
         "kb_prefix": (one_of[tuple(knowledge)], knowledge[0]),
     }
@@ -152,16 +157,16 @@ def step_form(tools: Mapping[str, Tool], knowledge: Sequence[str]) -> Any:
     return create_model("PlannedStep", __base__=DraftStep, **choices)
 
 
-def _condition(drafted: DraftCondition) -> dict[str, Any]:
+def _condition(drafted: DraftCondition) -> Json:
     several = drafted.op in ("in", "not_in", "between")
     value = drafted.values if several else drafted.op == "exists" or "".join(drafted.values[:1])
     return {"field": drafted.field, "op": drafted.op, "value": value}
 
 
-def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Mapping[str, Tool]) -> PlanStep:
+def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Tools) -> PlanStep:
     """A filled-in step; what the tool cannot be asked is left out, what names no step is kept so that it is refused."""
     fields = tools[drafted.tool].input_schema.model_fields
-    given: dict[str, Any] = {"query": drafted.query} if "query" in fields else {}
+    given: Json = {"query": drafted.query} if "query" in fields else {}
     if several and "kb_prefix" in fields:
         given["kb_prefix"] = drafted.kb_prefix
     if drafted.entities and "entities" in fields:

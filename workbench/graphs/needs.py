@@ -22,9 +22,9 @@ from workbench.language.citing import cite
 from workbench.language.names import together
 from workbench.language.quoting import weights
 from workbench.plans import last_records
-from workbench.ports import KnowledgeBase
+from workbench.ports import Bases
 from workbench.records.proposals import MET, SETTLED, Verdict
-from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
+from workbench.state import Data, Evidence, Json, QueryIntent, Records, RetrievalResult, RouteDecision
 from workbench.text import fold, language_of, mentions, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
@@ -82,7 +82,7 @@ class Supply(NamedTuple):
     matching: Mapping[str, str] | None = None
 
 
-def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply:
+def supply_of(decision: RouteDecision, bases: Bases) -> Supply:
     """Look up what the question asks for in the knowledge bases."""
     intent, filters = decision["query_intent"], decision["filters"]
     names = [_thing(name, bases) for name in decision["extracted_entities"]["low_level"]]
@@ -100,7 +100,7 @@ def supply_of(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Supply
     return Supply(intent, things, unknown, passages, relevant, matching)
 
 
-def _thing(name: str, bases: Sequence[KnowledgeBase]) -> Thing:
+def _thing(name: str, bases: Bases) -> Thing:
     writings, sources, passages = {name: None}, set[str](), set[str]()
     for base in bases:
         if entity := base.find_entity(name):
@@ -203,10 +203,10 @@ class Ledger(NamedTuple):
     """Where needs are looked up: what the bases have, the signals so far, the judgement, the evidence, its bases."""
 
     supply: Supply
-    seen: Mapping[str, Any]
+    seen: Data
     judgement: Judgement
-    evidence: Sequence[RetrievalResult]
-    bases: Sequence[KnowledgeBase]
+    evidence: Evidence
+    bases: Bases
 
     def entry(self, need: Need, verdict: str, own: bool) -> Entry:
         """Look a need up in what the answer shows; one of a person's ``own`` in all first documents."""
@@ -267,7 +267,7 @@ def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdict
     return entries
 
 
-def settle(seen: Mapping[str, Any], entries: Sequence[Entry], known: Iterable[Need]) -> dict[str, Any]:
+def settle(seen: Data, entries: Sequence[Entry], known: Iterable[Need]) -> Json:
     """Return the signals without what is missing of needs that a person confirmed or struck."""
     texts = {entry["need"] for entry in entries if is_settled(entry)}
     done = {(need.kind, need.field or need.name) for need in known if need.text in texts}
@@ -300,17 +300,17 @@ def steer(query: str, entries: Sequence[Entry]) -> str:
     return " ".join([*query.split(), *(need for need in added if fold(need) not in fold(query))])
 
 
-def is_settled(entry: Mapping[str, Any]) -> bool:
+def is_settled(entry: Data) -> bool:
     """Check whether a person confirmed or struck a need."""
     return entry["said"] in SETTLED
 
 
-def unmet(seen: Mapping[str, Any]) -> list[Entry]:
+def unmet(seen: Data) -> list[Entry]:
     """Return the needs that nothing shown meets and that no person settled."""
     return [entry for entry in seen.get("needs", []) if not is_settled(entry) and entry["met"] < MET]
 
 
-def binding(seen: Mapping[str, Any]) -> list[Entry]:
+def binding(seen: Data) -> list[Entry]:
     """Return the unmet needs that a person insists on, or that a model found in no passage.
 
     >>> entry = {"need": "the year of the prize", "kind": "words", "met": 0.1, "said": "open"}
@@ -326,13 +326,13 @@ def binding(seen: Mapping[str, Any]) -> list[Entry]:
 
 def signals(
     supply: Supply,
-    evidence: Sequence[RetrievalResult],
-    records: Iterable[ExecutionRecord],
+    evidence: Evidence,
+    records: Records,
     enough: Mapping[str, float],
     iteration: int = 1,
     time_left_s: float = 30.0,
     judgement: Judgement | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Return everything that the rules look at, as data that a person can read too.
 
     Returns:
@@ -343,7 +343,7 @@ def signals(
         steps), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
     needed = SIDE if supply.intent == "compare" else 1
-    coverage: list[dict[str, Any]] = [
+    coverage: list[Json] = [
         {
             "name": thing.name,
             "found": sum(map(thing.covered_by, evidence)),
@@ -353,7 +353,7 @@ def signals(
     ]
     missing = [side["name"] for side in coverage if side["found"] < side["needed"]]
     fields = {r["metadata"]["doc_id"]: r["metadata"].get("fields") for r in evidence if r["metadata"].get("doc_id")}
-    seen: dict[str, Any] = {}
+    seen: Json = {}
     matching = supply.matching
     if matching or (matching is not None and any(fields.values())):  # texts without fields hold no filter
         holding = [doc_id for doc_id in fields if doc_id in matching]
@@ -383,7 +383,7 @@ def signals(
     }
 
 
-def is_enough(seen: Mapping[str, Any]) -> bool:
+def is_enough(seen: Data) -> bool:
     """Check whether the evidence is enough: it answers, every limit is reached, and every need is met or settled.
 
     >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
@@ -402,11 +402,11 @@ def is_enough(seen: Mapping[str, Any]) -> bool:
     )
 
 
-def is_unsure(seen: Mapping[str, Any]) -> bool:
+def is_unsure(seen: Data) -> bool:
     """Check whether the answer answers less probably than is asked for: what a name leads to is searched then."""
     return seen.get("probability", 1.0) < seen["thresholds"].get("min_probability", 0.0)
 
 
-def is_low(seen: Mapping[str, Any]) -> bool:
+def is_low(seen: Data) -> bool:
     """Check whether nothing scores high enough although something might."""
     return seen["top_score"] < seen["thresholds"]["min_top_score"] and not seen.get("complete", False)

@@ -1,26 +1,66 @@
-"""Planning by rules: which tools a question needs, in which order.
+"""Planning by rules: which searches a question needs, by intent, in which order.
 
-``RulePlanner`` follows a table by intent. Each intent has a recipe that drafts the steps of one knowledge base; drafts
-are then joined by the registered tools that ask for the intent, cut to the most tasks a plan may have, and numbered.
+``RulePlanner`` follows a table: each intent has a recipe that makes the steps of one knowledge base. Texts that name
+one another are followed with ``chain_exploration``, each side of a comparison alone. Documents with typed fields are
+selected by them; a chain joins in where words of the question are left that no field accounts for. A plain search runs
+next to each chain; the merge weighs what both find. The branches are joined by the user's own tools that ask for the
+intent, cut to the most tasks that a plan may have, and numbered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from workbench.graphs.needs import read_needs
-from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug, without_refused
 from workbench.graphs.route import AGENT_TOOLS, workers_of
-from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.ports import KnowledgeBase, Tool
+from workbench.language.names import names_in
+from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
+from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.settings import Settings, default_settings
-from workbench.state import QueryIntent, RouteDecision
+from workbench.state import Condition, Json, NameRead, QueryIntent, RouteDecision
+from workbench.text import STOP_WORDS, fold, language_of, terms
 from workbench.tools.registry import BUILT_IN
+from workbench.views.labels import Labels
 
-ONE = "hybrid_search"
-"""The whole plan where one step is wanted whatever is asked."""
+CHAIN, SEARCH = "chain_exploration", "hybrid_search"
+FULL, WIDE, SHORT, NAMES, RANK = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20), (15.0, 30)
+"""Budgets of the table: seconds and results, at the default settings; other settings scale them."""
+_JOINING = re.compile(r"\b(?:and|or|nor|than|vs|versus)\b|[&,;、，/]|[和与及跟或]|还是", re.I)
+_BETWEEN = re.compile("[的这那部位首个本]")
+"""What joins two names that a question sets side by side, and what else may stand between them."""
+
+
+def say(key: str, query: str, **words: object) -> str:
+    """Return a sentence of a plan in the language of the query.
+
+    >>> say("plan_who", "老舍是谁？", name="Lao She")
+    '确认 Lao She 是谁'
+    """
+    return Labels(language_of(query))(key, query=query, **words)
+
+
+def slug(name: str) -> str:
+    """Return a short ASCII label of a name.
+
+    >>> slug("The Teahouse"), slug("Amélie"), slug("茶馆")
+    ('teahouse', 'amelie', 'name')
+    """
+    words = re.findall(r"[a-z0-9]+", fold(name).replace("'", ""))
+    words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
+    return "_".join(words)[:40].strip("_") or "name"
+
+
+def budget_of(settings: Settings, seconds: float, results: int) -> PlanBudget:
+    """Return a budget of the table, scaled by the settings."""
+    return PlanBudget(
+        timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
+        top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
+        max_evidence_count=settings.step_max_evidence,
+        max_retries=settings.step_max_retries,
+    )
 
 
 class RulePlanner:
@@ -35,125 +75,79 @@ class RulePlanner:
     def __init__(self, settings: Settings | None = None):
         self.settings = settings or default_settings()
 
-    async def __call__(
-        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
-    ) -> Plan:
+    async def __call__(self, query: str, decision: RouteDecision, knowledge: Bases, tools: Tools) -> Plan:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
-        branches, notes, by_intent = list[list[Draft]](), list[str](), False
+        branches, notes, by_intent = list[list[PlanStep]](), list[str](), False
         bases = {base.name: base for base in knowledge}
         for worker in workers_of(decision["worker_name"], list(bases)):
-            base, tool, stands_in = bases[worker.kb_prefix], ONE, list[str]()
-            if not self._one_step(worker.agent_type):
-                tool, stands_in = _tool_of(worker.agent_type, tools, query)
-            notes += [note for note in stands_in if note not in notes]
+            base, tool = bases[worker.kb_prefix], ""
+            if worker.agent_type in AGENT_TOOLS:
+                wanted, *others = AGENT_TOOLS[worker.agent_type]
+                tool = next((name for name in (wanted, *others) if name in tools), wanted)
+                if tool != wanted:  # a plan says which tool stands in for one that is not registered
+                    notes.append(say("plan_stands_in", query, agent=worker.agent_type, wanted=wanted, tool=tool))
+            elif self.settings.planner == "one_step":
+                tool = SEARCH
             text = without_refused(query, decision["filters"], base)
-            ask = Ask(query, text, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
-            drafts = _one_step(ask, tool) if tool else drafts_for(ask, base, tools)
-            branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
+            prefix = base.name if len(knowledge) > 1 else ""
+            ask = Ask(query, text, decision, names_for(base, knowledge, decision), self.settings, prefix)
+            if tool:
+                branches.append([ask.step(tool.removesuffix("_search"), tool, "plan_search", {"query": ask.grounded})])
+            else:
+                branches.append(steps_for(ask, base, tools))
             by_intent = by_intent or not tool
-        own = _registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
-        steps, left_out = self._number(branches, own)
+        own = self._registered(query, decision["query_intent"], knowledge, tools) if by_intent else []
+        steps, left_out = _numbered(branches, own, self.settings.max_tasks)
         if left_out:
             notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
         return Plan(
             problem_statement=query,
-            assumptions=[*assumptions(query, decision, knowledge), *notes],
+            assumptions=list(dict.fromkeys([*assumptions(query, decision, knowledge), *notes])),
             steps=steps,
             execution_mode=self.settings.execution_mode,
             acceptance_criteria=[need.text for need in read_needs(query, decision)],
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
 
-    def _one_step(self, agent_type: str) -> bool:
-        return self.settings.planner == "one_step" and agent_type not in AGENT_TOOLS
-
-    def _number(self, branches: Sequence[Sequence[Draft]], own: Sequence[Draft]) -> tuple[list[PlanStep], list[str]]:
-        """Steps of the drafts, and the tools of those for which there was no room.
-
-        The first steps of every branch come before the second of any, and the table before the user's own tools.
-        """
-        depths = [_depths(drafts) for drafts in branches]
-        places = sorted((depths[b][i], b, i) for b, drafts in enumerate(branches) for i in range(len(drafts)))
-        places += [(0, len(branches) + n, 0) for n in range(len(own))]
-        drafts = [*branches, *([draft] for draft in own)]
-        kept, over = places[: self.settings.max_tasks], places[self.settings.max_tasks :]
-        kept.sort(key=lambda place: place[1:])
-        ids = {(b, i): f"step_{number}_{drafts[b][i].label}" for number, (_, b, i) in enumerate(kept)}
-        steps = [self._step(ids, b, drafts[b][i], i, depth) for depth, b, i in kept]
-        return steps, [drafts[b][i].tool for _, b, i in over]
-
-    def _step(self, ids: Mapping[tuple[int, int], str], branch: int, draft: Draft, index: int, depth: int) -> PlanStep:
-        taken = {name: {"$from": f"{ids[branch, source]}.{given}"} for name, (source, given) in draft.take.items()}
-        return PlanStep(
-            step_id=ids[branch, index],
-            objective=draft.objective,
-            tool=draft.tool,
-            tool_input={**draft.tool_input, **taken},
-            depends_on=[ids[branch, source] for source in draft.before],
-            budget=budget_of(self.settings, *draft.budget),
-            priority=depth + 1,
-            condition=draft.condition,
-        )
+    def _registered(self, query: str, intent: QueryIntent, knowledge: Bases, tools: Tools) -> list[PlanStep]:
+        """Return a step for each of the user's own tools that asks for this intent and needs nothing but a query."""
+        steps = []
+        for name in sorted(set(tools) - set(BUILT_IN)):
+            tool, fields = tools[name], tools[name].input_schema.model_fields
+            required = {field for field, info in fields.items() if info.is_required()}
+            if intent in tool.intents and "query" in fields and required <= {"query"}:
+                prefix = {"kb_prefix": knowledge[0].name} if len(knowledge) > 1 and "kb_prefix" in fields else {}
+                step = PlanStep(
+                    step_id=slug(name),
+                    objective=tool.description or say("plan_search", query),
+                    tool=name,
+                    tool_input={"query": query, **prefix},
+                    budget=budget_of(self.settings, *FULL),
+                )
+                steps.append(step)
+        return steps
 
 
-def budget_of(settings: Settings, seconds: float, results: int) -> PlanBudget:
-    """Return a budget of the table, scaled by the settings."""
-    return PlanBudget(
-        timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
-        top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
-        max_evidence_count=settings.step_max_evidence,
-        max_retries=settings.step_max_retries,
-    )
+def _numbered(
+    branches: Sequence[Sequence[PlanStep]], own: Sequence[PlanStep], most: int
+) -> tuple[list[PlanStep], list[str]]:
+    """Return numbered steps, and the tools of those for which there was no room.
+
+    The first steps of every branch come before the second of any, and the table before the user's own tools.
+    """
+    rows = [*branches, *([step] for step in own)]
+    places = sorted((step.priority, b, i) for b, steps in enumerate(branches) for i, step in enumerate(steps))
+    places += [(1, len(branches) + n, 0) for n in range(len(own))]
+    steps, ids = list[PlanStep](), [dict[str, str]() for _ in rows]
+    for number, (_, b, i) in enumerate(sorted(places[:most], key=lambda place: place[1:])):
+        step = rows[b][i]
+        ids[b][step.step_id] = f"step_{number}_{step.step_id.partition(':')[2] or step.step_id}"
+        steps.append(step_renamed(step, ids[b]))
+    return steps, [rows[b][i].tool for _, b, i in places[most:]]
 
 
-def _one_step(ask: Ask, tool: str) -> list[Draft]:
-    """The plan of an agent that has one tool."""
-    return [Draft(tool.removesuffix("_search"), tool, say("plan_search", ask.query), {"query": ask.grounded})]
-
-
-def _tool_of(agent_type: str, tools: Mapping[str, Tool], query: str) -> tuple[str, list[str]]:
-    """The one tool of an agent type, "" for the one that plans by intent; and a note when another tool stands in."""
-    if agent_type not in AGENT_TOOLS:
-        return "", []
-    wanted, *others = AGENT_TOOLS[agent_type]
-    tool = next((name for name in (wanted, *others) if name in tools), wanted)
-    return tool, [say("plan_stands_in", query, agent=agent_type, wanted=wanted, tool=tool)] if tool != wanted else []
-
-
-def _registered(
-    query: str, intent: QueryIntent, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
-) -> list[Draft]:
-    """A step for each tool of the user's own that asks for this intent and needs nothing but a query."""
-    drafts = []
-    for name in sorted(set(tools) - set(BUILT_IN)):
-        tool = tools[name]
-        fields = tool.input_schema.model_fields
-        needed = {field for field, info in fields.items() if info.is_required()}
-        if intent in tool.intents and "query" in fields and needed <= {"query"}:
-            prefix = {"kb_prefix": knowledge[0].name} if len(knowledge) > 1 and "kb_prefix" in fields else {}
-            drafts.append(
-                Draft(slug(name), name, tool.description or say("plan_search", query), {"query": query, **prefix})
-            )
-    return drafts
-
-
-def _in_base(drafts: Sequence[Draft], base: KnowledgeBase) -> list[Draft]:
-    return [
-        replace(d, label=f"{slug(base.name)}_{d.label}", tool_input={**d.tool_input, "kb_prefix": base.name})
-        for d in drafts
-    ]
-
-
-def _depths(drafts: Sequence[Draft]) -> list[int]:
-    """How many steps come before each one, on its longest way."""
-    depths: list[int] = []
-    for draft in drafts:
-        depths.append(1 + max((depths[source] for source in draft.before), default=-1))
-    return depths
-
-
-def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision: RouteDecision) -> tuple[str, ...]:
-    """The names that this knowledge base is asked for: the ones that it knows, and the ones that none knows."""
+def names_for(base: KnowledgeBase, knowledge: Bases, decision: RouteDecision) -> tuple[str, ...]:
+    """Return the names that this base is asked for: the ones that it knows, and the ones that none knows."""
     names = decision["extracted_entities"]["low_level"]
     if len(knowledge) == 1:
         return tuple(names)
@@ -161,8 +155,8 @@ def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision:
     return tuple(name for name in names if base.name in known[name] or not known[name])
 
 
-def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict[str, Any]:
-    """What the plan keeps of the route: no times, so that equal questions give equal plans."""
+def summary(decision: RouteDecision, knowledge: Bases) -> Json:
+    """Return what the plan keeps of the route: no times, so that equal questions give equal plans."""
     return {
         "query_intent": decision["query_intent"],
         "kb_prefixes": [base.name for base in knowledge],
@@ -171,3 +165,243 @@ def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict
         "filters": list(decision["filters"]),
         "entities": list(decision["extracted_entities"]["low_level"]),
     }
+
+
+def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[str]:
+    """Return what a plan takes for granted: several bases, how the question was read, names that nobody knows."""
+    question, names = decision.get("question"), decision["extracted_entities"]["low_level"]
+    unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
+    parts = {
+        "plan_several": ("names", [base.name for base in knowledge] if len(knowledge) > 1 else []),
+        "plan_understood": ("read", question["understood"] if question else []),
+        "plan_not_applied": ("parts", question["not_applied"] if question else []),
+        "plan_unlinked": ("names", unknown),
+    }
+    return [say(key, query, **{word: listed(values, query)}) for key, (word, values) in parts.items() if values]
+
+
+def listed(words: Sequence[str], query: str) -> str:
+    """Join words in the language of the query."""
+    return ("、" if language_of(query) == "zh" else ", ").join(words)
+
+
+# --- The steps of one knowledge base ---
+
+
+@dataclass
+class Ask:
+    """What one branch of a plan is for: the question, and its words as one knowledge base is searched for them."""
+
+    query: str
+    words_searched: str
+    decision: RouteDecision
+    names: tuple[str, ...]
+    settings: Settings
+    prefix: str = ""  # of the knowledge base, where there are several
+    made: int = 0
+
+    def step(
+        self,
+        label: str,
+        tool: str,
+        key: str,
+        tool_input: Json,
+        budget: tuple[float, int] = FULL,
+        after: Sequence[PlanStep] = (),
+        condition: Literal["always", "if_insufficient"] = "always",
+        **words: object,
+    ) -> PlanStep:
+        """Return a step with an id that holds within the branch; the plan numbers it."""
+        self.made += 1
+        where = {"kb_prefix": self.prefix} if self.prefix else {}
+        return PlanStep(
+            step_id=f"{self.made}:{slug(self.prefix) + '_' if self.prefix else ''}{label}",
+            objective=say(key, self.query, **words),
+            tool=tool,
+            tool_input={**tool_input, **where},
+            depends_on=[step.step_id for step in after],
+            budget=budget_of(self.settings, *budget),
+            priority=1 + max((step.priority for step in after), default=0),
+            condition=condition,
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """Return what the question asks next to names and fields."""
+        return self.decision["extracted_entities"]["high_level"]
+
+    @property
+    def selection(self) -> Json:
+        """Return the input of ``discover``: conditions, order, the field to count by; empty where none is read."""
+        selection: Json = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
+        question = self.decision.get("question")
+        if question and question["sort"]:
+            selection["sort"] = dict(question["sort"])
+        if question and question["count"] and (question["group"] or not self.words):
+            selection["count_by"] = question["group"]
+        return selection
+
+    @property
+    def grounded(self) -> str:
+        """Return the question, with the knowledge base's own spelling of names that it writes otherwise.
+
+        Of a recommendation only its content is searched: "Recommend a few" would find a title with these words.
+        """
+        wish = self.decision["query_intent"] == "recommend"
+        return with_names(" ".join(self.words) if wish else self.words_searched, self.names).strip()
+
+    def search(self, label: str = "hybrid", key: str = "plan_search", **words: Any) -> PlanStep:
+        """Return a plain search for the question."""
+        return self.step(label, SEARCH, key, {"query": self.grounded}, **words)
+
+    def naive(self, key: str, after: Sequence[PlanStep], condition: Any = "always") -> PlanStep:
+        """Return a search by meaning alone, behind these steps."""
+        return self.step("naive", "naive_search", key, {"query": self.grounded}, SHORT, after, condition)
+
+    def discover(self, key: str = "plan_discover") -> PlanStep:
+        """Return the selection of documents by their fields."""
+        query = self.grounded if self.selection else ""
+        return self.step("discover", "discover", key, {"query": query, **self.selection}, WIDE)
+
+
+def without_refused(query: str, conditions: Iterable[Condition], base: KnowledgeBase) -> str:
+    """Return the query without the values and names that a condition refuses: they would rank what is left out first.
+
+    A query of nothing else stays unchanged.
+    """
+    refused = [c["value"] for c in conditions if c["op"] in ("ne", "not_in")]
+    values = {fold(str(value)) for one in refused for value in (one if isinstance(one, list) else [one])}
+    if not values:
+        return query
+    spans = [(start, end) for start, end, _, value in base.values_in(query) if fold(value) in values]
+    spans += [(n["start"], n["end"]) for n in names_in(query, [base]) if fold(n["name"]) in values]
+    return _without(query, spans) or query
+
+
+def with_names(query: str, names: Iterable[str]) -> str:
+    """Return the query and the names that it does not hold.
+
+    >>> with_names("茶馆哪一年出版？", ["The Teahouse"]), with_names("Who is Lao She?", ["Lao She"])
+    ('茶馆哪一年出版？ The Teahouse', 'Who is Lao She?')
+    """
+    return " ".join([query, *(name for name in names if fold(name) not in fold(query))])
+
+
+def steps_for(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
+    """Return the steps that a question needs in one knowledge base."""
+    intent = ask.decision["query_intent"]
+    if ask.selection and intent in ("qa", "unknown"):
+        return [ask.discover(), ask.search()]
+    recipe = RECIPES[intent] if ask.names or RECIPES[intent] is _discover else _otherwise
+    return _chained(ask, base, tools) or recipe(ask)
+
+
+def _otherwise(ask: Ask) -> list[PlanStep]:
+    return [ask.search()]
+
+
+def _qa(ask: Ask) -> list[PlanStep]:
+    about = ask.search(slug(ask.names[0]), "plan_about", name=listed(ask.names, ask.query))
+    return [about, ask.naive("plan_fallback", [about], "if_insufficient")]
+
+
+def _discover(ask: Ask) -> list[PlanStep]:
+    """Find candidates, by fields where the question has conditions or nothing else, then look at them together."""
+    if ask.selection:
+        first = ask.discover()
+    elif ask.words or ask.names:
+        first = ask.search(key="plan_candidates")
+    else:
+        first = ask.discover("plan_candidates")
+    if not ask.grounded:
+        return [first]
+    taken = {"query": ask.grounded, "candidates": {"$from": f"{first.step_id}.candidates"}}
+    return [first, ask.step("global", "global_search", "plan_rank", taken, RANK, [first])]
+
+
+def _compare(ask: Ask) -> list[PlanStep]:
+    sides = [
+        ask.step(slug(name), SEARCH, "plan_side", {"query": " ".join([name, *ask.words])}, name=name)
+        for name in ask.names[: max(1, ask.settings.max_tasks - 1)]
+    ]
+    return [*sides, ask.naive("plan_together", sides)]
+
+
+def _person(ask: Ask) -> list[PlanStep]:
+    name = ask.names[0]
+    who = ask.step(slug(name), "local_search", "plan_who", {"query": name, "entities": [name]}, NAMES, name=name)
+    works = ask.step("works", SEARCH, "plan_works", {"query": ask.grounded}, FULL, [who], name=name)
+    return [who, works]
+
+
+RECIPES: dict[QueryIntent, Callable[[Ask], list[PlanStep]]] = {
+    "qa": _qa,
+    "recommend": _discover,
+    "list": _discover,
+    "compare": _compare,
+    "person": _person,
+    "unknown": _otherwise,
+}
+
+
+# --- Chains ---
+
+
+def _chained(ask: Ask, base: KnowledgeBase, tools: Tools) -> list[PlanStep]:
+    """Return the steps that follow chains, or none where fields answer or the names are another base's."""
+    intent, question = ask.decision["query_intent"], ask.decision.get("question")
+    names = names_in(ask.query, [base])
+    typed = any(field["documents"] for field in base.schema())
+    if CHAIN not in tools or len({name["name"] for name in names}) > len(ask.names):
+        return []
+    if typed and not (question and question["words"] and intent in ("qa", "unknown", "person")):
+        return []
+    if not typed and intent in ("recommend", "list") and not names:
+        return []
+    steps = [
+        ask.step(f"side_{number}", CHAIN, "plan_side", {"query": query}, name=name)
+        for number, (name, query) in enumerate(_sides(ask, names, base).items(), start=1)
+    ] or [ask.step("chain", CHAIN, "plan_chain", {"query": ask.grounded})]
+    steps.append(ask.search())
+    return [*steps, ask.naive("plan_fallback", steps, "if_insufficient")]
+
+
+def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str, str]:
+    """Return name -> the question without the others that it sets next to it, as many as there is room for.
+
+    Names of which no text is a document's own are no sides: every text may speak of all of them.
+    """
+    row = _side_by_side(ask.query, names)
+    distinct = dict.fromkeys(name["name"] for name in row)
+    if not 2 <= len(distinct) < ask.settings.max_tasks - 1:
+        return {}
+    if not any(entity["doc_id"] for name in distinct if (entity := base.find_entity(name))):
+        return {}
+    spans = [(n["name"], n["start"], n["end"]) for n in row]
+    return {name: _without(ask.query, [span for other, *span in spans if other != name]) for name in distinct}
+
+
+def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:
+    """Return the longest row of names of which each is joined to the next by nothing but "and", "or" or a comma.
+
+    >>> def names(query, *surfaces):
+    ...     return [{"name": n, "start": query.index(n), "end": query.index(n) + len(n)} for n in surfaces]
+    >>> questions = "Which is older, Salt Road or Tin?", "Who is the mother of Salt Road's writer, Tin or not?"
+    >>> [[n["name"] for n in _side_by_side(q, names(q, "Salt Road", "Tin"))] for q in questions]
+    [['Salt Road', 'Tin'], ['Salt Road']]
+    """
+    rows: list[list[NameRead]] = [[]]
+    for name in sorted(names, key=lambda n: n["start"]):
+        between = query[rows[-1][-1]["end"] : name["start"]] if rows[-1] else ""
+        rest = terms(_BETWEEN.sub(" ", _JOINING.sub(" ", between)))
+        if _JOINING.search(between) and STOP_WORDS.issuperset(rest):
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    return max(rows, key=lambda row: len({name["name"] for name in row}))
+
+
+def _without(query: str, spans: Iterable[Sequence[int]]) -> str:
+    for start, end in sorted(map(tuple, spans), reverse=True):
+        query = query[:start] + query[end:]
+    return " ".join(query.split())

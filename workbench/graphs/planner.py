@@ -6,24 +6,22 @@ A new plan goes on behind what has run: steps that have begun stay, and what wou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import ONE, budget_of
-from workbench.graphs.recipes import FULL, say
+from workbench.graphs.plan import FULL, SEARCH, budget_of, say
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
-from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records
-from workbench.ports import Context, Tool
+from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
+from workbench.ports import Context, Tools
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord, RetrievalState, RouteDecision
+from workbench.state import Decision, Json, Records, RetrievalState, RouteDecision
 from workbench.tools.registry import check, require
 
 
-async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
     context = runtime.context
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
@@ -52,7 +50,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
 
 
 async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
-    """The plan of the model or, where it gives none, of the planner."""
+    """Return the plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
     refused: list[str] = []
     if model_plans(context):
@@ -69,10 +67,10 @@ async def _made(state: RetrievalState, context: Context, prefixes: list[str], be
 
 
 async def _by_planner(query: str, decision: RouteDecision, context: Context, prefixes: list[str]) -> Plan:
-    """The planner's plan: what it is asked is all that it may depend on."""
+    """Return the planner's plan: what it is asked is all that it may depend on."""
     bases = context.bases(prefixes)
 
-    async def plan() -> dict[str, Any]:
+    async def plan() -> Json:
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
     asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
@@ -81,8 +79,8 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
     return Plan.load(made.value)
 
 
-def anew(decided: Iterable[Decision] = ()) -> dict[str, Any]:
-    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several.
+def anew(decided: Iterable[Decision] = ()) -> Json:
+    """Return what a first plan begins with: nothing of an earlier question, when a server's thread carries several.
 
     ``decided`` is what was decided of this one before it was planned.
     """
@@ -92,27 +90,26 @@ def anew(decided: Iterable[Decision] = ()) -> dict[str, Any]:
     return {**lists, "activated": [], "stop_reason": None}
 
 
-def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> Plan:
-    """A new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
+def continued(made: Plan, before: Plan, records: Records) -> Plan:
+    """Return a new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
 
     A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
     """
     last = last_records(records)
-    steps, needed = before.by_id(), [step_id for step_id in before.by_id() if step_id in last]
-    for step_id in needed:  # grows: what a begun step depends on stays too, begun or not
-        needed += [source for source in steps[step_id].dependencies() if source not in needed]
-    begun = [step for step in before.steps if step.step_id in needed]
+    # what a begun step depends on stays too, begun or not
+    kept = {one for step in before.steps if step.step_id in last for one in needed(before, step.step_id)}
+    begun = [step for step in before.steps if step.step_id in kept]
     ran = {
         call_of(step.tool, step.tool_input): step.step_id
         for step in begun
         if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
     }
-    taken = [int(n) for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
-    number = max([len(begun), *(n + 1 for n in taken)]) if begun else 0
+    numbers = [int(n) + 1 for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
+    number = max([len(begun), *numbers])
     ids: dict[str, str] = {}
     added: list[PlanStep] = []
     for step_id in made.topological_order():
-        step = _renamed(made.step(step_id), ids)
+        step = step_renamed(made.step(step_id), ids)
         old = ran.get(call_of(step.tool, step.tool_input))
         if old:
             ids[step_id] = old
@@ -124,21 +121,6 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
     return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
 
 
-def _renamed(step: PlanStep, ids: Mapping[str, str]) -> PlanStep:
-    """The step with its dependencies under their new ids."""
-    references = {
-        name: {"$from": f"{ids[source]}.{given}"}
-        for name, (source, given) in step.references().items()
-        if source in ids
-    }
-    return step.model_copy(
-        update={
-            "tool_input": {**step.tool_input, **references},
-            "depends_on": [ids.get(source, source) for source in step.depends_on],
-        }
-    )
-
-
 def with_aspects(
     plan: Plan,
     query: str,
@@ -147,7 +129,7 @@ def with_aspects(
     prefixes: Sequence[str],
     settings: Settings,
 ) -> Plan:
-    """The plan and its further searches; where there is no room for one each, aspects are searched together.
+    """Return the plan and its further searches; where there is no room for one each, aspects are searched together.
 
     Args:
         plan: for what the topic is about.
@@ -166,7 +148,7 @@ def with_aspects(
             step = PlanStep(
                 step_id=fresh_id(plan, "aspect"),
                 objective=say("plan_search", query),
-                tool=ONE,
+                tool=SEARCH,
                 tool_input={"query": f"{query} {group}", **own},
                 budget=budget_of(settings, *FULL),
             )
@@ -174,8 +156,8 @@ def with_aspects(
     return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})
 
 
-def runnable(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
-    """The plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
+def runnable(plan: Plan, tools: Tools) -> Plan:
+    """Return the plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
     while bad := {p["step_id"] for p in check(plan, tools)} & set(plan.by_id()):
         plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id not in bad]})
     return plan

@@ -1,19 +1,22 @@
-"""After each pass: is the evidence enough, and what would help? Rules propose, a reviewer decides."""
+"""After each pass: is the evidence enough, and what would help? Rules or a model propose, a reviewer decides."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from langgraph.runtime import Runtime
+from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, evidence_of, first_documents
-from workbench.graphs.model_reflect import graded, reflected_by_model, rewritten_by_model
+from workbench.graphs.merge import HOP, SEARCH, evidence_of, first_documents
+from workbench.graphs.model_plan import step_form, steps_of
 from workbench.graphs.needs import (
     QUALITY,
+    Entry,
     Ledger,
     Supply,
     binding,
@@ -30,8 +33,20 @@ from workbench.graphs.needs import (
     thresholds,
     unmet,
 )
-from workbench.graphs.recipes import without_refused
-from workbench.graphs.roles import budget_spent, expected
+from workbench.graphs.plan import without_refused
+from workbench.graphs.roles import (
+    NONE,
+    ModelForm,
+    budget_spent,
+    described,
+    expected,
+    left,
+    numbered,
+    offered,
+    say,
+    told_evidence,
+    told_steps,
+)
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
@@ -47,10 +62,19 @@ from workbench.plans import (
     last_records,
     work_seconds,
 )
-from workbench.ports import Context, KnowledgeBase, proposed
+from workbench.ports import Bases, Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
-from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
+from workbench.state import (
+    Data,
+    Evidence,
+    ExecutionRecord,
+    Json,
+    Reflection,
+    RetrievalResult,
+    RetrievalState,
+    StopReason,
+)
 from workbench.text import fold, language_of
 from workbench.tools.next_hop import SubQuestion, quality_of, sub_questions
 from workbench.tools.registry import check
@@ -65,7 +89,6 @@ SIMPLER = {
     "keyword_search": (),
 }
 """Tool -> simpler ones, in order. Any other tool degrades to ``naive_search``."""
-SEARCH = "hybrid_search"
 LADDER = (SEARCH, *SIMPLER[SEARCH])
 """What a retry without a model asks, wider: the first that was not asked so."""
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
@@ -82,12 +105,12 @@ class Pass(NamedTuple):
     state: RetrievalState
     context: Context
     plan: Plan
-    bases: Sequence[KnowledgeBase]
-    evidence: Sequence[RetrievalResult]
+    bases: Bases
+    evidence: Evidence
 
     @property
     def base(self) -> KnowledgeBase:
-        """The base of the best evidence."""
+        """Return the base of the best evidence."""
         name = self.evidence[0]["metadata"].get("kb_prefix") if self.evidence else ""
         return next((base for base in self.bases if base.name == name), self.bases[0])
 
@@ -97,7 +120,7 @@ class Pass(NamedTuple):
         return f"pass {self.state['iteration']}"
 
 
-async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query, decision = runtime.context, state["query"], state["route_decision"]
     plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
@@ -125,14 +148,14 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
-    change: dict[str, Any] = {"reflections": [reflection]}
+    change: Json = {"reflections": [reflection]}
     if "reflect" in state.get("review", []):
         how = "on" if reflection["should_continue"] else "stop"
         change |= expected(context, f"reflect {state['iteration']} {how}")
     return change
 
 
-def _seen(now: Pass, supply: Supply) -> dict[str, Any]:
+def _seen(now: Pass, supply: Supply) -> Json:
     """Return the signals with the ledger among them."""
     state, settings, decision = now.state, now.context.settings, now.state["route_decision"]
     records, judgement = state.get("records", []), None
@@ -185,7 +208,7 @@ class Proposal:
 
     query: str
     plan: Plan
-    seen: dict[str, Any]  # ``signals(...)``
+    seen: Json  # ``signals(...)``
     records: Sequence[ExecutionRecord]
     tools: Collection[str]
     activated: Collection[str] = ()  # conditional steps that an earlier pass woke
@@ -361,7 +384,7 @@ MEASURES = (
 """Signal, the threshold that it is held against, and how both are written."""
 
 
-def _facts(seen: Mapping[str, Any], say: Labels) -> Iterable[str]:
+def _facts(seen: Data, say: Labels) -> Iterable[str]:
     enough, comma = seen["thresholds"], say("comma").join
     for signal, limit, digits in MEASURES:
         if signal in seen:
@@ -390,3 +413,174 @@ def _facts(seen: Mapping[str, Any], say: Labels) -> Iterable[str]:
     for kind in ("timeouts", "failures"):
         if seen[kind]:
             yield say(f"reflect_{kind}", steps=comma(seen[kind]))
+
+
+# --- The reflector, the grader and the rewriter as chat models ---
+#
+# What a model says is bounded by what is seen without it: no evidence, or an asked field that nothing says, is never
+# enough; a need is met only by a passage that there is; a search that was made is not made again; passes, time and
+# money end a run whatever the model wants. ``signals["overruled"]`` says in so many words what was not followed.
+
+READ = 10
+"""Passages that a model is shown; the first of each document come first."""
+STEPS = 3
+"""Steps that one reflection may add."""
+_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
+
+
+class Grade(ModelForm):
+    """The passages that meet one need, by number."""
+
+    need: int = Field(ge=1, le=20)
+    passages: list[int] = Field(default_factory=list, max_length=READ)
+
+
+class Grades(ModelForm):
+    """What the grader fills in."""
+
+    grades: list[Grade] = Field(max_length=20)
+
+
+class Verdict(Grade):
+    """What the reflector says of one need."""
+
+    verdict: Literal["met", "contradicted", "missing"]
+
+
+class Rewritten(ModelForm):
+    """What the rewriter fills in."""
+
+    query: str = Field(min_length=1, max_length=300)
+
+
+async def rewritten_by_model(context: Context, query: str, writings: Sequence[str], at: str) -> tuple[str, str]:
+    """Return the question in the rewriter's words, or "" and a note that says why not."""
+    slots = {"question": query, "names": ", ".join(writings) or NONE}
+    said = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
+    if said.form is None:
+        return "", f"the model did not rewrite ({said.refused[-1]})"
+    return " ".join(said.form.query.split()), ""
+
+
+def shown_to(evidence: Evidence) -> list[RetrievalResult]:
+    """Return the passages that a model is shown: of the first documents one each, then the others."""
+    first = first_documents(evidence)
+    ids = {result["result_id"] for result in first}
+    return [*first, *(r for r in evidence if r["result_id"] not in ids)][:READ]
+
+
+async def graded(
+    context: Context, query: str, entries: Sequence[Entry], evidence: Evidence, at: str
+) -> tuple[list[Entry], list[str]]:
+    """Return the ledger as the grader's model reads the evidence, or as it was, and why."""
+    passages = shown_to(evidence)
+    asked = [n for n, entry in enumerate(entries) if not is_settled(entry)]
+    if not passages or not asked:
+        return list(entries), []
+    slots = {
+        "question": query,
+        "needs": numbered([entries[n]["need"] for n in asked]),
+        "evidence": told_evidence(passages, context.settings.merge_max_characters),
+    }
+    said = await say(context, "grader", Grades, slots, question=query, at=at)
+    if said.form is None:
+        return list(entries), said.refused
+    return _met(entries, asked, said.form.grades, passages), invented(said.form.grades, asked, passages)
+
+
+def invented(grades: Iterable[Any], asked: Sequence[int], passages: Evidence) -> list[str]:
+    """Return the needs and passages that a model names and that there are not."""
+    told = [f"need {g.need}: there are {len(asked)}" for g in grades if g.need > len(asked)]
+    numbers = {n for g in grades for n in g.passages if not 1 <= n <= len(passages)}
+    return told + [f"passage [{n}]: there are {len(passages)}" for n in sorted(numbers)]
+
+
+def _met(entries: Sequence[Entry], asked: Sequence[int], grades: Iterable[Any], passages: Evidence) -> list[Entry]:
+    """Return the ledger with what was said of it: met by passages that there are, contradicted by them, or by none."""
+    now = [Entry(**entry) for entry in entries]
+    for grade in grades:
+        if grade.need > len(asked):
+            continue
+        by = [passages[n - 1] for n in dict.fromkeys(grade.passages) if 1 <= n <= len(passages)]
+        entry, verdict = now[asked[grade.need - 1]], getattr(grade, "verdict", "met")
+        met = bool(by) and verdict == "met"
+        entry["met"], entry["verdict"] = float(met), verdict if by else "missing"
+        entry["by"] = [result["result_id"] for result in by]
+        entry["title"] = str(by[0]["metadata"].get("title") or "") if by else ""
+    return now
+
+
+async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
+    """Return the reflection of the reflector's model, bounded; None and why, where the rules must say what to do."""
+    context, plan, seen, say_label = now.context, now.plan, proposal.seen, proposal.say
+    entries, evidence, records = seen.get("needs", []), now.evidence, now.state.get("records", [])
+    passages, asked = shown_to(evidence), [n for n, entry in enumerate(entries) if not is_settled(entry)]
+    tools = offered(context.tools, now.bases)
+    form = _form(step_form(tools, [base.name for base in now.bases]))
+    slots = {
+        "question": now.state["query"],
+        "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
+        "steps": told_steps(plan, records),
+        "signals": json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False),
+        "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
+        "tools": described(tools),
+        "evidence": told_evidence(passages, context.settings.merge_max_characters),
+        "most": str(STEPS),
+    }
+    said = await say(context, "reflector", form, slots, question=now.state["query"], at=now.label)
+    if said.form is None:
+        return None, said.refused
+    steps, overruled = _allowed(said.form.steps, plan, len(now.bases) > 1, context, proposal.is_done)
+    overruled += invented(said.form.needs, asked, passages)
+    unsaid = [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]
+    enough = said.form.enough and bool(evidence) and not unsaid
+    if said.form.enough and not enough:
+        why = f"nothing says {', '.join(unsaid)}" if evidence else "there is no evidence"
+        overruled = [f"enough: {why}", *overruled]
+    judged = _met(entries, asked, said.form.needs, passages)
+    proposal.seen = {**seen, "needs": judged, "judge": context.settings.model_of("reflector")}
+    reasoning = said.form.reasoning.strip().rstrip("。. ")
+    facts = [reasoning] if reasoning else []
+    if overruled:
+        proposal.seen |= {"overruled": overruled}
+        facts.append(say_label("reflect_overruled", names=say_label("comma").join(overruled)))
+    for step in [] if enough else steps:
+        proposal.steps.append(step)
+        proposal.reasons.append(say_label("reflect_ask", query=step.tool_input.get("query") or step.objective))
+    facts = facts or [say_label("reflect_model")]
+    reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
+    if reflection["stop_reason"] in ("no_further_action", "error"):
+        return None, [*said.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+    return reflection, said.refused
+
+
+def _form(step: Any) -> type[BaseModel]:
+    return create_model(
+        "Reflected",
+        __base__=ModelForm,
+        needs=(list[Verdict], Field(default_factory=list, max_length=20)),
+        enough=(bool, ...),
+        steps=(list[step], Field(default_factory=list, max_length=STEPS)),
+        reasoning=(str, Field("", max_length=600)),
+    )
+
+
+def _allowed(
+    drafted: Sequence[Any], plan: Plan, several: bool, context: Context, made: Callable[[PlanStep], bool]
+) -> tuple[list[PlanStep], list[str]]:
+    """Return the steps that can run and were not made yet, each checked by itself; and why the others cannot."""
+    kept: list[PlanStep] = []
+    overruled: list[str] = []
+    ids = {step.step_id for step in plan.steps}
+    first = len(ids)
+    while any(step_id.startswith(f"step_{first}_") for step_id in ids):
+        first += 1
+    for step in steps_of(drafted, several, context.tools, first):
+        problems = check(plan.adding(*kept, step), context.tools)
+        if problems:
+            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {problems[0]['message']}")
+        elif made(step):
+            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: it was made already")
+        else:
+            kept.append(step)
+    return kept, overruled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -16,21 +16,20 @@ from workbench.graphs.planner import planner
 from workbench.graphs.reflect import reflector
 from workbench.graphs.review import (
     ask_about_plan,
-    blocked,
     review_plan,
     review_reflect,
-    skip_records,
-    unspent,
+    skip,
+    unended,
 )
 from workbench.knowledge.dated import dates_asked
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
-from workbench.ports import Context, Tool
+from workbench.ports import Context, Tools
 from workbench.records.tape import key_of_record
 from workbench.settings import Settings
-from workbench.state import ExecutionRecord, RetrievalState, StepTask
+from workbench.state import ExecutionRecord, Json, Records, RetrievalState, StepTask
 
 
-async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the wave when the policy says so, skip what can never start, and name the wave."""
     context, budget = runtime.context, runtime.context.settings.time_budget_s
     change = _reviewed(state, runtime)
@@ -41,12 +40,11 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[s
     why = "stopped by the reviewer" if stopped else ""
     if not why and work_seconds(now.get("records", [])) >= budget:
         why = f"the time budget of {budget:g} s is spent"
-    reasons = {**(unspent(now, why) if why else {}), **blocked(now)}
-    skipped = skip_records(now, reasons, context.clock.now().isoformat())
-    for record in skipped:
-        context.runs.save_record(state["run_id"], record, None)
+    plan = Plan.load(now["plan"])
+    reasons = unended(now, why) if why else {}
+    skipped = skip(now, context, reasons | plan.blocked_steps(now.get("records", []), now.get("activated", [])))
     records = [*state.get("records", []), *skipped]
-    last, plan = last_records(records), Plan.load(now["plan"])
+    last = last_records(records)
     ending = stopped or work_seconds(records) >= budget  # what was found stays: there is no time to find it again
     counted = records if ending else standing(plan, records, most_retries(context.settings))
     wave = [
@@ -88,10 +86,8 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     return tasks or "reflector"
 
 
-def next_wave(
-    plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str], tools: Mapping[str, Tool]
-) -> list[PlanStep]:
-    """The steps to start together, by the plan's execution mode.
+def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Tools) -> list[PlanStep]:
+    """Return the steps to start together, by the plan's execution mode.
 
     ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
     tool that says that it cannot run beside others runs alone, after them.
@@ -104,8 +100,8 @@ def next_wave(
     return ready
 
 
-def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """What a person says to the wave; a wave of nothing but retries asks nobody."""
+def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
+    """Return what a reviewer answers to the wave; a wave of nothing but retries asks nobody."""
     if "step" not in state.get("review", []):
         return {}
     records = state.get("records", [])
@@ -125,12 +121,12 @@ REFLECTION = "reflection"
 
 
 def most_retries(settings: Settings) -> int:
-    """How often a step may be done again because of a reflection."""
+    """Return how often a step may be done again because of a reflection."""
     return settings.reflection_max_retries if settings.reflection_allow_retry else 0
 
 
 def standing(plan: Plan, records: Sequence[ExecutionRecord], most: int) -> list[ExecutionRecord]:
-    """The records that count for what runs next, in the order in which they came.
+    """Return the records that count for what runs next, in the order in which they came.
 
     Where a reflection found a step wanting, at most ``most`` times, that step and the reflection have not ended.
     """
@@ -144,7 +140,7 @@ def standing(plan: Plan, records: Sequence[ExecutionRecord], most: int) -> list[
     return kept
 
 
-def lacked(plan: Plan, records: Iterable[ExecutionRecord]) -> dict[str, list[str]]:
+def lacked(plan: Plan, records: Records) -> dict[str, list[str]]:
     """Step -> what the last reflection on it found missing."""
     last = last_records(records)
     found = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]
@@ -152,7 +148,7 @@ def lacked(plan: Plan, records: Iterable[ExecutionRecord]) -> dict[str, list[str
 
 
 def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
-    """The step with what is missing in its query, once.
+    """Return the step with what is missing in its query, once.
 
     >>> step = PlanStep(step_id="a", objective="", tool="t", tool_input={"query": "who built the mill"})
     >>> asking_for(step, ["died", "mill"]).tool_input["query"]
@@ -166,12 +162,12 @@ def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
 
 
 def validated(step: PlanStep) -> list[str]:
-    """The steps that a reflection is on."""
+    """Return the steps that a reflection is on."""
     return step.dependencies() if step.tool == REFLECTION else []
 
 
 def _missing(record: ExecutionRecord) -> list[str] | None:
-    """What a reflection found missing; None for any other record, and where it was satisfied."""
+    """Return what a reflection found missing; None for any other record, and where it was satisfied."""
     seen = [sub["detail"] for sub in record["sub_steps"] if sub["detail"].get("passed") is False]
     if record["tool"] != REFLECTION or not seen:
         return None
@@ -179,16 +175,16 @@ def _missing(record: ExecutionRecord) -> list[str] | None:
 
 
 def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
-    """The graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
+    """Return the graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
     graph = StateGraph(RetrievalState, context_schema=Context)
-    task: Any = logged("executor", "execute", executor)  # its input is a task, not the state
-    graph.add_node("planner", logged("planner", "plan", planner))
-    graph.add_node("review_plan", logged("review_plan", "review", review_plan))
-    graph.add_node("dispatcher", logged("dispatcher", "dispatch", dispatcher))
+    task: Any = logged("execute", executor)  # its input is a task, not the state
+    graph.add_node(logged("plan", planner))
+    graph.add_node(logged("review", review_plan))
+    graph.add_node(logged("dispatch", dispatcher))
     graph.add_node("executor", task, input_schema=StepTask)
-    graph.add_node("reflector", logged("reflector", "reflect", reflector))
-    graph.add_node("review_reflect", logged("review_reflect", "review", review_reflect))
-    graph.add_node("merger", logged("merger", "merge", merger))
+    graph.add_node(logged("reflect", reflector))
+    graph.add_node(logged("review", review_reflect))
+    graph.add_node(logged("merge", merger))
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "review_plan")
     graph.add_conditional_edges("review_plan", after_review, ["planner", "dispatcher", "merger"])
@@ -201,7 +197,7 @@ def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
 
 
 def after_review(state: RetrievalState) -> str:
-    """Where a decision leads: stop and merge, plan anew, judge anew, or run what is ready."""
+    """Return where a decision leads: stop and merge, plan again, judge again, or run what is ready."""
     if state.get("stop_reason"):
         return "merger"
     if state.get("replan"):

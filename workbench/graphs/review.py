@@ -28,48 +28,38 @@ from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, las
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
 from workbench.records.tape import answered
-from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
+from workbench.state import Data, Decision, ExecutionRecord, Json, Records, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
 
 # --- Steps that will never start: which ones, why, and the record that says so. Nothing waits for ever ---
 
 
-def blocked(state: RetrievalState) -> dict[str, str]:
-    """Step -> reason for every step behind one that did not end well, however long the chain."""
-    plan, records = Plan.load(state["plan"]), list(state.get("records", []))
-    found: dict[str, str] = {}
-    while more := plan.blocked_steps(records, state.get("activated", [])):
-        found |= more
-        records += [record_of(plan.step(i), 1, state["iteration"], "skipped", "", error=why) for i, why in more.items()]
-    return found
+def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, str]:
+    """Return step -> reason for every step without an end that would run.
+
+    When retrieval ``stops``, conditional steps end too: they were not needed, or held back.
+    """
+    plan, woken = Plan.load(state["plan"]), state.get("activated", [])
+    ends, reasons = plan.ends(state.get("records", [])), dict[str, str]()
+    for step in plan.steps:
+        if step.step_id in ends:
+            continue
+        if step.condition == "always" or step.step_id in woken:
+            reasons[step.step_id] = reason
+        elif stops:
+            reasons[step.step_id] = HELD_BACK if step.condition == "held" else NOT_NEEDED
+    return reasons
 
 
-def unspent(state: RetrievalState, reason: str) -> dict[str, str]:
-    """Step -> reason for every step that has not ended and would run by itself."""
-    plan = Plan.load(state["plan"])
-    ends, woken = plan.ends(state.get("records", [])), state.get("activated", [])
-    return {
-        s.step_id: reason
-        for s in plan.steps
-        if s.step_id not in ends and (s.condition == "always" or s.step_id in woken)
-    }
-
-
-def closing(state: RetrievalState, reason: str) -> dict[str, str]:
-    """Step -> reason for every step without an end when retrieval stops; conditional ones were not needed or held."""
-    plan = Plan.load(state["plan"])
-    ends, stopped = plan.ends(state.get("records", [])), unspent(state, reason)
-    idle = {s.step_id: HELD_BACK if s.condition == "held" else NOT_NEEDED for s in plan.steps}
-    return {step_id: stopped.get(step_id, why) for step_id, why in idle.items() if step_id not in ends}
-
-
-def skip_records(state: RetrievalState, reasons: dict[str, str], now: str) -> list[ExecutionRecord]:
-    """One record a step, in the order of the plan, as the attempt after the last one."""
-    last, skipped = last_records(state.get("records", [])), []
+def skip(state: RetrievalState, context: Context, reasons: Mapping[str, str]) -> list[ExecutionRecord]:
+    """Keep and return one record per step, in the order of the plan, as the attempt after the last one."""
+    last, skipped, now = last_records(state.get("records", [])), [], context.clock.now().isoformat()
     for step in Plan.load(state["plan"]).steps:
         if step.step_id in reasons:
             attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
-            skipped.append(record_of(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id]))
+            record = record_of(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
+            context.runs.save_record(state["run_id"], record, None)
+            skipped.append(record)
     return skipped
 
 
@@ -173,7 +163,7 @@ class ReviewAnswer(Strict, Generic[Edits]):
 EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdits, "reflect": ReflectEdits}
 
 
-async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Ask about the plan before it runs, when the run's policy says so."""
     if "plan" not in state.get("review", []):
         return {}
@@ -183,7 +173,7 @@ async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> dict[
 
 def ask_about_plan(
     point: ReviewPoint, state: RetrievalState, runtime: Runtime[Context], description: str, **proposal: Any
-) -> dict[str, Any]:
+) -> Json:
     """Ask about the plan (or what of it has not started), and give what the answer changes."""
     plan, records = Plan.load(state["plan"]), state.get("records", [])
 
@@ -196,7 +186,7 @@ def ask_about_plan(
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
-    change: dict[str, Any] = {"decisions": [decision]}
+    change: Json = {"decisions": [decision]}
     if action == "reject":
         return {**change, "stop_reason": "stopped_by_reviewer"}
     if action == "respond":
@@ -211,29 +201,30 @@ def ask_about_plan(
         runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
         return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
     if edits.get("query") or struck:
-        return {**change, **ask_more(state, runtime, edits.get("query") or state["query"], struck or ())}
+        reading = reread(state, runtime, edits.get("query") or state["query"], struck or ())
+        return {**change, **reading, "replan": True}
     return change
 
 
-def _judged_by(state: RetrievalState, edits: Mapping[str, Any]) -> dict[str, Any]:
+def _judged_by(state: RetrievalState, edits: Data) -> Json:
     """Return the thresholds and needs with a person's."""
-    held: Mapping[str, Any] = state
+    held: Data = state
     return {name: {**held.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
 
 
-def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> dict[str, Any]:
+def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> Json:
     """What an edit of a plan says of needs: one that is added is insisted on, one that is taken out is struck."""
     before, now = old.acceptance_criteria, new.acceptance_criteria
-    said = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
-    return {"needs": {**state.get("needs", {}), **said}} if said else {}
+    verdicts = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
+    return {"needs": {**state.get("needs", {}), **verdicts}} if verdicts else {}
 
 
-async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Follow the reflection's proposal, or what a person makes of it."""
     return {"rejudge": False, **_decided(state, runtime)}
 
 
-def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     reflection = state["reflections"][-1]
     if "reflect" not in state.get("review", []):
         return follow(state, runtime, reflection, author="reflector", reason=reflection["reasoning"])
@@ -247,7 +238,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
     action, edits = decision["action"], decision["edits"]
-    change: dict[str, Any] = {"decisions": [decision]}
+    change: Json = {"decisions": [decision]}
     if action == "reject":
         return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
     if action == "respond":
@@ -262,7 +253,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
     return {**change, **follow(state, runtime, proposal, author=who, reason=reason)}
 
 
-def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: Plan) -> Reflection:
+def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Reflection:
     """The proposal with a person's edits: new steps mean going on; a new query reaches the steps that had the old."""
     changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k not in JUDGED_BY}}  # type: ignore[typeddict-item]
     old, new = reflection["rewrite_query"], changed["rewrite_query"]
@@ -281,13 +272,11 @@ def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: 
     return changed
 
 
-def follow(
-    state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str
-) -> dict[str, Any]:
+def follow(state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str) -> Json:
     """Stop, or take the proposal's steps into the plan and begin the next pass."""
     if not proposal["should_continue"]:
         return stop(state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"})
-    change: dict[str, Any] = {
+    change: Json = {
         "activated": [*state.get("activated", []), *proposal["activate"]],
         "iteration": state["iteration"] + 1,
     }
@@ -300,31 +289,21 @@ def follow(
     return change
 
 
-def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any]) -> dict[str, Any]:
+def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json:
     """End retrieval: every step that has no end yet gets a record that says why."""
     reason = "stopped by the reviewer" if change["stop_reason"] == "stopped_by_reviewer" else change["stop_reason"]
-    records = skip_records(state, closing(state, reason), runtime.context.clock.now().isoformat())
-    for record in records:
-        runtime.context.runs.save_record(state["run_id"], record, None)
-    return {**change, "records": records}
+    return {**change, "records": skip(state, runtime.context, unended(state, reason, stops=True))}
 
 
-def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict[str, Any]:
+def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:
     """What a person asks for besides: an instruction to a model that plans, and a part of the question to rules."""
     if model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}
-    return ask_more(state, runtime, f"{state['query']} {words}".strip())
+    return {**reread(state, runtime, f"{state['query']} {words}".strip()), "replan": True}
 
 
-def ask_more(
-    state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()
-) -> dict[str, Any]:
-    """The state with another query: read again, and planned anew."""
-    return {**reread(state, runtime, query, struck), "replan": True}
-
-
-def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
-    """The state with another query: it is read again, and memory is obeyed but for what is struck."""
+def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> Json:
+    """Return the state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
     read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
     route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
@@ -335,17 +314,22 @@ def _ask(
     point: ReviewPoint,
     state: RetrievalState,
     runtime: Runtime[Context],
-    proposal: dict[str, Any],
+    proposal: Json,
     description: str,
     check_edits: Callable[[BaseModel], None],
 ) -> Decision:
     """Ask where there is a plan: the request says which steps will run, and what holds now."""
-    told = {
+    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
+    limits = {name: enough[name] for name in Thresholds.model_fields}
+    told: Json = {
         "ahead": ahead(point, state, runtime.context, proposal),
-        "in_force": _in_force(state, runtime.context),
-        **({"obeyed": obeyed} if point != "reflect" and (obeyed := _told(state)) else {}),
-        **({"expected": state["expected"]} if point != "step" and state.get("expected") else {}),
+        "in_force": {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))},
     }
+    memories = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
+    if memories and point != "reflect":
+        told["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
+    if state.get("expected") and point != "step":
+        told["expected"] = state["expected"]
     return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=told)
 
 
@@ -353,13 +337,13 @@ def ask_person(
     point: ReviewPoint,
     state: RetrievalState,
     runtime: Runtime[Context],
-    proposal: dict[str, Any],
+    proposal: Json,
     description: str,
     edits: type[BaseModel],
     check_edits: Callable[[Any], None] = lambda _: None,
     *,
     key: str = "",
-    told: Mapping[str, Any] = MappingProxyType({}),
+    told: Data = MappingProxyType({}),
 ) -> Decision:
     """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it.
 
@@ -402,14 +386,8 @@ def ask_person(
     return runtime.context.runs.save_decision(state["run_id"], decision)
 
 
-def _told(state: RetrievalState) -> list[dict[str, str]]:
-    """What is obeyed, for a person to strike: ``memory_id`` and the words."""
-    told = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
-    return [{"memory_id": memory_id, "told": words} for memory_id, words in told.items()]
-
-
-def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping[str, Any]) -> list[str]:
-    """The steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
+def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
+    """Return the steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
     plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
@@ -420,16 +398,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 
 
-def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
-    """What can be changed besides the proposal, as it is now: a form begins with it."""
-    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
-    limits = {name: enough[name] for name in Thresholds.model_fields}
-    return {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))}
-
-
-def _answer_model(
-    request: Mapping[str, Any], edits: type[BaseModel], check_edits: Callable[[Any], None]
-) -> type[ReviewAnswer[Any]]:
+def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[Any], None]) -> type[ReviewAnswer[Any]]:
     """Return the answer's schema at this point, with a check that knows the plan and the tools."""
     point: ReviewPoint = request["point"]
     shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
@@ -471,7 +440,7 @@ def _refuse_unknown(field: str, edits: BaseModel, known: Sequence[str], why: str
     refuse(((*ARGS, field, place), f"{name!r} {text}") for place, name in names if name not in known)
 
 
-def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, Any]]) -> None:
+def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Data]) -> None:
     """Refuse an edit for what is wrong with its steps, at the step and the field."""
 
     def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
@@ -482,8 +451,8 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
     refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
 
 
-def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, Any]]:
-    """A step that has run is history: an edit may neither change nor drop it."""
+def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
+    """Return a problem for each step that an edit changes or drops although it has run."""
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)
     return [

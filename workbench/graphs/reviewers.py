@@ -8,10 +8,10 @@ from typing import Any, Literal, Protocol
 
 from workbench.errors import DecisionDiffers, InvalidAnswer
 from workbench.records.tape import comparable, differences
-from workbench.state import Decision
+from workbench.state import Data, Decision, Json
 from workbench.text import clean
 
-Answer = dict[str, Any]
+Answer = Json
 """``{"decisions": [{"type", "edited_action"?, "message"?}], "note", "who"}``, as LangChain's middleware writes it."""
 
 
@@ -24,14 +24,14 @@ class Reviewer(Protocol):
     ``request["evidence"]`` is what was found so far, best first.
     """
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | Awaitable[Answer | None] | None:
-        """The answer to one request."""
+    def __call__(self, request: Data) -> Answer | Awaitable[Answer | None] | None:
+        """Return the answer to one request."""
 
 
 class HumanReviewer:
     """Leaves every question to a person: the run pauses and waits."""
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+    def __call__(self, request: Data) -> Answer | None:
         """None."""
         return None
 
@@ -39,7 +39,7 @@ class HumanReviewer:
 class RuleReviewer:
     """Accepts what the rules propose; the decision is kept as its own."""
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+    def __call__(self, request: Data) -> Answer | None:
         """Approve."""
         return answer("approve", who="rules")
 
@@ -57,14 +57,12 @@ class ReplayReviewer:
         differed: review points at which the proposal was another one, with the paths that differ.
     """
 
-    def __init__(
-        self, decisions: Iterable[Mapping[str, Any] | Decision], mismatch: Mismatch = "stop", rest: Mismatch = "ask"
-    ):
+    def __init__(self, decisions: Iterable[Data | Decision], mismatch: Mismatch = "stop", rest: Mismatch = "ask"):
         self._left, self._mismatch, self._rest = list(decisions), mismatch, rest
-        self.differed: list[dict[str, Any]] = []
+        self.differed: list[Json] = []
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
-        """The next recorded answer.
+    def __call__(self, request: Data) -> Answer | None:
+        """Return the next recorded answer.
 
         Raises:
             InvalidAnswer: the run asks at another point than the recording, and it is to stop there.
@@ -83,7 +81,7 @@ class ReplayReviewer:
         del self._left[0]
         return again(decision)
 
-    def _fault(self, decision: Mapping[str, Any] | Decision, request: Mapping[str, Any]) -> Exception | None:
+    def _fault(self, decision: Data | Decision, request: Data) -> Exception | None:
         if decision["point"] != request["point"]:
             return InvalidAnswer(
                 f"The next recorded decision is for {decision['point']!r}, but the run asks at {request['point']!r}. "
@@ -100,8 +98,8 @@ class ReplayReviewer:
         )
 
 
-def again(decision: Mapping[str, Any] | Decision) -> Answer:
-    """The answer that gives a recorded decision once more."""
+def again(decision: Data | Decision) -> Answer:
+    """Return the answer that gives a recorded decision once more."""
     return answer(
         decision["action"],
         point=decision["point"],
@@ -113,7 +111,7 @@ def again(decision: Mapping[str, Any] | Decision) -> Answer:
 
 
 def written(given: Any) -> Answer:
-    """An answer as it can be written down: JSON, without what no store takes, and not endless.
+    """Return an answer as it can be written down: JSON, without what no store takes, and not endless.
 
     A list with one response in it, as an Agent Inbox sends it, is that response.
 
@@ -157,17 +155,17 @@ def answer(
     action: str,
     *,
     point: str = "",
-    edits: Mapping[str, Any] | None = None,
+    edits: Data | None = None,
     message: str = "",
     note: str = "",
     who: str = "person",
 ) -> Answer:
-    """An answer in the shape that the review points take.
+    """Return an answer in the shape that the review points take.
 
     >>> answer("respond", message="only comedies")["decisions"]
     [{'type': 'respond', 'message': 'only comedies'}]
     """
-    decision: dict[str, Any] = {"type": action}
+    decision: Json = {"type": action}
     if action == "edit":
         decision["edited_action"] = {"name": point, "args": dict(edits or {})}
     if message:

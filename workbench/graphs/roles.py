@@ -9,23 +9,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import ModelError
 from workbench.models.chat import Limits, filled_in, reply_text, thoughts_of, usage_of
 from workbench.models.wire import tell
-from workbench.ports import Context
+from workbench.plans import Plan, last_records
+from workbench.ports import Context, KnowledgeBase, Tool, Tools
 from workbench.records.foreseeing import foreseen
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
-from workbench.state import Message
+from workbench.state import Data, Evidence, Json, Message, Records
 from workbench.text import clean, language_of
+from workbench.tools.registry import BUILT_IN
 
 Form = TypeVar("Form", bound=BaseModel)
+
+
+class ModelForm(BaseModel):
+    """A form for a model to fill in: what it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 _MEND = {
     "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
     "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
@@ -35,7 +45,7 @@ NONE = "—"
 
 
 def model_plans(context: Context) -> bool:
-    """Whether a model plans: one is named for it, and nobody has put a planner of their own in its place."""
+    """Check whether a model plans: one is named for it, and nobody has put a planner of their own in its place."""
     return "planner" in context.models and getattr(context.planner, "name", "") == RULES
 
 
@@ -101,10 +111,10 @@ async def say(
 
 async def _reply(
     context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], asked: Prompt, at: str
-) -> dict[str, Any]:
+) -> Json:
     model = context.models[role]
 
-    async def call() -> dict[str, Any]:
+    async def call() -> Json:
         try:
             said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
@@ -117,7 +127,7 @@ async def _reply(
     return dict(made.value)
 
 
-def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> dict[str, Any]:
+def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> Json:
     """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
     model = context.models[role]
     names = ("temperature", "top_p", "seed", "max_tokens")
@@ -159,8 +169,8 @@ def budget_spent(context: Context) -> str:
     return ""
 
 
-def expected(context: Context, point: str) -> dict[str, Any]:
-    """What the models will probably take from here on, for the state; empty where none is asked.
+def expected(context: Context, point: str) -> Json:
+    """Return what the models will probably take from here on, for the state; empty where none is asked.
 
     It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
 
@@ -169,7 +179,7 @@ def expected(context: Context, point: str) -> dict[str, Any]:
         point: as ``records.foreseeing`` names it.
     """
     who, tape = asked_models(context), context.tape
-    given: dict[str, Any] = {"point": point, "who": who}
+    given: Json = {"point": point, "who": who}
     if not who:
         return {}
     told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who))))
@@ -180,12 +190,12 @@ def expected(context: Context, point: str) -> dict[str, Any]:
 
 
 def asked_models(context: Context) -> dict[str, str]:
-    """The models of a run, by role."""
+    """Return the models of a run, by role."""
     return {role: context.settings.model_of(role) for role in sorted(context.models)}
 
 
 def left(context: Context, seconds: float) -> str:
-    """What a run may still take, for a prompt."""
+    """Return what a run may still take, for a prompt."""
     tokens, money = context.settings.token_budget, context.settings.money_budget
     sofar = spent(context.tape.calls())
     told = [f"{max(0.0, seconds):.0f} s of search"]
@@ -195,13 +205,107 @@ def left(context: Context, seconds: float) -> str:
 
 
 def numbered(items: Sequence[str]) -> str:
-    """One a line, counted from 1."""
+    """Return a list with one item per line, counted from 1."""
     return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
 def told_history(history: Sequence[Message], window: int) -> str:
-    """The last messages, one a line."""
+    """Return the last messages, one per line."""
     lines = [
         f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}" for m in (history[-window:] if window else [])
     ]
+    return "\n".join(lines) or NONE
+
+
+# --- What prompts are filled in with: what a corpus holds, what tools take, what ran, and the evidence ---
+
+ENRICHMENT = "enrichment"
+"""The tool that is offered only where a vocabulary allows its source to be asked."""
+OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", "top_k")
+"""Inputs that the form of a step has for every tool."""
+_VALUES, _TITLES, _KINDS, _TOLD, _NAME = 8, 12, 20, 400, 80
+
+
+def told_evidence(results: Evidence, most: int) -> str:
+    """The evidence with its numbers, titles, typed fields, sources and scores, as much as fits; always the first.
+
+    >>> piece = {"evidence": "It is green.", "score": 0.9, "metadata": {"title": "Moss", "fields": {"year": 2003}}}
+    >>> told_evidence([piece], 1000)
+    '[1] Moss (year: 2003; score 0.90)\\nIt is green.'
+    """
+    told, length = list[str](), 0
+    for n, result in enumerate(results, 1):
+        about = result["metadata"]
+        fields = [f"{name}: {_value(value)}" for name, value in (about.get("fields") or {}).items() if value]
+        aside = "; ".join([*fields, *filter(None, [about.get("url")]), f"score {result['score']:.2f}"])
+        told.append(f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] ("))
+        length += len(told[-1]) + 2
+        if length > most and n > 1:
+            return "\n\n".join(told[:-1])
+    return "\n\n".join(told)
+
+
+def _value(value: Any) -> str:
+    return (", ".join(map(str, value[:_VALUES])) if isinstance(value, list) else str(value))[:_TOLD]
+
+
+def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
+    """The tools that a model may choose from: enrichment only where a vocabulary allows its source to be asked."""
+    asks = any(base.nouns().get("source") for base in bases)
+    return {name: tools[name] for name in tools if asks or name != ENRICHMENT}
+
+
+def card(bases: Iterable[KnowledgeBase]) -> str:
+    """Return what each knowledge base holds: sizes, typed fields with values, kinds of relations, some titles."""
+    told = []
+    for base in bases:
+        counts = base.counts()
+        sizes = ", ".join(
+            f"{counts[name]:,} {name}" for name in ("documents", "passages", "entities") if name in counts
+        )
+        fields = [_field(field) for field in base.schema()]
+        kinds = sorted(base.relation_kinds(), key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
+        relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
+        titles = [*map(_short, base.notable(_TITLES))]
+        lines = [f"{base.name}: {sizes}"]
+        lines += [f"  fields: {'; '.join(fields)}"] if fields else []
+        lines += [f"  relations: {'; '.join(relations)}"] if relations else []
+        lines += [f"  some titles: {'; '.join(titles)}"] if titles else []
+        told += lines
+    return "\n".join(told)
+
+
+def _short(name: Any) -> str:
+    """Return a name as a card has it, in one line: a longer one tells a story, and the planner is to hear none."""
+    return " ".join(str(name).split())[:_NAME]
+
+
+def _field(field: Data) -> str:
+    values = ", ".join(map(_short, field["values"][:_VALUES]))
+    return f"{_short(field['name'])} {field['type']}" + (f" ({values})" if values else "")
+
+
+def described(tools: Tools) -> str:
+    """Return each tool in a line, with the inputs that are its own and their types."""
+    return "\n".join(
+        f"- {name}: {tool.description}{_inputs(tool) if name not in BUILT_IN else ''}" for name, tool in tools.items()
+    )
+
+
+def _inputs(tool: Tool) -> str:
+    schema = tool.input_schema.model_json_schema().get("properties", {})
+    own = {name: told for name, told in schema.items() if name not in OF_ALL}
+    return f" Its inputs: {json.dumps(own, ensure_ascii=False)}" if own else ""
+
+
+def told_steps(plan: Plan | None, records: Records) -> str:
+    """Return what ran so far: each step's tool and input, how it ended, what it found."""
+    last = last_records(records)
+    lines = []
+    for step in plan.steps if plan else ():
+        if step.step_id in last:
+            record = last[step.step_id]
+            asked = json.dumps(record["raw_input"], ensure_ascii=False)[:_TOLD]
+            count = record["output_summary"].get("evidence_count", 0)
+            lines.append(f"- {step.step_id}: {record['tool']} {asked}: {record['status']}, {count} found")
     return "\n".join(lines) or NONE

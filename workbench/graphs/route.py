@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from langgraph.runtime import Runtime
+from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
-from workbench.graphs.model_route import routed_by_model
+from workbench.graphs.roles import ModelForm, card, say
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
-from workbench.ports import Context, KnowledgeBase, KnowledgeBases, routed
-from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
+from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, routed
+from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Worker(NamedTuple):
 
 
 def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
-    """The worker name, ``""`` for ``general``.
+    """Return the worker name, ``""`` for ``general``.
 
     >>> make_worker_name("papers"), make_worker_name("general")
     ('papers:fusion_agent:retrieve_only', '')
@@ -157,30 +158,14 @@ def decide(
         UnknownKnowledge: a requested knowledge base does not exist.
         ValueError: the worker name cannot be read.
     """
-    detected = _detect(message, requested, worker_name, knowledge, auto_route)
-    route = _with_policy(detected, requested, worker_name, knowledge, auto_route, today=today)
+    wished = _wished(requested, worker_name)
+    fits = _find_fits(message, wished, knowledge, auto_route)
+    route = _choose(message, requested, wished, fits, knowledge, auto_route, today=today)
     return _with_worker(route, worker_name)
 
 
-class _Detected(TypedDict):
-    """What the message itself says, before anybody's wish is applied."""
-
-    message: str
-    fits: list[Fit]
-    smalltalk: bool
-
-
-def _detect(
-    message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
-) -> _Detected:
-    smalltalk = is_small_talk(message)
-    names = knowledge.names() if auto_route and not smalltalk and _wished(requested, worker_name) is None else []
-    fits = [_fit(message, knowledge.get(name)) for name in names] if len(names) > 1 else []
-    return {"message": message, "fits": fits, "smalltalk": smalltalk}
-
-
 def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
-    """The knowledge bases that somebody asked for; [] for ``general``; None when nobody asked."""
+    """Return the knowledge bases that the user asked for; [] for ``general``; None for no wish."""
     if requested and all(name in ("", GENERAL) for name in requested):
         return []
     workers = read_workers(worker_name)
@@ -191,103 +176,100 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
     return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
 
 
+def _find_fits(message: str, wished: list[str] | None, knowledge: KnowledgeBases, auto_route: bool) -> list[Fit]:
+    """Score every knowledge base where the router has to choose between several, the best first."""
+    names = knowledge.names()
+    if wished is not None or not auto_route or len(names) < 2 or is_small_talk(message):
+        return []
+    return sorted((_fit(message, knowledge.get(name)) for name in names), key=lambda f: (-f["score"], f["kb_prefix"]))
+
+
 def _fit(message: str, base: KnowledgeBase) -> Fit:
-    """What of the question a base knows: its names, the values and names of its fields, the words of its passages."""
+    """Score what a base knows of a question: its names, values and words of its fields, the words of its passages."""
     linked = [base.entity(mention["entity_id"]) for mention in base.link(message)]
-    known = list(dict.fromkeys(entity["name"] for entity in linked if entity))
-    spoken = list(dict.fromkeys(value for *_, value in base.values_in(message)))
     held = frozenset(terms(message))
-    fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
-    called = _called({kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}, held)
+    known = {
+        "knows": [entity["name"] for entity in linked if entity],
+        "has": [value for *_, value in base.values_in(message)],
+        "has the fields": [field["name"] for field in base.schema() if _is_called(field["called"], held)],
+    }
+    weights = dict(zip(known, (0.7, 0.4, 0.3), strict=True))
+    nouns = {kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}
     coverage = _coverage(message, base)
-    score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (1 - 0.3 * called) * (
-        1 - 0.6 * coverage
-    )
-    things = {"knows": known, "has": spoken, "has the fields": fields}
-    said = [f"{verb} {', '.join(names)}" for verb, names in things.items() if names]
-    said += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
-    return Fit(kb_prefix=base.name, score=round(score, 6), reason="; ".join(said) or "knows nothing of it")
+    doubt = (1 - 0.3 * _is_called(nouns, held)) * (1 - 0.6 * coverage)
+    for verb, found in known.items():
+        doubt *= 1 - weights[verb] * bool(found)
+    reasons = [f"{verb} {', '.join(dict.fromkeys(found))}" for verb, found in known.items() if found]
+    reasons += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
+    return Fit(kb_prefix=base.name, score=round(1 - doubt, 6), reason="; ".join(reasons) or "knows nothing of it")
 
 
-def _called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:
-    """Whether a text with these terms says one of these words."""
-    return any(set(said) <= held for many in words.values() for word in many if (said := terms(word)))
+def _is_called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:
+    """Check whether a text with these terms has one of these words."""
+    return any(set(parts) <= held for many in words.values() for word in many if (parts := terms(word)))
 
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
-    """The idf-weighted share of the question's words that the best of a few passages has."""
-    asked = {term: base.term_weight(term) for term in dict.fromkeys(terms(message))}
-    total = sum(asked.values())
+    """Return the idf-weighted share of the question's words that the best of a few passages has."""
+    weights = {term: base.term_weight(term) for term in dict.fromkeys(terms(message))}
+    total = sum(weights.values()) or 1.0
     hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(message, _LOOKED_AT)])
-    said = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
-    return (
-        max((sum(w for term, w in asked.items() if term in words) / total for words in said), default=0.0)
-        if total
-        else 0.0
-    )
+    texts = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
+    return max((sum(w for term, w in weights.items() if term in words) / total for words in texts), default=0.0)
 
 
-def _with_policy(
-    found: _Detected,
+def _choose(
+    message: str,
     requested: Sequence[str],
-    worker_name: str,
+    wished: list[str] | None,
+    fits: Sequence[Fit],
     knowledge: KnowledgeBases,
     auto_route: bool,
     chosen: tuple[list[str] | None, str] | None = None,
     today: str = "",
 ) -> Route:
     """Apply what was asked for, or choose; every way of choosing says why. ``chosen`` is what a model says."""
-    wished = _wished(requested, worker_name)
-    routed, fit, why = _choose(found, auto_route, wished, knowledge.names())
-    named, reason = chosen or (None, "")
-    if named is not None:
-        routed, fit, why = named, 1.0, reason
-    elif reason:
-        why = f"{why}; {reason}"
-    prefixes = routed if wished is None else wished
-    for name in prefixes:
-        if name not in knowledge.names():
-            raise UnknownKnowledge(name, knowledge.names())
-    method: Literal["heuristic", "llm", "override", "default"]
+    known, fit = knowledge.names(), 1.0
+    prefixes, why = list[str](), "there is no knowledge base"
     if wished is not None:
-        method, why, fit = "override", f"{', '.join(wished) or GENERAL} was asked for", 1.0
-    else:
-        method = "llm" if named is not None else "heuristic" if prefixes else "default"
+        prefixes, why = wished, f"{', '.join(wished) or GENERAL} was asked for"
+    elif is_small_talk(message):
+        why = "small talk needs no knowledge base"
+    elif not auto_route:
+        why = "automatic routing is off and no knowledge base was asked for"
+    elif fits:
+        near = [one for one in fits if one["score"] >= fits[0]["score"] - _NEAR][:_MOST_ASKED]
+        prefixes, fit = [one["kb_prefix"] for one in near], fits[0]["score"]
+        unsure = f"unsure between {', '.join(prefixes)}: " if len(near) > 1 else ""
+        why = unsure + "; ".join(f"{one['kb_prefix']} {one['reason']}" for one in near)
+    elif known:
+        prefixes, why = list(known), f"{known[0]} is the only knowledge base"
+    method: Literal["heuristic", "llm", "override", "default"] = "heuristic" if prefixes else "default"
+    if wished is not None:
+        method = "override"
+    elif chosen and chosen[0] is not None:
+        prefixes, fit, why, method = chosen[0], 1.0, chosen[1], "llm"
+    elif chosen:
+        why = f"{why}; {chosen[1]}"
+    for name in prefixes:
+        if name not in known:
+            raise UnknownKnowledge(name, known)
+    prefix = prefixes[0] if prefixes else GENERAL
     decision = RouteDecision(
         requested_kb_prefix=",".join(requested),
-        routed_kb_prefix=routed[0] if routed else GENERAL,
-        kb_prefix=prefixes[0] if prefixes else GENERAL,
+        routed_kb_prefix=prefix,
+        kb_prefix=prefix,
         confidence=round(fit, 2),
         method=method,
         reason=why,
         worker_name="",
-        **read_question(found["message"], [knowledge.get(name) for name in prefixes], today),
+        **read_question(message, [knowledge.get(name) for name in prefixes], today),
     )
     return Route(decision, prefixes)
 
 
-def _choose(
-    found: _Detected, auto_route: bool, wished: list[str] | None, known: Sequence[str]
-) -> tuple[list[str], float, str]:
-    """The knowledge bases to ask, how well the first fits, and why: every question is searched somewhere."""
-    if wished is not None:
-        return wished, 1.0, ""
-    if found["smalltalk"]:
-        return [], 1.0, "small talk needs no knowledge base"
-    if not auto_route:
-        return [], 1.0, "automatic routing is off and no knowledge base was asked for"
-    if len(known) < 2:
-        return list(known), 1.0, f"{known[0]} is the only knowledge base" if known else "there is no knowledge base"
-    ranked = sorted(found["fits"], key=lambda fit: (-fit["score"], fit["kb_prefix"]))
-    best = ranked[0]
-    near = [fit for fit in ranked if fit["score"] >= best["score"] - _NEAR][:_MOST_ASKED]
-    why = "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in near)
-    unsure = f"unsure between {', '.join(fit['kb_prefix'] for fit in near)}: " if len(near) > 1 else ""
-    return [fit["kb_prefix"] for fit in near], best["score"], unsure + why
-
-
-def read_question(question: str, bases: Sequence[KnowledgeBase], today: str = "") -> Understood:
-    """What a route decision says of the question itself, read over these knowledge bases."""
+def read_question(question: str, bases: Bases, today: str = "") -> Understood:
+    """Return what a route decision says of the question itself, read over these knowledge bases."""
     reading = read(question, bases, today)
     return Understood(
         query_intent=reading["intent"],
@@ -330,39 +312,57 @@ class RouterState(TypedDict, total=False):
     kb_prefixes: list[str]
     routing_ms: float
     routing_began: float
-    detected: _Detected
+    fits: list[Fit]
 
 
-async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Read the message, and see how well each knowledge base fits it."""
     context, began = runtime.context, runtime.context.clock.monotonic()
-    wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
-    detected = await asyncio.to_thread(
-        _detect, state["message"], *wishes, context.knowledge, context.settings.auto_route
-    )
-    return {"detected": detected, "routing_began": began}
+    wished, auto_route = _wished_in(state), context.settings.auto_route
+    fits = await asyncio.to_thread(_find_fits, state["message"], wished, context.knowledge, auto_route)
+    return {"fits": fits, "routing_began": began}
 
 
-async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+def _wished_in(state: RouterState) -> list[str] | None:
+    return _wished(state.get("requested_kb_prefixes", []), state.get("worker_name", ""))
+
+
+async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Choose the knowledge bases: what was asked for, else what fits."""
-    context = runtime.context
-    wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
-    found, workers = state["detected"], None
+    context, message, wished = runtime.context, state["message"], _wished_in(state)
+    workers, known = None, context.knowledge.names()
     chosen: tuple[list[str] | None, str] | None = None
-    if "router" in context.parts and _wished(*wishes) is None:
-        workers = await routed(context, state["message"], context.knowledge.names())
+    if "router" in context.parts and wished is None:
+        workers = await routed(context, message, known)
         chosen = None if workers is None else (_wished([], workers) or [], "the registered router says so")
-    elif "router" in context.models and len(found["fits"]) > 1:  # nobody asked for one, and there are several
-        chosen = await routed_by_model(context, state["message"], context.knowledge.names())
-    auto_route = context.settings.auto_route
-    route = _with_policy(found, *wishes, context.knowledge, auto_route, chosen, context.today)
+    elif "router" in context.models and len(state["fits"]) > 1:  # the user asked for none, and there are several
+        chosen = await _routed_by_model(context, message, known)
+    requested, auto_route = state.get("requested_kb_prefixes", []), context.settings.auto_route
+    route = _choose(message, requested, wished, state["fits"], context.knowledge, auto_route, chosen, context.today)
     change = {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
     if workers is None:
         return change
     return {**change, "route_decision": {**route.decision, "method": "heuristic"}, "worker_name": workers}
 
 
-async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def _routed_by_model(context: Context, message: str, known: Sequence[str]) -> tuple[list[str] | None, str]:
+    """Return the knowledge bases that the model names, and its reason; None and why where it names none to use."""
+    one_of: Any = Literal
+    several: Any = list[one_of[tuple(known)]]  # type: ignore[misc]
+    form = create_model(
+        "Routed",
+        __base__=ModelForm,
+        bases=(several, Field(default_factory=list, max_length=_MOST_ASKED)),
+        reason=(str, Field("", max_length=300)),
+    )
+    slots = {"question": message, "bases": card(context.bases(known))}
+    said = await say(context, "router", form, slots, question=message)
+    if said.form is None:
+        return None, f"the model did not route ({said.refused[-1]})"
+    return list(dict.fromkeys(said.form.bases)), said.form.reason.strip() or "the model says so"
+
+
+async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:
     """Name the worker that takes the message."""
     route = _with_worker(Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", ""))
     runtime.stream_writer({"route_decision": route.decision})
@@ -375,13 +375,13 @@ async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[s
 
 
 def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
-    """The router's graph, with no checkpointer of its own: it has nothing to resume."""
+    """Return the router's graph, with no checkpointer of its own: it has nothing to resume."""
     from langgraph.graph import END, START, StateGraph
 
     graph: StateGraph[Any, Context, Any, Any] = StateGraph(RouterState, context_schema=Context)
-    graph.add_node("intent_detect", logged("intent_detect", "route", intent_detect))
-    graph.add_node("apply_override_policy", logged("apply_override_policy", "route", apply_override_policy))
-    graph.add_node("worker_select", logged("worker_select", "route", worker_select))
+    graph.add_node(logged("route", intent_detect))
+    graph.add_node(logged("route", apply_override_policy))
+    graph.add_node(logged("route", worker_select))
     graph.add_edge(START, "intent_detect")
     graph.add_edge("intent_detect", "apply_override_policy")
     graph.add_edge("apply_override_policy", "worker_select")

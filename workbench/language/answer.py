@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from workbench.language.asking_back import Open, left_open
 from workbench.language.citing import cite, marked, spaced
@@ -19,8 +19,8 @@ from workbench.language.followup import asks_for_more
 from workbench.language.names import bare
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
 from workbench.language.quoting import weights as fitted
-from workbench.ports import Field, KnowledgeBase
-from workbench.state import Citation, NameRead, Question, RetrievalResult
+from workbench.ports import Bases, Field
+from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
 from workbench.text import CJK, fold
 
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
@@ -40,7 +40,6 @@ class Judgement:
         kind: of the answer that it allows.
         text: that answer, with its marks.
         probability: how likely the answer answers, 0 to 1.
-        quotes: the sentences that it quotes, or would quote.
         documents: what the evidence has of each document, by id.
         holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
         missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
@@ -51,7 +50,6 @@ class Judgement:
     kind: Kind = "nothing"
     text: str = ""
     probability: float = 0.0
-    quotes: tuple[Quote, ...] = ()
     documents: Mapping[str, Document] = field(default_factory=dict)
     holding: tuple[str, ...] = ()
     missing_fields: tuple[tuple[str, str], ...] = ()
@@ -66,10 +64,10 @@ class Judgement:
 
 def judge(
     question: Question,
-    results: Sequence[RetrievalResult],
-    bases: Sequence[KnowledgeBase],
+    results: Evidence,
+    bases: Bases,
     message: str = "",
-    history: Sequence[Mapping[str, Any]] = (),
+    history: Sequence[Data] = (),
 ) -> Judgement:
     """Judge the evidence: which kind of answer it allows, and that answer.
 
@@ -113,15 +111,14 @@ def judge(
         kind=kind,
         text=text,
         probability=chosen.probability if says else min(chosen.probability, fitted()["sure"]),
-        quotes=tuple(quotes),
         missing_fields=tuple(absent),
         not_applied=tuple(fields.not_applied),
     )
 
 
-def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Sequence[RetrievalResult]) -> Judgement:
+def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Evidence) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
-    question, quotes = fields.question, list[Quote]()
+    question = fields.question
     text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
@@ -132,13 +129,12 @@ def _of_fields(none: Judgement, text: str, fields: FieldsWriter, results: Sequen
         kind="closest" if fields.not_applied else kind,
         text=text,
         probability=0.0 if fields.not_applied else 1.0,
-        quotes=tuple(quotes),
         missing_fields=tuple(fields.missing),
         not_applied=tuple(fields.not_applied),
     )
 
 
-def write(judgement: Judgement, question: Question, results: Sequence[RetrievalResult]) -> tuple[str, list[Citation]]:
+def write(judgement: Judgement, question: Question, results: Evidence) -> tuple[str, list[Citation]]:
     """Write the answer of a judgement with its citations, and what of the question was not applied."""
     zh = question["language"] == "zh"
     text = judgement.text
@@ -149,7 +145,7 @@ def write(judgement: Judgement, question: Question, results: Sequence[RetrievalR
     return text, citations
 
 
-def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
+def documents_of(results: Evidence) -> dict[str, Document]:
     """Group the evidence by document, in the order of its numbers."""
     pieces: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
@@ -162,7 +158,7 @@ def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
     for doc_id, own in pieces.items():
         # A passage of the document itself is cited for its fields before a relation or an entity.
         n, first = min(own, key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
-        fields, stated_by = dict[str, Any](), dict[str, int]()
+        fields, stated_by = Json(), dict[str, int]()
         for place, result in sorted(own, key=lambda piece: piece[0] != n):
             for name, value in (result["metadata"].get("fields") or {}).items():
                 fields.setdefault(name, value)
@@ -172,7 +168,7 @@ def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
     return documents
 
 
-def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
+def speaks_of(name: NameRead, results: Evidence) -> bool:
     """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
     writings = {fold(bare(name["surface"])), fold(name["name"])}
     for result in results:
@@ -186,13 +182,13 @@ def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
     return False
 
 
-def _is_in_script_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
+def _is_in_script_of(name: NameRead, results: Evidence) -> bool:
     """Return True where most of the evidence is in the script of a name: across scripts its absence says nothing."""
     chinese = sum(bool(CJK.search(result["evidence"])) for result in results)
     return bool(CJK.search(name["name"])) == (2 * chinese > len(results))
 
 
-def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:
+def _is_anywhere(names: Sequence[NameRead], bases: Bases) -> bool:
     """Return True where a knowledge base knows one of these names, or some passage writes it."""
     for base in bases:
         for name in names:
@@ -202,9 +198,7 @@ def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> b
     return False
 
 
-def _chosen(
-    question: Question, results: Sequence[RetrievalResult], fields: FieldsWriter, bases: Sequence[KnowledgeBase]
-) -> Quotes:
+def _chosen(question: Question, results: Evidence, fields: FieldsWriter, bases: Bases) -> Quotes:
     """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
     # Words are compared, and sentences reranked, by the first base: one question has one scale.
     similar, rerank = (bases[0].matches, bases[0].rerank) if bases else (None, None)
@@ -250,7 +244,7 @@ def says_field(text: str, field: Field, values: Sequence[str] = ()) -> bool:
     return any(fold(word) in fold(text) for word in [field["name"], *called, *values])
 
 
-def _says_words(question: Question, quotes: Sequence[Quote], bases: Sequence[KnowledgeBase]) -> bool:
+def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bool:
     """Return True where a quotation says a word of the question besides its names, or means nearly the same."""
     words = " ".join([*question["not_applied"], *question["words"]])
     if not words or not bases:

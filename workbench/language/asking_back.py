@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from workbench.language.names import names_in
-from workbench.ports import KnowledgeBase
+from workbench.ports import Bases
+from workbench.state import Data
 from workbench.text import content_stems
 
 FITTED: dict[str, float] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
@@ -69,9 +70,9 @@ class Open(NamedTuple):
 
 def left_open(
     question: str,
-    results: Sequence[Mapping[str, Any]],
-    bases: Sequence[KnowledgeBase],
-    history: Sequence[Mapping[str, Any]],
+    results: Sequence[Data],
+    bases: Bases,
+    history: Sequence[Data],
 ) -> Open | None:
     """Return what the question leaves open; None where it is clear.
 
@@ -93,7 +94,7 @@ def left_open(
     return Open("which", readings[:READINGS]) if readings else None
 
 
-def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[Reading]:
+def _namesakes(question: str, bases: Bases) -> list[Reading]:
     """Return the documents of a name that several have and nothing in the question tells apart."""
     for base in bases:
         for mention in base.link(question):
@@ -110,7 +111,7 @@ def _namesakes(question: str, bases: Sequence[KnowledgeBase]) -> list[Reading]:
     return []
 
 
-def _distinguished(passages: Sequence[Mapping[str, Any]]) -> list[Reading]:
+def _distinguished(passages: Sequence[Data]) -> list[Reading]:
     """Return documents by their titles, with the first field that tells apart those that share one."""
     titles = [passage["title"] for passage in passages]
     if len(set(titles)) < len(titles):
@@ -120,7 +121,7 @@ def _distinguished(passages: Sequence[Mapping[str, Any]]) -> list[Reading]:
     return [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
 
 
-def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> list[Reading]:
+def _one_side(question: str, results: Sequence[Data], bases: Bases) -> list[Reading]:
     names = names_in(question, bases)
     if len(names) > 1 or not _ONE_SIDE.search(question):
         return []
@@ -130,7 +131,7 @@ def _one_side(question: str, results: Sequence[Mapping[str, Any]], bases: Sequen
     ]
 
 
-def _titles(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _titles(results: Sequence[Data]) -> dict[str, str]:
     """Return title -> document, best first."""
     by_title: dict[str, str] = {}
     for result in results:
@@ -140,9 +141,9 @@ def _titles(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _missing(
     question: str,
-    results: Sequence[Mapping[str, Any]],
-    bases: Sequence[KnowledgeBase],
-    history: Sequence[Mapping[str, Any]],
+    results: Sequence[Data],
+    bases: Bases,
+    history: Sequence[Data],
 ) -> list[Reading]:
     """Return the documents that "the loan" may be of, where nothing says which loan."""
     names = names_in(question, bases)

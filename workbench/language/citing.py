@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from workbench.state import Citation, RetrievalResult
+from workbench.state import Citation, Evidence, RetrievalResult
 from workbench.text import sentences
 
 _MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
 _STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
 
 
-def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Citation], list[int]]:
+def cite(text: str, evidence: Evidence) -> tuple[str, list[Citation], list[int]]:
     """Read the marks of an answer and take out those that point at nothing.
 
     Args:
@@ -55,7 +55,7 @@ def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:
 
 
 def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
-    """One mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``.
+    """Return one mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``.
 
     What has no title goes by the tool that found it.
     """
@@ -66,7 +66,7 @@ def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
 
 
 def marked_sentences(text: str) -> list[str]:
-    """The sentences of an answer; a mark that stands behind the full stop belongs to the sentence before it.
+    """Return the sentences of an answer; a mark that stands behind the full stop belongs to the sentence before it.
 
     >>> marked_sentences("It is green. [1] It is big. 他说：“很好。”[2]真的。")
     ['It is green. [1]', 'It is big.', '他说：“很好。”[2]', '真的。']
@@ -84,7 +84,7 @@ def marked_sentences(text: str) -> list[str]:
 
 
 def marked(text: str, *numbers: int) -> str:
-    """A sentence with its marks before the full stop, or at its end when it closes otherwise.
+    """Return a sentence with its marks before the full stop, or at its end when it closes otherwise.
 
     >>> marked("It ends.", 3), marked("结束。", 3), marked('He said "no."', 3)
     ('It ends [3].', '结束 [3]。', 'He said "no." [3]')

@@ -188,7 +188,7 @@ def _shift(today: date, unit: str, count: int) -> tuple[str, date]:
 
 
 def _may_be_a_word(phrase: Phrase, text: str) -> bool:
-    """Whether a month's name is alone, without a digit: it may be a verb, a person or a title."""
+    """Check whether a month's name is alone, without a digit: it may be a verb, a person or a title."""
     return (
         not phrase.op and len(phrase.first) == len("∼-05") and not re.search(r"\d|份", text[phrase.start : phrase.end])
     )

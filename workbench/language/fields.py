@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
 from workbench.language.wording import TABLE, TOTALS_ZH, fields_of, in_words, shown
-from workbench.ports import Field, KnowledgeBase
-from workbench.state import Condition, Question
+from workbench.ports import Bases, Field
+from workbench.state import Condition, Data, Question
 from workbench.text import CJK, amount, fold, stems
 
 MOST_LISTED = 30
 RECOMMENDED = 8
 """Documents in a list, and in a recommendation, at most."""
-TIMES = 4
-"""Parts of the time of a corpus from which a recommendation without a wish comes in turn."""
 _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that stand behind a title in a list, in this order."""
 
@@ -37,7 +33,7 @@ class Document:
     doc_id: str
     title: str
     n: int
-    fields: Mapping[str, Any]
+    fields: Data
     stated_by: Mapping[str, int]
     sentences: tuple[Sentence, ...] = ()
 
@@ -60,14 +56,14 @@ class FieldsWriter:
 
     question: Question
     documents: Mapping[str, Document]
-    bases: Sequence[KnowledgeBase]
+    bases: Bases
     earlier: Sequence[str] = ()
     missing: list[tuple[str, str]] = field(default_factory=list)
     not_applied: list[str] = field(default_factory=list)
 
     @cached_property
     def schema(self) -> dict[str, Field]:
-        """The fields of all bases, by name."""
+        """Return the fields of all bases, by name."""
         return {TABLE["name"]: TABLE} | fields_of(self.bases)
 
     @cached_property
@@ -78,7 +74,7 @@ class FieldsWriter:
 
     @cached_property
     def holding(self) -> list[Document]:
-        """The documents of the evidence that hold for the conditions, in the order that is asked for."""
+        """Return the documents of the evidence that hold for the conditions, in the order that is asked for."""
         ordered = self.selected if self.question["conditions"] or self.question["sort"] else self.documents
         documents = [self.documents[doc_id] for doc_id in ordered if doc_id in self.documents]
         return [document for document in documents if not self._is_listed(document)]
@@ -89,9 +85,18 @@ class FieldsWriter:
         )
         return any(line.search(answer) for answer in self.earlier)
 
+    @property
+    def language(self) -> str:
+        """Return the language of the question."""
+        return self.question["language"]
+
+    def shown(self, name: str) -> str:
+        """Return what a field is called in the language of the question."""
+        return shown(self.schema[name], self.language)
+
     def say(self, english: str, chinese: str) -> str:
         """Return the text in the language of the question."""
-        return chinese if self.question["language"] == "zh" else english
+        return chinese if self.language == "zh" else english
 
     def text(self) -> str:
         """Write the answer; "" where fields do not answer, so that it must be quoted."""
@@ -145,7 +150,7 @@ class FieldsWriter:
 
     def called(self, name: str) -> str:
         """Return a name in Chinese where the question is and a base has its Chinese writing."""
-        if self.question["language"] != "zh" or CJK.search(name):
+        if self.language != "zh" or CJK.search(name):
             return name
         entities = (entity for base in self.bases if (entity := base.find_entity(name)))
         return next((alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name)
@@ -156,15 +161,14 @@ class FieldsWriter:
 
     def joined(self, items: Sequence[str]) -> str:
         """Join items as a sentence does."""
-        if self.question["language"] == "zh":
+        if self.language == "zh":
             return "、".join(items)
         return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
     def noun(self, count: int) -> str:
         """Return what this many documents are called."""
-        nouns = next((base.nouns() for base in self.bases if base.nouns().get(self.question["language"])), {})
-        words = nouns.get(self.question["language"], [])
-        if self.question["language"] == "zh":
+        words = next((words for base in self.bases if (words := base.nouns().get(self.language))), [])
+        if self.language == "zh":
             return words[0] if words else "文档"
         singular, plural = words[:2] if len(words) > 1 else ("document", "documents")
         return singular if count == 1 else plural
@@ -175,9 +179,8 @@ class FieldsWriter:
 
     def conditions(self) -> str:
         """Return the conditions in words."""
-        language = self.question["language"]
         known = [c for c in self.question["conditions"] if c["field"] in self.schema]
-        return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], language) for c in known)
+        return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], self.language) for c in known)
 
     def inside(self) -> str:
         """Return the conditions in brackets; "" for none."""
@@ -185,8 +188,8 @@ class FieldsWriter:
         return self.say(f" ({what})", f"（{what}）") if what else ""
 
     def _value(self, field: Field, value: str) -> str:
-        words = field["values_called"].get(value, {}).get(self.question["language"], [])
-        if self.question["language"] == "zh" and words:
+        words = field["values_called"].get(value, {}).get(self.language, [])
+        if self.language == "zh" and words:
             return words[0]
         text = self.called(value) if field["type"] == "name" else value
         if field["unit"] and re.fullmatch(r"[\d.,]+", text):
@@ -195,7 +198,7 @@ class FieldsWriter:
 
     def _fact(self, document: Document, name: str) -> str:
         values = self.joined([self._value(self.schema[name], value) for value in document.values(name)])
-        return f"{shown(self.schema[name], self.question['language'])}{self.say(' ', '：')}{values}" if values else ""
+        return f"{self.shown(name)}{self.say(' ', '：')}{values}" if values else ""
 
     def _statement(self, document: Document, names: Iterable[str], inside: str = "") -> str:
         """Write what fields say of a document, with the numbers of the pieces that have them; "" where none says it."""
@@ -233,7 +236,7 @@ class FieldsWriter:
                 condition = Condition(field=key, op="eq", value=name["name"])
                 count = sum(len(base.select([condition])) for base in self.bases)
                 titles = self.joined([f"{self.title(d)} [{d.n}]" for d in own[:MOST_LISTED]])
-                role, called = shown(typed, self.question["language"]), self.called(name["name"])
+                role, called = self.shown(key), self.called(name["name"])
                 lines.append(
                     self.say(
                         f"{called} is {role} of {count} {self.noun(count)}: {titles}.",
@@ -258,7 +261,7 @@ class FieldsWriter:
             return ""
         result = sum(value * count for value, count in counted)
         result = result if total["function"] == "sum" else result / having
-        unit, name = field["unit"], shown(field, self.question["language"])
+        unit, name = field["unit"], self.shown(field["name"])
         inside = self.inside()
         figure = f"{round(result, 2):,.10g}{' ' if unit else ''}{unit}"
         function = self.say({"sum": "Total", "mean": "Average"}[total["function"]], "")
@@ -277,7 +280,7 @@ class FieldsWriter:
                 for value, count in base.tally(group, self.question["conditions"]):
                     counts[value] = counts.get(value, 0) + count
             rows = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_LISTED]
-            name = shown(self.schema[group], self.question["language"])
+            name = self.shown(group)
             head = self.say(f"{self.noun(2).capitalize()} by {name}{inside}:", f"按{name}统计{inside}：")
             lines = [f"- {self._value(self.schema[group], v)}{self.say(': ', '：')}{count}" for v, count in rows]
             return "\n".join([head, *lines])
@@ -353,27 +356,18 @@ class FieldsWriter:
         lines = []
         for document in documents[: question["limit"] or RECOMMENDED]:
             values = shared[document.doc_id].items()
-            parts = [f"{shown(self.schema[name], question['language'])} {self.joined(v)}" for name, v in values]
+            parts = [f"{self.shown(name)} {self.joined(v)}" for name, v in values]
             note = self.say("; also ", "；同样：") + self.say(", ", "，").join(parts) if parts else ""
             lines.append(f"- {self.brief(document)}{note} [{document.n}]")
         head = self.say(f"Worth a look{inside}:", f"可以看看{inside}：")
         return "\n".join([head, *lines]) if lines else ""
 
     def _spread(self, documents: Sequence[Document]) -> list[Document]:
-        """Order documents so that values of categories, and times, take turns: nothing in the request prefers one."""
-        categories = [name for name, field in self.schema.items() if field["type"] == "category"]
+        """Order documents so that those shown come from all of the corpus's time: nothing asked for prefers one."""
         dates = [name for name, field in self.schema.items() if field["type"] == "date"][:1]
         left = sorted(documents, key=lambda d: [*(value for name in dates for value in d.values(name)), d.doc_id])
-        values = {d.doc_id: [(name, v) for name in categories for v in d.values(name)] for d in left}
-        for place, document in enumerate(left):
-            values[document.doc_id].append(("time", str(place * TIMES // len(left))))
-        seen, ordered = Counter[tuple[str, str]](), list[Document]()
-        while left:
-            document = min(left, key=lambda d: sum(seen[value] for value in values[d.doc_id]))
-            left.remove(document)
-            ordered.append(document)
-            seen.update(values[document.doc_id])
-        return ordered
+        step = max(1, len(left) // (self.question["limit"] or RECOMMENDED))
+        return [document for start in range(step) for document in left[start::step]]
 
     def _shared(self, document: Document, about: Sequence[Document]) -> dict[str, list[str]]:
         """Return field -> values that a document shares with one of the others."""

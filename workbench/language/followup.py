@@ -8,14 +8,14 @@ other gets the names that were spoken of last behind it, in brackets. What stand
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from workbench.language.names import names_in
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
-from workbench.ports import KnowledgeBase
-from workbench.state import NameRead, Question
+from workbench.ports import Bases
+from workbench.state import Data, NameRead, Question
 from workbench.text import language_of
 
 CARRIED = 3
@@ -46,7 +46,7 @@ class Turn(NamedTuple):
     answer: list[NameRead]
 
 
-def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> str:
+def standalone(message: str, history: Sequence[Data], bases: Bases) -> str:
     """Return the message as a question that stands alone.
 
     Args:
@@ -65,7 +65,7 @@ def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequen
     return _joined(message, turns, bases)
 
 
-def _joined(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]) -> str:
+def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
     if not turns or is_small_talk(message):
         return message
     last, names = turns[-1], names_in(message, bases)
@@ -126,7 +126,7 @@ def _in_place(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) ->
     return text[:start] + part + text[end:]
 
 
-def _carried(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]) -> list[str]:
+def _carried(message: str, turns: Sequence[Turn], bases: Bases) -> list[str]:
     """Return names of the question before, of a person for "he"; where it has none, its rarest words."""
     person = bool(_PERSON.search(message))
     for turn in reversed(turns):

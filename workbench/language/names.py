@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from workbench.knowledge.names.names import DOTTED, SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Field, KnowledgeBase, Mention
+from workbench.ports import Bases, Field, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, fold
 
@@ -23,7 +23,7 @@ _NAME = re.compile(r"(?<!\w)[A-Z][a-z-]+(?: [A-Z][a-z-]+)+(?!\w)")
 
 @lru_cache(maxsize=4096)
 def apart(text: str) -> str:
-    """The names in a text that are written as one word, each in its parts.
+    """Return the names in a text that are written as one word, each in its parts.
 
     >>> apart("JakeWatson: Hey LiHua! How is Ann?"), apart("Hey!")
     ('Jake Watson / Li Hua', '')
@@ -37,7 +37,7 @@ def together(question: str, knowledge: KnowledgeBase) -> str:
 
 
 def joined_in(question: str, knowledge: KnowledgeBase) -> list[tuple[int, int]]:
-    """Where such names stand in a question."""
+    """Return where such names stand in a question."""
     found = []
     for match in _NAME.finditer(question):
         at = match.start()
@@ -77,8 +77,8 @@ _ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|�
 _NEAR = 300
 
 
-def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
-    """The names of a text in its order; where several knowledge bases know one, the first describes it."""
+def names_in(text: str, bases: Bases) -> list[NameRead]:
+    """Return the names of a text in its order; where several knowledge bases know one, the first describes it."""
     quotes = [match.span() for match in QUOTED.finditer(text)]
     found: list[NameRead] = []
     for base in bases:
@@ -95,7 +95,7 @@ def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
 
 
 def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
-    """The name in 海风的作者是谁: what a field of the base is said to be of; a description or a pronoun is none."""
+    """Return the name in 海风的作者是谁: what it is a field of; a description or a pronoun is no name."""
     words = {word for field in base.schema() for word in field["called"].get("zh", ())}
     known = {*base.nouns().get("zh", ()), *(v for one in base.schema() for v in _in_chinese(one))}
     match = re.match(
@@ -107,13 +107,13 @@ def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
 
 
 def _in_chinese(field: Field) -> list[str]:
-    """The values of a category and their words, those in Chinese signs."""
+    """Return the values of a category and their words, those in Chinese signs."""
     called = [word for words in field["values_called"].values() for word in words.get("zh", ())]
     return [word for word in (*field["values"], *called) if CJK.match(word)]
 
 
 def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with these parts blotted out, at the same length: the 2049 of a title is no year.
+    """Return the text with these parts blotted out, at the same length: the 2049 of a title is no year.
 
     >>> blotted("like Ali?", [(5, 8)])
     'like ___?'
@@ -124,7 +124,7 @@ def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def bare(surface: str) -> str:
-    """A surface without its quotation marks.
+    """Return a surface without its quotation marks.
 
     >>> bare("《茶馆》"), bare("Lao She")
     ('茶馆', 'Lao She')

@@ -8,22 +8,64 @@ condition is listed in ``not_applied``, which the answer shows, and its words ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
-from workbench.language.marks import NEAR, TRUTHS, At, Marks, Span, at, meets
-from workbench.language.names import blotted
+from workbench.knowledge.names.schema import spoken, spoken_words
+from workbench.language.dates import read_dates
+from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.numbers import NumberSpan, read_limit, read_numbers
-from workbench.language.wording import TABLE, TOTALS_ZH, fits, in_unit, in_words, shown, words_of
+from workbench.language.wording import (
+    TABLE,
+    TOTALS_ZH,
+    fields_of,
+    fits,
+    fold_in_place,
+    in_unit,
+    in_words,
+    shown,
+    word_spans,
+    words_of,
+)
 from workbench.language.words import closed_words, is_small_talk, pattern, stop_words
-from workbench.ports import Field, KnowledgeBase
+from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort, Total
-from workbench.text import fold
+from workbench.text import CJK, fold, language_of
 
+LONGEST = 3_000
+"""Characters of a question that are read."""
+NEAR = 24
+"""Characters between a field's word and the value that it belongs to, at most."""
 _OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
+_YES, _NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
+_FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
+
+At = tuple[int, int]
+"""Where something stands: ``text[start:end]``."""
 
 
-def read(text: str, bases: Sequence[KnowledgeBase], today: str = "") -> Question:
+class Span(NamedTuple):
+    """``text[start:end]`` means this value of this field, or calls the field where ``value`` is empty."""
+
+    start: int
+    end: int
+    field: Field
+    value: str = ""
+
+
+def at(thing: Any) -> At:
+    """Return where a name, a value, a date or a number stands."""
+    return (thing["start"], thing["end"]) if isinstance(thing, dict) else (thing[0], thing[1])
+
+
+def meets(thing: Any, others: Iterable[Any]) -> bool:
+    """Return True where a thing overlaps one of the others."""
+    start, end = at(thing)
+    return any(start < until and begin < end for begin, until in map(at, others))
+
+
+def read(text: str, bases: Bases, today: str = "") -> Question:
     """Read a question over the fields and names of these knowledge bases.
 
     Args:
@@ -34,8 +76,44 @@ def read(text: str, bases: Sequence[KnowledgeBase], today: str = "") -> Question
     return _Reader(text, bases, today).question()
 
 
-class _Reader(Marks):
-    """A question while it is read."""
+class _Reader:
+    """A question with what is marked in it, and what of it is accounted for.
+
+    Attributes:
+        used: what is accounted for: what is left are the words of the question.
+        heads: where documents are called by what the knowledge bases, or everybody, call them.
+        table: the condition that a noun puts on the table of the documents, where it chooses among several.
+        fields: those that documents of this table have.
+        refused: span -> True for what is refused; False where it is so twice, which is not clear.
+    """
+
+    def __init__(self, text: str, bases: Bases, today: str):
+        self.text, self.bases, self.language = text, bases, language_of(text)
+        self.used, self.refused = list[At](), dict[At, bool]()
+        self.conditions = list[tuple[int, Condition, str]]()
+        self.heads = list[At]()
+        self.understood, self.not_applied, self.date_asked = list[str](), list[str](), ""
+        self.fields = list(fields_of(bases).values())
+        self.folded = fold_in_place(text[:LONGEST])
+        self.names, values = self._names_and_values()
+        taken = [*map(at, self.names), *(match.span() for match in QUOTED.finditer(self.folded))]
+        self.plain = blotted(self.folded, taken)
+        values = [value for value in values if not meets(value, taken)]
+        dates = [d for d in read_dates(blotted(text[:LONGEST], taken), today) if not meets(d, values)]
+        self.dates = [date for date in dates if date.op != "as_of"]
+        for date in dates:
+            if date.op == "as_of":
+                self.date_asked = date.high
+                self.used.append(at(date))
+                self.tell(f"as of {date.high}", f"截至 {date.high}")
+        nouns = self._nouns()
+        self.table = self._table(nouns, values)
+        if self.table:
+            self.fields = [f for f in self.fields if self.select([self.table, self._exists(f)], limit=1)]
+        self.values = [value for value in values if value.field in self.fields]
+        self.called = self._called()
+        heads = [span for word in nouns for span in word_spans(word, self.plain) if not meets(span, self.values)]
+        self.heads = sorted([*heads, *map(at, filter(self._is_head, self.values))])
 
     def question(self) -> Question:
         """Read everything, what the rest depends on first."""
@@ -43,19 +121,17 @@ class _Reader(Marks):
         has_document = any(name["doc_id"] for name in self.names)
         fitting = any(number.op != "eq" and self._field_of(number) for number in numbers)
         fitting = fitting or any(self.nearest(date, "date", 8) or self.only("date") for date in self.dates)
-        certain = fitting and not has_document
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
         count, group = self._count()
         total = self._total()
         sort, superlative = (None, False) if group or total else self._sort(numbers)
         self.wishes = bool(self.find("intent.recommend"))
-        wanting = bool(self.wishes or count or sort or total or self.find("intent.list"))
         used = list(self.used)
-        self.read_negations([*self.values, *self.names], [*self.dates, *numbers])
+        self._read_negations([*self.values, *self.names], [*self.dates, *numbers])
         refuses = any(self.refused.get(at(thing)) for thing in (*self.values, *self.names))
-        headed = bool(self.heads)
-        selecting = wanting or certain or (headed and refuses) or ((headed or refuses) and not has_document)
+        selecting = bool(self.wishes or count or sort or total or self.find("intent.list") or (self.heads and refuses))
+        selecting = selecting or (not has_document and bool(fitting or self.heads or refuses))
         if selecting:
             self._apply_values()
             self._apply_names()
@@ -65,7 +141,7 @@ class _Reader(Marks):
         self._apply_numbers(numbers, selecting, limit)
         self._apply_dates(selecting, has_document)
         if selecting:
-            self.report_negations()
+            self._report_negations()
         listing = bool(count or sort or self.conditions)
         if selecting and self.table:
             self.conditions.append((-1, self.table, in_words(self.table, TABLE, self.language)))
@@ -79,7 +155,7 @@ class _Reader(Marks):
         self._describe(count, group, sort, limit, total)
         return Question(
             text=self.text,
-            language="zh" if self.language == "zh" else "en",
+            language=cast(Any, self.language),
             intent=intent,
             answer_type=self._answer_type(intent, count),
             names=self.names,
@@ -96,6 +172,166 @@ class _Reader(Marks):
             not_applied=list(dict.fromkeys(self.not_applied)),
         )
 
+    # --- What stands where ---
+
+    def find(self, name: str) -> re.Match[str] | None:
+        """Search the question, without its names, for a pattern of ``words.toml``."""
+        return pattern(name).search(self.plain)
+
+    def skip(self, span: Any) -> None:
+        """Note that a part of the question is not applied."""
+        self.not_applied.append(self.text[slice(*at(span))].strip())
+
+    def tell(self, english: str, chinese: str) -> None:
+        """Note how a part of the question was understood."""
+        self.understood.append(chinese if self.language == "zh" else english)
+
+    def select(self, conditions: Sequence[Condition], sort: Sort | None = None, limit: int | None = None) -> list[str]:
+        """Return the documents of all knowledge bases that hold."""
+        return [doc_id for base in self.bases for doc_id in base.select(conditions, sort, limit)]
+
+    def _exists(self, field: Field) -> Condition:
+        return Condition(field=field["name"], op="exists", value=True)
+
+    def _names_and_values(self) -> tuple[list[NameRead], list[Span]]:
+        text = self.text[:LONGEST]
+        by_name = {field["name"]: field for field in self.fields}
+        words = spoken(spoken_words(f for f in self.fields if f["type"] == "category"), text)
+        names = names_in(text, self.bases)
+        people = [at(n) for n in names if n["entity_id"] and _FULL_NAME.fullmatch(n["surface"])]
+        values = [Span(s, e, by_name[name], v) for s, e, name, v in words if fold(v) not in (*_YES, *_NO)]
+        values = [value for value in values if at(value) not in people]
+        known = [
+            n for n in names if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
+        ]
+        return known, values
+
+    def _nouns(self) -> dict[str, str]:
+        """Return folded noun -> the table whose documents it calls, "" for those of all."""
+        nouns = dict.fromkeys(closed_words()["words"]["nouns"].split(), "")
+        for base in self.bases:
+            known = base.nouns()
+            nouns |= {fold(word): "" for kind in ("en", "zh") for word in known.get(kind, ())}
+            tables = [*known.get("types", ()), *known.get("tables", ())]
+            nouns |= {fold(table): table for table in tables if table != "Document"}
+        return nouns
+
+    def _table(self, nouns: dict[str, str], taken: Sequence[Any]) -> Condition | None:
+        """Return the condition on the one table that a noun calls; of none that is refused or has all documents."""
+        taken = [*taken, *((end, until) for _, end, until in self._negations())]
+        named: dict[str, str] = {}
+        for word, table in nouns.items():
+            if table and any(not meets(span, taken) for span in word_spans(word, self.plain)):
+                named[word.rstrip("s")] = table
+        found = []
+        for table in named.values():
+            inside, outside = (Condition(field=TABLE["name"], op=op, value=table) for op in ("eq", "ne"))
+            if self.select([inside], limit=1) and self.select([outside], limit=1):
+                found.append(inside)
+        return found[0] if len(found) == 1 else None
+
+    def _called(self) -> list[Span]:
+        """Return where fields are called by their words, longer words first; words of values are left to the values."""
+        found: list[Span] = []
+        pairs = [(fold(word), field) for field in self.fields for word in words_of(field)]
+        for word, field in sorted(pairs, key=lambda pair: -len(pair[0])):
+            spans = [Span(*span, field) for span in word_spans(word, self.plain)]
+            found += [span for span in spans if not meets(span, [*found, *self.values, *self.dates])]
+        return sorted(found, key=at)
+
+    def _is_head(self, value: Span) -> bool:
+        """Return True for a value that stands for the documents that have it: "laptops", "the cheapest phone"."""
+        surface = self.plain[value.start : value.end]
+        if CJK.search(surface):
+            return bool(pattern("values.ends_zh").match(self.plain[value.end :]))
+        plural = surface not in (fold(value.value), value.value)
+        determined = pattern("values.determined").search(self.plain[: value.start])
+        return plural or bool(determined and self._stands_alone(value))
+
+    def _stands_alone(self, value: Span) -> bool:
+        """Return True for a value that is not part of another phrase, nor the topic of a text."""
+        rest = self.plain[value.end :]
+        behind = len(self.plain) - len(rest.lstrip())
+        follows = [at(thing)[0] for thing in (*self.heads, *self.values, *self.names, *self.called)]
+        alone = behind in follows or pattern("values.behind").match(rest)
+        return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
+
+    def _clause(self, span: At) -> At:
+        """Return the clause around a span."""
+        ends = pattern("words.clause")
+        before = [match.end() for match in ends.finditer(self.plain, 0, span[0])]
+        after = ends.search(self.plain, span[1])
+        return (before[-1] if before else 0), (after.start() if after else len(self.plain))
+
+    def nearest(self, thing: Any, kind: str, most: int = NEAR) -> Span | None:
+        """Return the nearest word of a field of this type in the same clause, at most ``most`` characters away."""
+        start, end = at(thing)
+        low, high = self._clause((start, end))
+        inside = [c for c in self.called if c.field["type"] == kind and low <= c.start and c.end <= high]
+        apart = [(max(c.start - end, start - c.end, 0), c.start, c) for c in inside]
+        distance, _, called = min(apart, key=lambda one: one[:2], default=(most + 1, 0, None))
+        return called if distance <= most else None
+
+    def of_type(self, kind: str) -> list[Field]:
+        """Return the fields of a type that documents have."""
+        return [field for field in self.fields if field["type"] == kind and field["documents"]]
+
+    def only(self, kind: str) -> Field | None:
+        """Return the one field of a type, if there is exactly one."""
+        fields = self.of_type(kind)
+        return fields[0] if len(fields) == 1 else None
+
+    # --- Negation ---
+
+    def _read_negations(self, things: Iterable[Any], counted: Iterable[Any]) -> None:
+        """Read which of these are refused; dates and numbers (``counted``) not across the noun of "without noise"."""
+        spans, refused = sorted(map(at, [*things, *counted])), self.refused
+        for start, end, until in self._negations(spans):
+            reached = [span for span in spans if end <= span[0]]
+            before = [span for span in spans if self._clause(span)[0] <= span[0] and span[1] <= start]
+            if reached and reached[0][0] <= min(until, end + NEAR):
+                of_noun = pattern("negation.of_noun").fullmatch(self.plain[start:end])
+                gap = re.findall(r"\w+", pattern("words.stop_zh").sub(" ", self.plain[end : reached[0][0]]))
+                if of_noun and reached[0] in map(at, counted) and not stop_words().issuperset(gap):
+                    continue
+                self.used.append((start, end))
+                for span in [reached[0], *self._joined(reached)]:
+                    refused[span] = span not in refused
+            elif before and not pattern("words.clause").search(self.plain[before[-1][1] : start]):
+                refused[before[-1]] = False  # "that she did not edit": who is meant stands before it
+        only = [match.end() for match in pattern("negation.only").finditer(self.plain)]
+        for start, end in spans:
+            behind = pattern("negation.behind").match(self.plain[end:])
+            if behind and behind.group():
+                self.used.append((end, end + behind.end()))
+                refused.setdefault((start, end), True)
+            if any(0 <= start - stop <= 4 for stop in only):
+                refused[start, end] = False
+
+    def _negations(self, spans: Iterable[At] = ()) -> Iterator[tuple[int, int, int]]:
+        """Yield ``(start, end, until)`` of each negation: where it stands, and how far it reaches."""
+        masked = blotted(self.plain, spans)
+        for name in ("negation.never", "negation.only"):
+            masked = blotted(masked, [match.span() for match in pattern(name).finditer(masked)])
+        for match in pattern("negation.before").finditer(masked):
+            end = pattern("negation.ends").search(masked, match.end())
+            yield *match.span(), end.start() if end else len(masked)
+
+    def _joined(self, spans: Sequence[At]) -> Iterator[At]:
+        """Yield what is joined with the first of these spans by commas, "and" and "or"."""
+        for first, second in pairwise(spans):
+            if not pattern("words.joined").fullmatch(self.plain[first[1] : second[0]]):
+                return
+            yield second
+
+    def _report_negations(self) -> None:
+        """Report a negation that reaches no value, name, number or date: it is never turned into its opposite."""
+        for start, end, reach in self._negations([*self.refused, *self.used]):
+            refuses = any(end <= begin <= reach or stop <= start <= stop + NEAR for begin, stop in self.refused)
+            until = min([reach, end + NEAR, *(begin for begin, _ in self.used if begin >= end)])
+            if not refuses and self.plain[end:until].strip(" _"):
+                self.skip((start, until))
+
     # --- Conditions ---
 
     def _add(self, field: Field, op: Op, value: Any, span: At, called: Span | None = None) -> None:
@@ -109,12 +345,10 @@ class _Reader(Marks):
         if condition not in [known for _, known, _ in self.conditions]:
             self.conditions.append((span[0], condition, in_words(condition, field, self.language)))
 
-    def _add_values(self, field: Field, found: Sequence[tuple[At, str]]) -> None:
+    def _add_values(self, field: Field, found: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
         for refused in (True, False):
-            part: list[tuple[At, Any]] = [
-                (span, value) for span, value in found if bool(self.refused.get(span)) == refused
-            ]
+            part = [(span, value) for span, value in found if bool(self.refused.get(span)) == refused]
             values = list(dict.fromkeys(value for _, value in part))
             between = self.plain[part[0][0][1] : part[-1][0][0]] if part else ""
             if len(values) > 1 and (refused or not field["many"] or re.search(r"\bor\b|或|还是", between)):
@@ -125,7 +359,7 @@ class _Reader(Marks):
 
     def _apply_values(self) -> None:
         """Apply the values of categories that stand by themselves: not inside another phrase, not as a topic."""
-        applied = [v for v in self.values if at(v) in self.refused or self.stands_alone(v)]
+        applied = [v for v in self.values if at(v) in self.refused or self._stands_alone(v)]
         for value in applied:
             near = self.nearest(value, "category", 4)
             if near and near.field == value.field:
@@ -135,31 +369,29 @@ class _Reader(Marks):
 
     def _apply_names(self) -> None:
         """Apply the names that a field holds: by the word beside it, else by the field that holds it."""
-        names, found = list[NameRead](), dict[str, list[tuple[At, str]]]()
-        before: tuple[int, Field] | None = None
-        held = [field for field in self.fields if field["type"] in ("name", "category")]
+        names, found = list[NameRead](), list[tuple[Field, At, str]]()
         for name in self.names:
             span = at(name)
-            counts = {
-                f["name"]: len(self.select([Condition(field=f["name"], op="eq", value=name["name"])])) for f in held
-            }
-            holders = [field for field in held if counts[field["name"]]]
+            holders = list[tuple[int, str, Field]]()
+            for field in (*self.of_type("name"), *self.of_type("category")):
+                count = len(self.select([Condition(field=field["name"], op="eq", value=name["name"])]))
+                holders += [(count, field["name"], field)] if count else []
+            holding = [field for *_, field in holders]
             role = self._role(span)
-            field = role.field if role and (role.field in holders or not name["entity_id"]) else None
-            if field is None and before and before[1] in holders:
-                joined = pattern("words.joined").fullmatch(self.plain[before[0] : span[0]])
-                field = before[1] if joined else None
-            if field is None and holders and (not name["doc_id"] or span in self.refused):
-                field = max(holders, key=lambda f: (counts[f["name"]], f["name"]))
-            if field is None:
+            chosen = role.field if role and (role.field in holding or not name["entity_id"]) else None
+            if chosen is None and found and found[-1][0] in holding:
+                joined = pattern("words.joined").fullmatch(self.plain[found[-1][1][1] : span[0]])
+                chosen = found[-1][0] if joined else None
+            if chosen is None and holders and (not name["doc_id"] or span in self.refused):
+                chosen = max(holders, key=lambda one: one[:2])[2]
+            if chosen is None:
                 names.append(name)
                 continue
-            if role and role.field == field:
+            if role and role.field == chosen:
                 self.used.append(at(role))
-            found.setdefault(field["name"], []).append((span, name["name"]))
-            before = span[1], field
+            found.append((chosen, span, name["name"]))
         for field in self.fields:
-            self._add_values(field, found.get(field["name"], []))
+            self._add_values(field, [(span, name) for of, span, name in found if of == field])
         self.names = names
 
     def _role(self, span: At) -> Span | None:
@@ -178,18 +410,17 @@ class _Reader(Marks):
         return min(best)[2] if best else None
 
     def _apply_empty(self) -> None:
-        """Apply "without a budget", 没有负责人: the field is to be empty."""
+        """Apply "without a budget", 没有负责人 and "with a permit": the field is to be empty, or to be true."""
         for called in self.called:
             before = self.plain[: called.start]
-            truths = {fold(value): value for value in called.field["values"] if fold(value) in TRUTHS}
+            truths = {fold(value): value for value in called.field["values"]}
+            yes, no = (next((truths[word] for word in words if word in truths), None) for words in (_YES, _NO))
             empty = pattern("negation.empty").search(before)
             if empty and not any(0 <= value.start - called.end <= 4 for value in self.values):
                 self.used.append(empty.span())
-                refused = next((truths[word] for word in ("no", "false", "否", "无") if word in truths), None)
-                self._add(called.field, "eq" if refused else "exists", refused or False, at(called))
-            elif pattern("values.has").search(before):
-                held = next((truths[word] for word in ("yes", "true", "是", "有") if word in truths), None)
-                self._add(called.field, "eq", held, at(called)) if held else None
+                self._add(called.field, "eq" if no else "exists", no or False, at(called))
+            elif yes and pattern("values.has").search(before):
+                self._add(called.field, "eq", yes, at(called))
 
     def _apply_numbers(self, numbers: Sequence[NumberSpan], selecting: bool, limit: int | None) -> None:
         for number in numbers:
@@ -250,15 +481,14 @@ class _Reader(Marks):
         match = self.find("count.how_many")
         if not match:
             return False, ""
-        behind = next((c for c in self.called if 0 <= c.start - match.end() <= 2), None)
-        if behind and behind.field["type"] == "number":
-            return False, ""  # "how many pages does it have" asks for a field
+        behind = [c for c in self.called if 0 <= c.start - match.end() <= 2][:1]
         nouns = [*self.heads, *map(at, self.values)]
-        if self.language != "zh" and not any(0 <= start - match.end() <= NEAR for start, _ in nouns):
+        asks_field = any(called.field["type"] == "number" for called in behind)  # "how many pages does it have"
+        if asks_field or (self.language != "zh" and not any(0 <= s - match.end() <= NEAR for s, _ in nouns)):
             return False, ""
         self.used.append(match.span())
         for called in self.called:
-            if pattern("count.each").search(self.plain[: called.start]) and called.field["type"] != "number":
+            if called.field["type"] != "number" and pattern("count.each").search(self.plain[: called.start]):
                 self.used.append(at(called))
                 return True, called.field["name"]
         return True, ""
@@ -286,10 +516,12 @@ class _Reader(Marks):
             match = pattern(f"order.{name}").search(masked)
             if not match:
                 continue
-            kind, end = "date" if name.endswith("date") else "number", match.end()
-            near = self.nearest(match.span(), kind, 12)
-            headed = [s for s in self.heads if -2 <= s[0] - end <= NEAR or self._is_linked(s[1], match.start())]
-            of_kind = self.of_type(kind)
+            (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
+            near, of_kind = self.nearest((start, end), kind, 12), self.of_type(kind)
+            # "the oldest mill", or "which mill is the oldest": nothing but a verb stands between
+            linked = pattern("order.linked").fullmatch
+            headed = [h for h in self.heads if -2 <= h[0] - end <= NEAR]
+            headed += [h for h in self.heads if h[1] <= start and linked(self.plain, h[1], start)]
             measured = None if kind == "date" else self._measured(match.group(), of_kind)
             field = near.field if near else measured or self.only(kind)
             if field is None and kind == "date":
@@ -298,16 +530,12 @@ class _Reader(Marks):
             about = bool(headed or self.table)
             if field is None or not (near or about):
                 if about:
-                    self.skip(match.span())
+                    self.skip((start, end))
                 continue
-            self.used += [match.span(), *([at(near)] if near else [])]
-            behind = next((self.plain[slice(*span)] for span in headed if span[0] >= end), "")
+            self.used += [(start, end), *([at(near)] if near else [])]
+            behind = next((self.plain[slice(*head)] for head in headed if head[0] >= end), "")
             return Sort(field=field["name"], descending=descending), not (behind.isascii() and behind.endswith("s"))
         return None, False
-
-    def _is_linked(self, end: int, start: int) -> bool:
-        """Return True for "which mill is the oldest": nothing but a verb stands between."""
-        return end <= start and bool(pattern("order.linked").fullmatch(self.plain[end:start]))
 
     # --- What is asked for ---
 
@@ -317,14 +545,13 @@ class _Reader(Marks):
         kinds = ("date", "number") if self.find("answers.person") else ()
         free = [c for c in self.called if not meets(c, self.used) and c.field["type"] not in kinds]
         free = [c for c in free if self.plain[c.start : c.end] not in stop_words()]
-        fields = [c.field["name"] for c in free]
         if has_document and self.find("answers.yes_no"):
-            fields += [value.field["name"] for value in self.values]
             free += self.values
         self.used += map(at, free)
+        fields = [span.field["name"] for span in free]
         date = self.only("date")
-        if not fields and date and has_document and self.find("answers.date"):
-            fields = [date["name"]] if not self._content(None) else []
+        if not fields and date and has_document and self.find("answers.date") and not self._content(None):
+            fields = [date["name"]]
         return list(dict.fromkeys(fields))
 
     def _content(self, limit: int | None) -> list[str]:
@@ -344,12 +571,9 @@ class _Reader(Marks):
             return "unknown"
         if self.find("intent.compare") or (len(self.names) > 1 and self.find("intent.either")):
             return "compare"
-        if self.wishes:
-            return "recommend"
-        if listing:
-            return "list"
-        alone = len(self.names) == 1 and not self.names[0]["doc_id"]
-        if alone and self.find("intent.person"):
+        if self.wishes or listing:
+            return "recommend" if self.wishes else "list"
+        if len(self.names) == 1 and not self.names[0]["doc_id"] and self.find("intent.person"):
             return "person"
         return "list" if self.find("intent.list") and self.heads and not self.names else "qa"
 
@@ -363,10 +587,10 @@ class _Reader(Marks):
     def _describe(self, count: bool, group: str, sort: Sort | None, limit: int | None, total: Total | None) -> None:
         if sort:
             field = next(field for field in self.fields if field["name"] == sort["field"])
-            kinds = {"number": ("highest", "lowest", "最高", "最低")}.get(
-                field["type"], ("latest", "earliest", "最晚", "最早")
-            )
-            first, zh_first = kinds[not sort["descending"] :: 2]
+            numeric, last = field["type"] == "number", sort["descending"]
+            first, zh_first = ("highest", "最高") if numeric else ("latest", "最晚")
+            if not last:
+                first, zh_first = ("lowest", "最低") if numeric else ("earliest", "最早")
             only, zh_only = (f", the first {limit}", f"，取前 {limit} 个") if limit else ("", "")
             self.tell(
                 f"by {shown(field, 'en')}, {first} first{only}", f"按{shown(field, 'zh')}，{zh_first}的在前{zh_only}"

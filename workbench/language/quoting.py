@@ -26,9 +26,11 @@ import numpy as np
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.ports import Matches
-from workbench.state import RetrievalResult
+from workbench.state import Evidence, Json
 from workbench.text import CJK, STOP_WORDS, fold, sentences, spelled, stem, terms
 
+Similar = Callable[[str, Sequence[str]], Matches]
+Rerank = Callable[[str, Sequence[str]], list[float] | None]
 PASSAGES, RERANKED = 10, 8
 """So many of the first pieces of evidence are read; so many of their sentences are reranked, which costs most."""
 SIGNALS = ("said", "above", "near", "sense", "foreign_sense", "first", "begins", "kind", "led")
@@ -84,17 +86,17 @@ class Quotes(NamedTuple):
 
 
 @cache
-def weights() -> dict[str, Any]:
+def weights() -> Json:
     """Return what was fitted: ``signals`` of a sentence, ``steps`` between sentences, ``answers`` of the whole."""
     return dict(json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")))
 
 
 def best_quotes(
     question: str,
-    results: Sequence[RetrievalResult],
+    results: Evidence,
     *,
-    similar: Callable[[str, Sequence[str]], Matches] | None = None,
-    rerank: Callable[[str, Sequence[str]], list[float] | None] | None = None,
+    similar: Similar | None = None,
+    rerank: Rerank | None = None,
     budget: float = 60,
     most: int = 4,
 ) -> Quotes:
@@ -128,7 +130,7 @@ _ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
 _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 
-def sentences_of(results: Sequence[RetrievalResult]) -> list[Sentence]:
+def sentences_of(results: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it."""
     chosen, seen = [], set[tuple[str, str]]()
     for n, result in enumerate(results, 1):
@@ -231,8 +233,8 @@ class Reader:
         self,
         question: str,
         pool: Sequence[Sentence],
-        matches: Callable[[str, Sequence[str]], Matches] | None = None,
-        rerank: Callable[[str, Sequence[str]], list[float] | None] | None = None,
+        matches: Similar | None = None,
+        rerank: Rerank | None = None,
     ):
         self.question, self.pool = question, pool
         self.place = {word: column for column, word in enumerate(dict.fromkeys(word_stems(question)))}
@@ -260,7 +262,7 @@ class Reader:
                     held[row, self.place[word]] = 1
         return held
 
-    def _near(self, matches: Callable[[str, Sequence[str]], Matches]) -> np.ndarray:
+    def _near(self, matches: Similar) -> np.ndarray:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
         _, _, rows = matches(self.question, texts)  # a plain list where a tape gives it

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import log1p, sqrt
-from typing import Any
 
 from workbench.language.preferences import read_preferences
 from workbench.language.words import is_small_talk
+from workbench.state import Data
 from workbench.text import content_stems, language_of, sentences
 
 LONGEST = 180
@@ -23,7 +23,7 @@ _REFUSED = re.compile(r"corpus does not say|^nothing (?:here|in)\b|没有(?:提�
 _FORGETS = re.compile(r"^\W*(?:please )?forget\b|忘[掉了记]", re.IGNORECASE)
 
 
-def summarize(messages: Sequence[Mapping[str, Any]], facts: Sequence[str] = ()) -> str:
+def summarize(messages: Sequence[Data], facts: Sequence[str] = ()) -> str:
     """Return the question most spoken of, what answered it, and the newest question.
 
     Args:
@@ -47,7 +47,7 @@ def summarize(messages: Sequence[Mapping[str, Any]], facts: Sequence[str] = ()) 
     return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=True) if line)
 
 
-def _asked(messages: Sequence[Mapping[str, Any]], facts: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _asked(messages: Sequence[Data], facts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
     for number, message in enumerate(messages):
         if message["role"] != "user" or is_small_talk(message["content"]):

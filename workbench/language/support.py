@@ -79,7 +79,7 @@ def checked(
     shares: Shares | None = None,
     tables: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Support]:
-    """Each statement of an answer held against what it cites.
+    """Return each statement of an answer held against what it cites.
 
     Args:
         text: an answer with marks like ``[1]``.
@@ -95,7 +95,7 @@ def checked(
 
 
 def statements(text: str) -> list[str]:
-    """The sentences of an answer that state something: no question, no heading, nothing on the corpus itself."""
+    """Return the sentences of an answer that state something: no question, no heading, nothing on the corpus itself."""
     found = []
     for sentence in marked_sentences(text):
         bare = _bare(sentence)
@@ -117,7 +117,7 @@ def held(
     shares: Shares | None = None,
     tables: Mapping[int, str] = MappingProxyType({}),
 ) -> Support:
-    """One sentence against what it cites; ``by`` are the passages that support it, wholly or in part."""
+    """Return one sentence against what it cites; ``by`` are the passages that support it, wholly or in part."""
     cited, said = _cited(sentence), _bare(sentence)
     if not cited:
         return Support(sentence, "uncited", 0.0, [], [], "")
@@ -141,13 +141,13 @@ def held(
 
 
 def _in_table(said: str, table: str, shares: Shares | None) -> bool:
-    """Whether the fields say all of a sentence: every name and number, and nearly every word."""
+    """Check whether the fields say all of a sentence: every name and number, and nearly every word."""
     said = _PARTICLE.sub("", said)
     return not lost(said, table) and not denies(said) and (shares or by_words)(said, [table])[0] >= _ALL
 
 
 def judged(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
-    """The verdict on what is seen of a sentence beside its sources, and how surely they support it."""
+    """Return the verdict on what is seen of a sentence beside its sources, and how surely they support it."""
     sure = probability(seen) if sure is None else sure
     if (seen["denied"] and sure < 1.0) or sure < PARTLY or (seen["lost"] and sure < SUPPORTED):
         return "unsupported", sure
@@ -155,12 +155,12 @@ def judged(seen: Mapping[str, float], why: str, sure: float | None = None) -> tu
 
 
 def probability(seen: Mapping[str, float]) -> float:
-    """How likely a source supports a sentence of which this is seen, 0 to 1."""
+    """Return how likely a source supports a sentence of which this is seen, 0 to 1."""
     return 1 / (1 + math.exp(-WEIGHTS["bias"] - sum(WEIGHTS[name] * value for name, value in seen.items())))
 
 
 def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[str, float]:
-    """What is seen of a sentence beside a source.
+    """Return what is seen of a sentence beside a source.
 
     Returns:
         ``covered``: the share of its words that the place which says most has; ``order``: the share of its neighbouring
@@ -183,7 +183,7 @@ def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[st
 
 
 def lost(sentence: str, source: str) -> list[str]:
-    """The names, numbers and dates of a sentence that a source does not have."""
+    """Return the names, numbers and dates of a sentence that a source does not have."""
     text, held_in, numbers = _held_in(source)
     gone = []
     for item in _exact(sentence):
@@ -222,12 +222,12 @@ def _quotations(sentence: str) -> list[str]:
 
 
 def _spelled_out(text: str) -> str:
-    """The words of a text, each Chinese character one of them, a blank between two."""
+    """Return the words of a text, each Chinese character one of them, a blank between two."""
     return " ".join(re.findall(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\w)+", fold(text)))
 
 
 def denies(text: str) -> bool:
-    """Whether a text says that something is not so.
+    """Check whether a text says that something is not so.
 
     >>> denies("It was never built."), denies("不仅很大"), denies("他没有参加")
     (True, False, True)
@@ -244,7 +244,7 @@ def _contrary(sentence: str, place: str) -> bool:
 
 
 def _bare(sentence: str) -> str:
-    """A sentence without its marks, and without what makes it an item of a list."""
+    """Return a sentence without its marks, and without what makes it an item of a list."""
     return _LEAD.sub("", _MARKS.sub("", sentence).strip()).rstrip(" *-#>|")
 
 
@@ -253,7 +253,7 @@ def _cited(sentence: str) -> list[int]:
 
 
 def by_words(sentence: str, texts: Sequence[str]) -> list[float]:
-    """The share of a sentence's words that each text has."""
+    """Return the share of a sentence's words that each text has."""
     asked = _words(sentence)
     return [_share(asked, set(_words(text))) for text in texts]
 
@@ -265,7 +265,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _held_in(source: str) -> tuple[str, frozenset[str], frozenset[str]]:
-    """A source folded, its terms, and its numbers."""
+    """Return a source folded, its terms, and its numbers."""
     written = " ".join(day.written() for *_, day in days(source))
     numbers = frozenset(map(_number, [*_NUMBER.findall(source), *written.split()]))
     return fold(source), frozenset(terms(source)), numbers
@@ -282,7 +282,7 @@ def _weight(word: str) -> float:
 
 
 def _places(source: str) -> list[str]:
-    """Every few sentences of a source that stand together, behind its first line, which is often its title."""
+    """Return every few sentences of a source that stand together, behind its first line, which is often its title."""
     first, *_ = source.strip().splitlines() or [""]
     lead = first if len(first) <= 100 else ""
     kept = sentences(source)

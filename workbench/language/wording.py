@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, cast
 
 from workbench.language.numbers import convert
-from workbench.ports import Field, KnowledgeBase
+from workbench.ports import Bases, Field
 from workbench.state import Condition
 from workbench.text import CJK, fold
 
@@ -31,7 +30,7 @@ _SCALES = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "th
 _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
 
 
-def fields_of(bases: Sequence[KnowledgeBase]) -> dict[str, Field]:
+def fields_of(bases: Bases) -> dict[str, Field]:
     """Return the fields of knowledge bases by name, of each name the last."""
     return {field["name"]: field for base in bases for field in base.schema()}
 

@@ -6,14 +6,15 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
+
+from workbench.state import Json
 
 _LONGEST_TALK = 300
 """Characters of small talk, at most."""
 
 
 @cache
-def closed_words() -> dict[str, Any]:
+def closed_words() -> Json:
     """Return the sections of ``words.toml``."""
     return tomllib.loads(files("workbench.language").joinpath("words.toml").read_text(encoding="utf-8"))
 

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.errors import WorkbenchError
-from workbench.graphs.cards import told_evidence
-from workbench.graphs.roles import say
+from workbench.graphs.roles import say, told_evidence
 from workbench.parts.evaluate.measures import percent
 from workbench.ports import Context
 from workbench.records.prompts import LANGUAGES, fenced

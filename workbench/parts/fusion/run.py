@@ -47,7 +47,7 @@ def _outcome(run: Recording) -> dict[str, Any]:
     last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)
     if last is None or run.plan is None:
         return {}
-    output = run._store.body(run.run_id, last["raw_output_ref"])["output"]
+    output = run._store.body(run.run_id, str(last["raw_output_ref"]))["output"]
     kept = {name: value for name, value in output.items() if name not in ("entities", "candidates")}
     return {**kept, "operation_results": run.plan.metadata.get("operation_results", [])}
 

@@ -37,7 +37,7 @@ def prompt_parts(run: Recording) -> Rows:
     ``kept``, ``why`` not (``budget``, ``enough``, ``left_out`` or ``struck``), ``at``, ``author``, and the ``session``
     and ``turn`` in which it was said.
     """
-    from workbench.graphs.cards import told_evidence
+    from workbench.graphs.roles import told_evidence
 
     run = run.recording()
     prompt = run.prompts.of("writer", "zh" if language_of(run.message) == "zh" else "en")
@@ -60,7 +60,7 @@ def blame(run: Recording) -> Rows:
     ``obeyed``), the ``share`` of the sentence's words, and ``part``, ``id``, ``text``, ``at``, ``session`` and ``turn``
     of the memory.
     """
-    from workbench.graphs.cards import told_evidence
+    from workbench.graphs.roles import told_evidence
 
     run = run.recording()
     recalled = [part for part in _recalled(run) if part["why"] != "left_out"]

@@ -26,6 +26,7 @@ from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import Asked, ConversationState, Message, Noted, Remembered
 from workbench.text import STOP_WORDS, clean, content_stems, language_of, sentences, stems, terms
+from workbench.views.labels import Labels
 
 _HEADINGS = {
     "persona": ("The assistant", "助手"),
@@ -146,27 +147,19 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
     return "\n".join(lines)
 
 
-_KNOWN = (
-    ("What is known of the person", "【用户长期记忆】"),
-    ("The conversation so far, in short", "【对话背景】"),
-    ("Earlier exchanges that may matter", "【相关历史】"),
-)
-
-
 def prompt_text(state: Mapping[str, Any], zh: bool) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
     core = state.get("memory_context")
     if struck := state.get("struck"):  # what is not to count is not told either
         kept = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
         core = told_core([m for m in state.get("known") or [] if m["id"] in kept], zh)
-    remembered = (
-        core,
-        state.get("conversation_summary"),
-        episodes(state.get("episodic_memory") or [], state["message"]),
-    )
-    colon = "" if zh else ":"
-    told = [f"{heading[zh]}{colon}\n{clean(text)}" for heading, text in zip(_KNOWN, remembered, strict=True) if text]
-    return "\n\n".join(told)
+    parts = {
+        "prompt_core": core,
+        "prompt_summary": state.get("conversation_summary"),
+        "prompt_episodes": episodes(state.get("episodic_memory") or [], state["message"]),
+    }
+    say = Labels("zh" if zh else "en")
+    return "\n\n".join(f"{say(heading)}\n{clean(text)}" for heading, text in parts.items() if text)
 
 
 def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) -> str:

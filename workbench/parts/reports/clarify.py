@@ -18,9 +18,8 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.events import progress
-from workbench.graphs.cards import card
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
-from workbench.graphs.roles import NONE, model_plans, say
+from workbench.graphs.roles import NONE, card, model_plans, say
 from workbench.graphs.route import read_question
 from workbench.language.wording import shown
 from workbench.ports import Context, KnowledgeBase

@@ -19,7 +19,7 @@ from workbench.events import logged, progress
 from workbench.graphs.execute import executor
 from workbench.graphs.generate import found
 from workbench.graphs.merge import gather
-from workbench.graphs.plan import ONE
+from workbench.graphs.plan import SEARCH
 from workbench.graphs.roles import budget_spent
 from workbench.knowledge.dated import dated_bases, dates_asked
 from workbench.language.answer import judge
@@ -258,8 +258,8 @@ def after_research(state: ConversationState) -> list[Send] | str:
 
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
     """Add to the conversation graph what a report needs: its questions before the retrieval, its writer after it."""
-    graph.add_node("clarify", logged("clarify", "clarify", clarify))
-    graph.add_node("review_clarify", logged("review_clarify", "clarify", review_clarify))
+    graph.add_node(logged("clarify", clarify))
+    graph.add_node(logged("clarify", review_clarify))
     graph.add_node("reporter", build_reporter().compile(checkpointer=True))
     graph.add_edge("clarify", "review_clarify")
     graph.add_conditional_edges("review_clarify", after_clarify, ["retrieval", "kb_handler", "generate", "reporter"])
@@ -268,15 +268,15 @@ def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Calla
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     """Return the subgraph, not compiled."""
     graph = StateGraph(ConversationState, context_schema=Context)
-    writer: Any = logged("section", "write", section)
-    graph.add_node("outliner", logged("outliner", "outline", outliner))
-    graph.add_node("review_outline", logged("review_outline", "decide", review.review_outline))
+    writer: Any = logged("write", section)
+    graph.add_node(logged("outline", outliner))
+    graph.add_node(logged("decide", review.review_outline))
     graph.add_node("section", writer, input_schema=SectionTask)
-    graph.add_node("review_section", logged("review_section", "decide", review.review_section))
-    graph.add_node("research", logged("research", "research", research))
-    graph.add_node("consistency", logged("consistency", "check", consistency))
-    graph.add_node("assemble", logged("assemble", "assemble", assemble))
-    graph.add_node("review_report", logged("review_report", "decide", review.review_report))
+    graph.add_node(logged("decide", review.review_section))
+    graph.add_node(logged("research", research))
+    graph.add_node(logged("check", consistency))
+    graph.add_node(logged("assemble", assemble))
+    graph.add_node(logged("decide", review.review_report))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
     graph.add_conditional_edges(
@@ -319,7 +319,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     records: list[ExecutionRecord] = []
     for number, kb in enumerate(state["kb_prefixes"]):
         name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
-        step = PlanStep(step_id=name, objective=wish, tool=ONE, tool_input={"query": query, "kb_prefix": kb})
+        step = PlanStep(step_id=name, objective=wish, tool=SEARCH, tool_input={"query": query, "kb_prefix": kb})
         plan = plan.adding(step).model_copy(update={"version": plan.version + 1})
         context.runs.save_plan(state["run_id"], plan.dump(), redo.get("who", "person"), wish)
         task = StepTask(

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench import ports
-from workbench.graphs.cards import told_evidence
-from workbench.graphs.roles import NONE, numbered, say
+from workbench.graphs.roles import NONE, numbered, say, told_evidence
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
 from workbench.ports import Context
