@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.state import Json
 
 MIME = "application/json"
 
@@ -40,7 +41,7 @@ def result(name: str, value: Any) -> None:
     display({MIME: value}, raw=True, metadata={"workbench": {"name": name}})
 
 
-def results(notebook: str | Path) -> dict[str, Any]:
+def results(notebook: str | Path) -> Json:
     """Every value that an executed notebook kept, by name.
 
     Raises:

@@ -37,10 +37,12 @@ from workbench.state import (
     Citation,
     Community,
     Condition,
+    Data,
     Decision,
     Enriched,
     Entity,
     ExecutionRecord,
+    Json,
     Link,
     Mention,
     Passage,
@@ -328,7 +330,7 @@ class ToolLog(Protocol):
 class ToolOutput(Protocol):
     """What a tool gives: evidence (``RetrievalResult``s), and whatever else its output schema names."""
 
-    results: list[dict[str, Any]]
+    results: list[Json]
 
 
 class Tool(Protocol):
@@ -403,7 +405,7 @@ class Conversations(Protocol):
         *,
         message_key: str | None = None,
         citations: Sequence[Citation] = (),
-        debug: Mapping[str, Any] | None = None,
+        debug: Data | None = None,
         partial: bool = False,
         answers: str = "",
     ) -> str:
@@ -412,16 +414,14 @@ class Conversations(Protocol):
         ``answers`` is the id of the message that it answers: the two are an episode then.
         """
 
-    def list_messages(
-        self, conversation_id: str, limit: int | None = None, before: str | None = None
-    ) -> list[dict[str, Any]]:
+    def list_messages(self, conversation_id: str, limit: int | None = None, before: str | None = None) -> list[Json]:
         """Return the newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
 
 
 class Remembering(Protocol):
     """What nodes need of what is remembered of a person and of a conversation; nothing, unless a method says more."""
 
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """Return what there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
 
         ``episodes`` are earlier exchanges with their ``similarity``, best first; ``note`` says what failed, so that
@@ -445,34 +445,34 @@ class NoMemory(Remembering):
 class RunLog(Protocol):
     """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
 
-    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
+    def save_plan(self, run_id: str, plan: Data, author: str, reason: str) -> None:
         """Keep a version of the plan, with who made it and why."""
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
         """Return the record of that attempt, when it has finished."""
 
-    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep a record and what was found; from then on the step is finished."""
 
-    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+    def body(self, run_id: str, ref: str) -> Json:
         """Return what ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep a decision; gives back the one that is kept, which is the first of its ``review_id``."""
 
-    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
+    def save_event(self, run_id: str, key: str, event: Data) -> None:
         """Keep a line of the run's log."""
 
-    def events(self, run_id: str) -> list[dict[str, Any]]:
+    def events(self, run_id: str) -> list[Json]:
         """Return the lines of the run's log."""
 
-    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
+    def save_result(self, run_id: str, result: Data) -> None:
         """Keep what the run came to."""
 
     def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
         """What the models of past runs with these models took after a review point, next to the steps run next."""
 
-    def report(self, report_id: str, user: str) -> dict[str, Any]:
+    def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
         ``sections``, ``numbers``, ``evidence``; empty without one.
         """
@@ -481,7 +481,7 @@ class RunLog(Protocol):
         """Check whether somebody, in any process, has cancelled the run."""
 
 
-Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
+Handler = Callable[[Data, "Context"], Awaitable[Json]]
 """A knowledge base's own answerer: (state, context) -> ``{"answer": str, "citations": [...]}``."""
 
 
@@ -600,7 +600,7 @@ async def routed(context: Context, message: str, known: Sequence[str]) -> str | 
     return ",".join(name if ":" in name else f"{name}:" for name in names)
 
 
-async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Mapping[str, Any]) -> dict[str, Any]:
+async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
     """Return the rules' proposal as one's own reflector changed it; it never continues without a step, or too often.
 
     Raises:
@@ -631,7 +631,7 @@ async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list
     return [known[one] for one in dict.fromkeys(ids)]
 
 
-async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> list[dict[str, Any]]:
+async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
     """Return the sections of the registered outliner.
 
     Raises:

@@ -41,6 +41,7 @@ from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
+from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
@@ -82,8 +83,8 @@ class Workbench(Extended):
         self._clock = SystemClock()
         self._handlers: dict[str, Handler] = {}
         self._unsearched: set[str] = set()
-        self._parts: dict[str, Any] = {}
-        self._chats: dict[str, Any] = {}
+        self._parts: Json = {}
+        self._chats: Json = {}
         self._services: dict[str, Service] = {}
         keep_secret(*secrets(settings))
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
@@ -195,7 +196,7 @@ class Workbench(Extended):
 
         return Inspected(self.knowledge.get(name).inspect())
 
-    def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
+    def ports(self, judge: str = "", prompts: Data | None = None) -> Context:
         """Return the ports that nodes see, for custom graphs and for evaluations.
 
         Args:
@@ -218,7 +219,7 @@ class Workbench(Extended):
             self._agents = AgentPool(self.ports, self._work.loop.call)
         return self._agents
 
-    def register(self, kind: str | Mapping[str, Any], *given: Any, kb: str = "", retrieve: bool = True) -> Any:
+    def register(self, kind: str | Data, *given: Any, kb: str = "", retrieve: bool = True) -> Any:
         """Replace a part of the workbench; None restores ours. ``workbench.ports`` lists the kinds and their calls.
 
         Args:
@@ -246,7 +247,7 @@ class Workbench(Extended):
         self._work.durable.store = self._parts.get("store") or self._work.durable.conversations
         return given[0] if given else None
 
-    def _models_for(self, settings: Settings) -> dict[str, Any]:
+    def _models_for(self, settings: Settings) -> Json:
         """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
         asked = {role: name for role in ROLES if (name := settings.model_of(role))}
         for role, name in asked.items():
@@ -368,7 +369,7 @@ class Workbench(Extended):
 
     def gc(
         self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[Json]:
         """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
 
         Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
@@ -420,7 +421,7 @@ class Workbench(Extended):
 
     def messages(
         self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Json]:
         """The messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
 
         Args:
@@ -586,7 +587,7 @@ class Workbench(Extended):
 
         if session is None:
             session = " ".join(["bench", *([kb] if isinstance(kb, str) else kb or [])])
-        asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
+        asking: Data = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 
     def inbox(self, *, lang: str | None = None) -> Inbox:
@@ -652,7 +653,7 @@ class Workbench(Extended):
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
 
 
-def _with(changes: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+def _with(changes: Data, parts: Data) -> Json:
     """Return the parts with these in their place; None takes one away."""
     return {name: part for name, part in {**parts, **changes}.items() if part is not None}
 

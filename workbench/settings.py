@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, Validation
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from workbench.errors import SettingsError, shown
+from workbench.state import Json
 
 PREFIX = "langchain:"
 ROLES = (
@@ -23,7 +24,7 @@ RULES = "rules"
 CHAT = ("chat_model", *(f"{role}_model" for role in ROLES))
 MODELS = (*CHAT, "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
-_kept: dict[str, Any] = {}
+_kept: Json = {}
 
 
 def named(setting: str, given: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 from workbench.cli.page import EXIT_CODES, FAILED, Page, json_object
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
 from workbench.records import proposals
+from workbench.state import Data, Json
 from workbench.text import visible, visible_json
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from workbench.runs.run import Run
     from workbench.session import Workbench
 
-Document = Mapping[str, Any]
+Document = Data
 KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
 ANSWER = ("answer", "sources")
 
@@ -81,7 +82,7 @@ def watch(page: Page, run: Run, stream: bool) -> str:
     return "".join(parts)
 
 
-def _tell(page: Page, status: Status | None, event: Mapping[str, Any], labels: Labels) -> None:
+def _tell(page: Page, status: Status | None, event: Data, labels: Labels) -> None:
     """Move the spinner, and say what ended; without a spinner only notes are said."""
     from rich.markup import escape
 
@@ -104,7 +105,7 @@ def _tell(page: Page, status: Status | None, event: Mapping[str, Any], labels: L
         status.update(escape(visible(now)))
 
 
-def decide(page: Page, run: Run) -> dict[str, Any] | None:
+def decide(page: Page, run: Run) -> Json | None:
     """Return the person's answer in the middleware's shape; None when the run is left waiting."""
     from workbench.graphs.reviewers import answer
     from workbench.views.outline import outline
@@ -143,7 +144,7 @@ def _choose(page: Page, labels: Labels) -> str:
         page.say(labels("choose_one", keys=", ".join(KEYS)), "yellow")
 
 
-def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+def edited(page: Page, request: Data, labels: Labels) -> Json:
     """Return what the person changed in the proposal, with their editor; broken JSON is explained and opened again."""
     if proposals.kind(request) == "clarify":
         return _answers(page, request, labels)
@@ -160,7 +161,7 @@ def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, 
     return {}
 
 
-def _answers(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+def _answers(page: Page, request: Data, labels: Labels) -> Json:
     """Ask question by question; an empty line goes by what is assumed."""
     answers = {}
     for question in proposals.proposal(request)["questions"]:
@@ -173,7 +174,7 @@ def _answers(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str
     return {"answers": answers} if answers else {}
 
 
-def changes(before: Mapping[str, Any], text: str, required: Any = ()) -> dict[str, Any]:
+def changes(before: Data, text: str, required: Any = ()) -> Json:
     """Return the fields of a JSON object that are not as they were.
 
     Raises:
@@ -188,7 +189,7 @@ def changes(before: Mapping[str, Any], text: str, required: Any = ()) -> dict[st
     return proposals.differing(before, after, required)
 
 
-def _at_pause(request: Mapping[str, Any]) -> tuple[str, ...]:
+def _at_pause(request: Data) -> tuple[str, ...]:
     """Return what to show of a run that waits: while a report is written, its plan has run long since."""
     report = proposals.kind(request) in ("outline", "section", "report")
     return ("head", "review") if report else ("head", "plan", "reflections", "review")

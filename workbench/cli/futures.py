@@ -12,6 +12,7 @@ import click
 from workbench.cli.follow import ANSWER, finish, follow
 from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, points_of
 from workbench.errors import Divergence
+from workbench.state import Json
 from workbench.views.labels import labels_for
 
 _file = click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
@@ -134,7 +135,7 @@ def replay(page: Page, run_id: str, mode: Any) -> int | None:
 
     Where it does not fit, the first point that differs is named: what was expected, and what came.
     """
-    document: dict[str, Any] = {"run_id": run_id, "mode": mode, "divergence": None}
+    document: Json = {"run_id": run_id, "mode": mode, "divergence": None}
     with page.open() as wb:
         try:
             again = wb.replay(run_id, mode)

@@ -15,6 +15,7 @@ import click
 from workbench.cli.follow import finish, follow
 from workbench.cli.page import DONE, FAILED, Page, paged
 from workbench.errors import CorpusError, WorkbenchError
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.knowledge.library import AddReport
@@ -102,7 +103,7 @@ def rebuild(page: Page, name: str) -> None:
 @paged
 def list_(page: Page) -> int:
     """List the knowledge bases with what is in them."""
-    bases, faults = list[dict[str, Any]](), {}
+    bases, faults = list[Json](), {}
     with page.open() as wb:
         for name in wb.knowledge.names():
             try:
@@ -193,7 +194,7 @@ def demo(page: Page) -> int:
     return max((0 if document["status"] == "done" else 1 for document in documents), default=DONE)
 
 
-def find_demo() -> dict[str, Any]:
+def find_demo() -> Json:
     """What is shown: ``kb``, ``corpus`` as a path, and the questions; of here, or of the clone that this is run from.
 
     Raises:
@@ -210,7 +211,7 @@ def find_demo() -> dict[str, Any]:
     )
 
 
-def show_next(page: Page, shown: dict[str, Any], run_id: str) -> None:
+def show_next(page: Page, shown: Json, run_id: str) -> None:
     """Say what to try after the demo."""
     page.say("\nWhat next", "bold")
     review = ("ask", shown["review"], "--kb", shown["kb"], "--review", "plan,reflect")

@@ -17,6 +17,7 @@ import click
 
 from workbench.errors import PlanError, WorkbenchError, WorkspaceError
 from workbench.extensions import load, paths
+from workbench.state import Json
 from workbench.text import visible, visible_json
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class JsonFile(click.ParamType):
             self.fail(f"{value} cannot be read: {error.strerror}.", param, ctx)
 
 
-def json_object(text: str, example: str = '{"query": "..."}') -> dict[str, Any]:
+def json_object(text: str, example: str = '{"query": "..."}') -> Json:
     """Parse a JSON object.
 
     Raises:
@@ -244,7 +245,7 @@ class Main(click.Group):
         sys.exit(_run(super().main, words, prog_name or "workbench", extra, "--json" in words))
 
 
-def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str, Any], as_json: bool) -> int:
+def _run(main: Callable[..., Any], words: list[str], name: str, extra: Json, as_json: bool) -> int:
     try:
         return main(words, name, **{**extra, "standalone_mode": False}) or DONE
     except click.UsageError as error:

@@ -10,6 +10,7 @@ import click
 
 from workbench.cli.follow import show_ways_on
 from workbench.cli.page import Page, paged
+from workbench.state import Json
 from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
 
@@ -89,7 +90,7 @@ def runs(
     page.table({"runs": listed}, columns, map(_row, listed), empty)
 
 
-def _row(run: dict[str, Any]) -> tuple[str, ...]:
+def _row(run: Json) -> tuple[str, ...]:
     """Return what was asked, under it how it was read, where that differs, and who works on it."""
     from workbench.views.labels.sentences import read_told
 

@@ -10,7 +10,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -28,7 +28,7 @@ from workbench.records.store import RunStore, new_run_id
 from workbench.records.writing import write_file
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
-from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
+from workbench.state import ConversationState, Data, Decision, ExecutionRecord, Json, RetrievalResult
 from workbench.text import visible
 from workbench.views.labels import labels_for
 from workbench.views.render import run_html
@@ -51,8 +51,8 @@ class _Options(TypedDict, total=False):
     session: str
     user: str
     incognito: Literal[False]
-    settings: dict[str, Any]
-    decisions: list[dict[str, Any]]
+    settings: Json
+    decisions: list[Json]
 
 
 class _Row(TypedDict):
@@ -73,7 +73,7 @@ class _Plan(TypedDict):
     version: int
     author: str
     reason: str
-    plan: dict[str, Any]
+    plan: Json
 
 
 class _Results(TypedDict):
@@ -87,7 +87,7 @@ class _Body(TypedDict):
 
 class _Event(TypedDict):
     key: str
-    event: dict[str, Any]
+    event: Json
 
 
 class _Effect(TypedDict):
@@ -138,7 +138,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     return packed.getvalue()
 
 
-def contents_of(run: Recording) -> dict[str, Any]:
+def contents_of(run: Recording) -> Json:
     """Return all that is stored of a run that has ended.
 
     Raises:
@@ -171,7 +171,7 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     return run_id
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Json:
     """Return what a capsule holds, its types checked and its page drawn once.
 
     Raises:
@@ -184,7 +184,7 @@ def read(path: Path) -> dict[str, Any]:
             content = file.read(LIMIT + 1)  # a size in a header may lie
         if len(content) > LIMIT:
             raise ValueError(f"it unpacks to more than {LIMIT:,} bytes")
-        contents: dict[str, Any] = json.loads(content)
+        contents: Json = json.loads(content)
         text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()  # SQLite stores no half characters
         TypeAdapter(_Contents).validate_json(text, strict=True)
         run_html(document_of(contents))
@@ -200,7 +200,7 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
+def document_of(contents: Data) -> Json:
     """Return the document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
     row, result = contents["run"], contents["run"]["result"] or {}
     plans = [Plan.load(row["plan"]) for row in contents["plans"]]

@@ -25,7 +25,7 @@ from workbench.records.tape import begun, comparable, fingerprints, key_of_recor
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.settings import MODELS
-from workbench.state import Citation, Decision, ExecutionRecord
+from workbench.state import Citation, Data, Decision, ExecutionRecord, Json
 from workbench.text import fold
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
@@ -62,14 +62,14 @@ class Side:
         self.plans, self.decisions = run.plans, run.decisions
 
     @property
-    def settings(self) -> dict[str, Any] | None:
+    def settings(self) -> Json | None:
         """Return the settings that it worked with; None when it has no tape."""
         return self.begun.get("settings")
 
     @cached_property
-    def pieces(self) -> dict[Identity, dict[str, Any]]:
+    def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and who found it."""
-        found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.run.records)
+        found, last = dict[Identity, list[Json]](), last_records(self.run.records)
         for step_id, results in self.run.found.items():
             for rank, piece in enumerate(results, 1):
                 place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": piece["score"]}
@@ -85,9 +85,9 @@ class Side:
         }
 
     @cached_property
-    def claims(self) -> dict[str, dict[str, Any]]:
+    def claims(self) -> dict[str, Json]:
         """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
-        sources, found = _sources(self.run.citations), dict[str, dict[str, Any]]()
+        sources, found = _sources(self.run.citations), dict[str, Json]()
         claims = [(one["sentence"], one["cited"]) for one in self.run.support] if "report" in self.run.options else []
         for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
@@ -139,7 +139,7 @@ class Side:
             ]
             yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, _step(attempts))
         for reflection in self.run.reflections:
-            n, signals = reflection["current_iteration"], dict[str, Any](reflection["signals"])
+            n, signals = reflection["current_iteration"], Json(reflection["signals"])
             signals.pop("time_left_s", None)
             value = comparable({**reflection, "signals": signals})
             yield (n, 2, ""), Point("reflection", str(n), value, reflection["reasoning"])
@@ -157,7 +157,7 @@ class Side:
         return {point.name: point for point in self.points.values() if point.where == where}
 
 
-def decision_brief(decision: Decision) -> dict[str, Any]:
+def decision_brief(decision: Decision) -> Json:
     """Return a decision with what it was made on."""
     names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
@@ -168,7 +168,7 @@ def decision_brief(decision: Decision) -> dict[str, Any]:
 _PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
 
 
-def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
+def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
     """Return the evidence behind each number, by what it is: numbers shift from run to run."""
     names = ("title", "url", "doc_id", "kb_prefix")
     return {
@@ -213,18 +213,18 @@ class Comparison(Shown):
         workspace: where the runs are, so that what is shown of them can graft; no part of the data.
     """
 
-    runs: list[dict[str, Any]]
-    parts: dict[str, Any] | None
-    caveats: list[dict[str, Any]]
-    plan: list[dict[str, Any] | None]
-    steps: list[dict[str, Any]]
-    evidence: list[dict[str, Any]]
-    decisions: list[dict[str, Any]]
-    claims: list[dict[str, Any]]
-    cost: list[dict[str, Any]]
+    runs: list[Json]
+    parts: Json | None
+    caveats: list[Json]
+    plan: list[Json | None]
+    steps: list[Json]
+    evidence: list[Json]
+    decisions: list[Json]
+    claims: list[Json]
+    cost: list[Json]
     workspace: Any = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """As JSON."""
         told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "workspace"}
         return json.loads(json.dumps({"document": "workbench.comparison/1", **told}))
@@ -279,7 +279,7 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
     )
 
 
-def _parts(sides: Sequence[Side]) -> dict[str, Any] | None:
+def _parts(sides: Sequence[Side]) -> Json | None:
     """Return the first point of their course that is not the same in all."""
     courses = [side.points for side in sides]
     untaped = any(side.settings is None for side in sides)
@@ -299,7 +299,7 @@ def _alike(values: Sequence[Any]) -> bool:
     return all(value == values[0] for value in values)
 
 
-def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _caveats(sides: Sequence[Side]) -> list[Json]:
     """Return what differs besides plans and decisions, and what is not known."""
     stated: list[tuple[str, str, list[Any]]] = []
     if all(side.settings is not None for side in sides):
@@ -326,12 +326,12 @@ def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
     return found
 
 
-def _plans(sides: Sequence[Side]) -> list[dict[str, Any] | None]:
+def _plans(sides: Sequence[Side]) -> list[Json | None]:
     first = sides[0].plans
     return [first[-1].diff(side.plans[-1]) if first and side.plans else None for side in sides[1:]]
 
 
-def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _steps(sides: Sequence[Side]) -> list[Json]:
     rows, courses = [], [side.named("step") for side in sides]
     for step_id in _in_order([side.steps for side in sides]):
         points = [course.get(step_id) for course in courses]
@@ -341,7 +341,7 @@ def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
     return rows
 
 
-def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
+def _step(attempts: Sequence[ExecutionRecord]) -> Json:
     last = attempts[-1]
     return {
         "tool": last["tool"],
@@ -353,7 +353,7 @@ def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
     }
 
 
-def _evidence(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _evidence(sides: Sequence[Side]) -> list[Json]:
     rows, pieces = [], [side.pieces for side in sides]
     for key in _in_order(pieces):
         places = [of.get(key) for of in pieces]
@@ -371,11 +371,11 @@ def _evidence(sides: Sequence[Side]) -> list[dict[str, Any]]:
     return rows
 
 
-def _moved(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _moved(one: Data, other: Data) -> bool:
     return (one["rank"], one["score"]) != (other["rank"], other["score"])
 
 
-def _claims(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _claims(sides: Sequence[Side]) -> list[Json]:
     rows, claims = [], [side.claims for side in sides]
     for key in _in_order(claims):
         stated = [of.get(key) for of in claims]
@@ -385,7 +385,7 @@ def _claims(sides: Sequence[Side]) -> list[dict[str, Any]]:
     return rows
 
 
-def _recited(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _recited(first: Data, other: Data) -> bool:
     behind = [{(c["result_id"], c["kb_prefix"]) for c in side["citations"]} for side in (first, other)]
     return behind[0] != behind[1]
 
@@ -405,7 +405,7 @@ def _changes(sides: Sequence[Any], words: Sequence[str], differ: Callable[[Any, 
     return changes
 
 
-def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _decisions(sides: Sequence[Side]) -> list[Json]:
     rows = []
     for number, points in enumerate(zip_longest(*(side.named("decision").values() for side in sides))):
         same = _alike([point and point.value for point in points])
@@ -413,7 +413,7 @@ def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
     return rows
 
 
-def _cost(side: Side) -> dict[str, Any]:
+def _cost(side: Side) -> Json:
     names = ("records", "log", "statistics", "reflections", "evidence", "citations", "support")
     told = figures({name: getattr(side.run, name, None) or [] for name in names})
     took, spared = spent(side.effects), saved(side.effects)

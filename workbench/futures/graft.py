@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from workbench.errors import RunError, shown
 from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import comparable
 from workbench.runs.recording import Recording
+from workbench.state import Data, Json
 
-Conflict = dict[str, Any]
+Conflict = Json
 
 
 def signatures(plan: Plan) -> dict[str, str]:
@@ -106,7 +106,7 @@ class Joined:
 
 def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
     """Yield what the runs disagree on, the base first: question, knowledge base, settings, and one call's outcome."""
-    stated: dict[tuple[str, str], dict[str, Any]] = {}
+    stated: dict[tuple[str, str], Json] = {}
     for run in runs:
         stated.setdefault(("question", "query"), {})[run.run_id] = run.query
         stated.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.kb_prefix
@@ -125,7 +125,7 @@ def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
             yield {"kind": kind, "where": where, "values": values, "how": "base"}
 
 
-def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, dict[str, Any]]:
+def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, Json]:
     """Return the run on whose plan the steps are put together, and the edits of the fork that does it.
 
     Args:
@@ -148,7 +148,7 @@ def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = 
     ground, joined = runs[0], Joined(runs[0].run_id, plans, wanted)
     origins = {new: {"run_id": run_id, "step_id": old} for new, (run_id, old) in joined.origins.items()}
     conflicts = [*joined.clashes, *conflicts_of(runs)]
-    edits: dict[str, Any] = {"graft": {"base": ground.run_id, "steps": origins, "conflicts": conflicts}}
+    edits: Json = {"graft": {"base": ground.run_id, "steps": origins, "conflicts": conflicts}}
     edits["sources"] = [run.run_id for run in runs]
     if joined.plan != ground.plan:
         ended = {(run.run_id, i) for run in runs for i, r in last_records(run.records).items() if _well(r)}
@@ -165,7 +165,7 @@ def _plan(run: Recording) -> Plan:
     return run.plan
 
 
-def _well(record: Mapping[str, Any]) -> bool:
+def _well(record: Data) -> bool:
     return record["status"] in ENDED_WELL
 
 
@@ -179,11 +179,11 @@ def _awake(plan: Plan, ran: Iterable[str]) -> Plan:
     return plan.model_copy(update={"steps": steps})
 
 
-def _as_decided(run: Recording) -> dict[str, Any]:
+def _as_decided(run: Recording) -> Json:
     """Return the question, the thresholds and the needs at which decisions of people had arrived."""
     edits = [decision["edits"] for decision in run.decisions]
     asked = any(d["action"] == "respond" or d["edits"].get("query") for d in run.decisions)
-    decided: dict[str, Any] = {"query": run.query} if asked else {}
+    decided: Json = {"query": run.query} if asked else {}
     for name in JUDGED_BY:
         if values := {n: v for edit in edits for n, v in (edit.get(name) or {}).items()}:
             decided[name] = values

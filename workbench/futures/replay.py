@@ -11,6 +11,7 @@ from workbench.ports import KnowledgeBases
 from workbench.records.tape import FROM_TAPE, Effect, canonical, differences, fingerprints, require_whole
 from workbench.runs.recording import Recording
 from workbench.settings import ROLES, Settings
+from workbench.state import Json
 
 
 def replayed(
@@ -96,6 +97,6 @@ def same_bytes(run: Recording, again: Recording) -> None:
             raise Divergence("result", part, expected, got, [f"input{path}" for path in paths])
 
 
-def whole(run: Recording) -> dict[str, Any]:
+def whole(run: Recording) -> Json:
     """Return the run's document with its evidence and what was merged; ``canonical`` of it is equal for equal runs."""
     return {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from workbench.errors import UnknownRun
 from workbench.plans import edit_of, work_seconds
 from workbench.records.proposals import JUDGED_BY
+from workbench.state import Data, Json
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.past import tree_blocks
@@ -34,7 +35,7 @@ class Node(TypedDict):
     status: str
     message: str
     created_at: str
-    edits: list[dict[str, Any]]
+    edits: list[Json]
     saved: dict[str, float]
 
 
@@ -52,7 +53,7 @@ class Tree(Shown):
     here: str | None = None
     workspace: Any = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """As JSON: a flat list, in which ``depth`` and ``parent`` say the shape."""
         return json.loads(json.dumps({"document": "workbench.tree/1", "here": self.here, "runs": list(self.nodes)}))
 
@@ -69,9 +70,7 @@ class Tree(Shown):
         return f"<Tree of {len(self.nodes)} runs>"
 
 
-def tree(
-    rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None
-) -> Tree:
+def tree(rows: Sequence[Data], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None) -> Tree:
     """Return the forest of all runs, or the tree in which one run stands.
 
     Args:
@@ -110,13 +109,11 @@ def _walk(roots: Sequence[str], children: Mapping[str | None, Sequence[str]]) ->
         waiting += [(child, depth + 1) for child in reversed(children.get(one, ()))]
 
 
-def _sources(row: Mapping[str, Any]) -> list[str]:
+def _sources(row: Data) -> list[str]:
     return list((row["options"].get("tape") or {}).get("sources", []))
 
 
-def _node(
-    row: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]], depth: int, status: Callable[[str], str]
-) -> Node:
+def _node(row: Data, known: Mapping[str, Data], depth: int, status: Callable[[str], str]) -> Node:
     sources = _sources(row)
     origin = known.get(sources[0]) if sources else None
     return Node(
@@ -134,9 +131,9 @@ def _node(
     )
 
 
-def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, Any]]:
+def edits(row: Data, origin: Data) -> list[Json]:
     """Return what was edited in a run since the one that it was made from: ``{"what", ...}``, one entry an edit."""
-    mine, theirs, found = row["options"], origin["options"], list[dict[str, Any]]()
+    mine, theirs, found = row["options"], origin["options"], list[Json]()
     if row["message"] != origin["message"]:
         found.append({"what": "query", "query": row["message"]})
     if mine.get("plan") and mine["plan"] != theirs.get("plan"):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from langgraph.runtime import Runtime
 
 from workbench.extensions import missing, provided
 from workbench.graphs.route import Route
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import ConversationState, Message, Obeyed
+from workbench.state import ConversationState, Data, Json, Message, Obeyed
 
 MISSING = missing("memory", "memory")
 
 
-async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered for a message; without the part the last messages, and a note that this is all."""
     if part := provided("nodes", "recall"):
         return dict(await part(state, runtime))
@@ -25,7 +24,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
 
 
-def window(state: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:
+def window(state: Data, context: Context) -> list[Json]:
     """Return the last messages before the one that is answered, as they are stored."""
     size, conversation = context.settings.history_window, state.get("conversation_id", "")
     if not size or not conversation:
@@ -33,13 +32,13 @@ def window(state: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:
     return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
 
 
-def history_of(state: Mapping[str, Any], context: Context) -> list[Message]:
+def history_of(state: Data, context: Context) -> list[Message]:
     """Return the last messages before the one that is answered."""
     return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
 
 
 def obeying(
-    state: Mapping[str, Any], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
+    state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> tuple[Route, list[Obeyed]]:
     """Return the route with preferences of the person as conditions, and these."""
     part = provided("nodes", "obeying")

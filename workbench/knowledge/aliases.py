@@ -8,8 +8,10 @@ become aliases, by which a thing is found and linked in every language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
+
+from workbench.state import Data
 
 LONGEST = 200
 _OTHER_NAMES = """
@@ -35,7 +37,7 @@ def is_alias(name: str) -> bool:
     return plain in _NAMES or bool(_OF_TITLE.fullmatch(plain) or _IN_CHINESE.fullmatch(plain))
 
 
-def twin_of(name: str, fields: Mapping[str, Any]) -> str | None:
+def twin_of(name: str, fields: Data) -> str | None:
     """Return the field whose values this one says in another language, value for value; None when it is no such field.
 
     >>> fields = {"authors": ["Lao She"], "authors_zh": ["老舍"], "zh_staff": ["赵文"], "staff": ["A", "B"]}
@@ -49,19 +51,19 @@ def twin_of(name: str, fields: Mapping[str, Any]) -> str | None:
     return other
 
 
-def says_names(name: str, fields: Mapping[str, Any]) -> bool:
+def says_names(name: str, fields: Data) -> bool:
     """Check whether a field only says other names: it relates its document to nothing."""
     return is_alias(name) or twin_of(name, fields) is not None
 
 
-def of_document(fields: Mapping[str, Any]) -> Iterator[str]:
+def of_document(fields: Data) -> Iterator[str]:
     """Yield the other names of a document that its fields say."""
     for name, value in fields.items():
         if is_alias(name):
             yield from _texts(value)
 
 
-def of_values(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def of_values(fields: Data) -> Iterator[tuple[str, str]]:
     """(name, another name of it) for the values that have a twin in another language."""
     for name, value in fields.items():
         other = None if is_alias(name) else twin_of(name, fields)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import Condition, Op, RetrievalResult, Sort
+from workbench.state import Condition, Data, Op, RetrievalResult, Sort
 from workbench.text import fold
 
 FIELDS = {
@@ -28,7 +28,7 @@ _MORE = 4
 """How many times as much is searched again where too many of the best passages are left out."""
 
 
-def dates_asked(state: Mapping[str, Any]) -> list[str]:
+def dates_asked(state: Data) -> list[str]:
     """Return the dates of what is to hold and to be known: as given, else as the question says it; else ""."""
     as_of, known = state.get("dates") or ("", "")
     question = (state.get("route_decision") or {}).get("question") or {}
@@ -40,7 +40,7 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
     return cast(KnowledgeBase, DatedBase(base, *dates)) if any(dates) else base
 
 
-def dated_bases(context: Context, state: Mapping[str, Any]) -> list[KnowledgeBase]:
+def dated_bases(context: Context, state: Data) -> list[KnowledgeBase]:
     """Return the bases that a run asks, as of the dates that it asks."""
     dates = dates_asked(state)
     return [dated(base, dates) for base in context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])]

@@ -44,7 +44,7 @@ from workbench.ports import (
     scored,
 )
 from workbench.settings import Settings
-from workbench.state import Condition, Sort
+from workbench.state import Condition, Json, Sort
 from workbench.text import CJK, FUNCTION_WORDS, simplified, stem, terms
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ _ORPHANS = {
 """What belongs to nothing. An entity of a field that no text names is in order; one that is alone is not."""
 
 
-def inspect(index: Index) -> dict[str, Any]:
+def inspect(index: Index) -> Json:
     """Return the coverage of documents, orphans and duplicates with a few examples each; all of it JSON."""
     (documents,) = index.rows("SELECT count(*) FROM documents")[0]
     return {
@@ -203,13 +203,13 @@ def inspect(index: Index) -> dict[str, Any]:
     }
 
 
-def _counted(index: Index, sql: str) -> dict[str, Any]:
+def _counted(index: Index, sql: str) -> Json:
     (count,) = index.rows(f"SELECT count(*) FROM ({sql})")[0]
     examples = index.rows(f"{sql} LIMIT {EXAMPLES}") if count else []
     return {"count": count, "examples": [row[0] for row in examples]}
 
 
-def _same(index: Index) -> dict[str, Any]:
+def _same(index: Index) -> Json:
     """Return texts that are in several passages."""
     sql = "SELECT digest, count(*) AS times FROM passages GROUP BY digest HAVING times > 1"
     texts, passages = index.rows(f"SELECT count(*), ifnull(sum(times), 0) FROM ({sql})")[0]
@@ -617,7 +617,7 @@ class CorpusKnowledge:
         return self._view.graph
 
     @_in_one_generation
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Json:
         """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
             "counts": self.counts(),
@@ -641,7 +641,7 @@ class CorpusKnowledge:
         return own if self._settings.rerank_model in rerank.OWN else self._settings.rerank_model
 
     @_in_one_generation
-    def inspect(self) -> dict[str, Any]:
+    def inspect(self) -> Json:
         """``describe``, and coverage, orphans and duplicates, with the bytes of its files."""
         held = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
         return {"name": self.name, "bytes": held, **self.describe(), **inspect(self._index)}

@@ -28,6 +28,7 @@ from workbench.knowledge.reading import corpus
 from workbench.records.lease import holder_in, locked, note_holder
 from workbench.records.sqlite import named
 from workbench.settings import Settings
+from workbench.state import Json
 
 __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
@@ -190,7 +191,7 @@ class Library:
             folder.rename(aside)  # at once, so that nobody opens what is half removed
             shutil.rmtree(aside)
 
-    def inspect(self, name: str) -> dict[str, Any]:
+    def inspect(self, name: str) -> Json:
         """What is known of a base: its counts, its model, its files, its fields, and whether Chroma is up to it."""
         base = self.get(name)
         return {"name": name, **base.describe()}

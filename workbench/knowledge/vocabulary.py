@@ -32,6 +32,7 @@ from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
 from workbench.records.sqlite import named
+from workbench.state import Data, Json
 from workbench.text import CJK, fold
 
 FILE = "vocabulary.toml"
@@ -107,14 +108,14 @@ class Vocabulary:
     words: Mapping[str, Words] = field(default_factory=dict)
     enrichment: Literal["", "tmdb"] = ""
 
-    def joined(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def joined(self, fields: Data) -> Json:
         """Return the fields of a document, those under one name that the vocabulary calls otherwise.
 
         >>> words = Vocabulary(fields={"author": FieldWords({"en": ["author", "authors"]})})
         >>> words.joined({"authors": ["Mara"], "year": 1920})
         {'author': ['Mara'], 'year': 1920}
         """
-        merged: dict[str, Any] = {}
+        merged: Json = {}
         for name, value in fields.items():
             own = name if name in self.fields else self._field_by_word.get(fold(name), _JOINED.get(name, name))
             merged[own] = [*_many(merged[own]), *_many(value)] if own in merged else value

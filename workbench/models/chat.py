@@ -32,6 +32,7 @@ from workbench.models.wire import (
     refused_parameter,
     tell,
 )
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -98,7 +99,7 @@ def _model_class() -> Any:
     from langchain_openai import ChatOpenAI
 
     class Thoughtful(ChatOpenAI):
-        def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *more: Any) -> Any:
+        def _convert_chunk_to_generation_chunk(self, chunk: Json, *more: Any) -> Any:
             made = super()._convert_chunk_to_generation_chunk(chunk, *more)
             choices = chunk.get("choices") or [{}]
             return made and _with_thought(made, choices[0].get("delta"))

@@ -23,7 +23,7 @@ from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.extensions import required
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.settings import Settings
-from workbench.state import Citation
+from workbench.state import Citation, Data, Json
 from workbench.text import clean
 
 VERSION = 5
@@ -61,7 +61,7 @@ TABLES = (
     )""",
     "CREATE INDEX feedback_by_message ON feedback (message_id)",
 )
-Execute = Callable[..., list[dict[str, Any]]]
+Execute = Callable[..., list[Json]]
 """``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
 
 
@@ -159,7 +159,7 @@ class SqlConversations(ABC):
         *,
         message_key: str | None = None,
         citations: Sequence[Citation] = (),
-        debug: Mapping[str, Any] | None = None,
+        debug: Data | None = None,
         partial: bool = False,
         answers: str = "",
     ) -> str:
@@ -213,9 +213,7 @@ class SqlConversations(ABC):
                 note(execute, conversation_id, answers, message_id, now)
         return message_id
 
-    def list_messages(
-        self, conversation_id: str, limit: int | None = None, before: str | None = None
-    ) -> list[dict[str, Any]]:
+    def list_messages(self, conversation_id: str, limit: int | None = None, before: str | None = None) -> list[Json]:
         """Return the newest ``limit`` messages (all when None), oldest first.
 
         Args:
@@ -238,7 +236,7 @@ class SqlConversations(ABC):
             )
         return [_message(row) for row in reversed(rows)]
 
-    def message(self, message_id: str) -> dict[str, Any] | None:
+    def message(self, message_id: str) -> Json | None:
         """Return the message of that id, as ``list_messages`` gives it; None when there is none."""
         with self.transaction() as execute:
             rows = execute(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
@@ -284,7 +282,7 @@ class SqlConversations(ABC):
         query: str = "",
         thread_id: str = "",
         agent_type: str = "",
-        metadata: Mapping[str, Any] | None = None,
+        metadata: Data | None = None,
         key: str | None = None,
     ) -> str:
         """Store what somebody thought of an answer.
@@ -319,7 +317,7 @@ class SqlConversations(ABC):
             raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
         return feedback_id
 
-    def list_feedback(self, message_id: str | None = None, **equals: str) -> list[dict[str, Any]]:
+    def list_feedback(self, message_id: str | None = None, **equals: str) -> list[Json]:
         """The feedback on a message or on all of them, oldest first; ``equals`` narrows by ``thread_id``, ``user_id``
         or ``session_id``.
 
@@ -391,7 +389,7 @@ class SqliteConversations(SqlConversations):
                 raise
             self._connection.commit()
 
-    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Json]:
         return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]
 
     def close(self) -> None:
@@ -405,7 +403,7 @@ def digest(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _message(row: dict[str, Any]) -> dict[str, Any]:
+def _message(row: Json) -> Json:
     return {
         **row,
         "citations": json.loads(row["citations"]),

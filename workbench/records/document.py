@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NotRequired
 
@@ -20,8 +20,10 @@ from workbench.records.foreseeing import Foreseen
 from workbench.state import (
     Citation,
     Claim,
+    Data,
     Decision,
     ExecutionRecord,
+    Json,
     Reflection,
     ReviewPoint,
     RouteDecision,
@@ -42,7 +44,7 @@ class PlanDocument(TypedDict):
     steps: list[PlanStep]
     execution_mode: str
     acceptance_criteria: list[str]
-    metadata: dict[str, Any]
+    metadata: Json
 
 
 class Writing(TypedDict):
@@ -64,16 +66,16 @@ class ReviewRequest(TypedDict):
     may rest on, and ``unsupported`` the statements that their sources do not bear out.
     """
 
-    action_requests: list[dict[str, Any]]
-    review_configs: list[dict[str, Any]]
+    action_requests: list[Json]
+    review_configs: list[Json]
     run_id: str
     review_id: str
     point: ReviewPoint
-    in_force: NotRequired[dict[str, Any]]
+    in_force: NotRequired[Json]
     ahead: NotRequired[list[str]]
     expected: NotRequired[Foreseen | Writing]
     obeyed: NotRequired[list[dict[str, str]]]
-    evidence: NotRequired[list[dict[str, Any]]]
+    evidence: NotRequired[list[Json]]
     unsupported: NotRequired[list[Claim]]
 
 
@@ -103,9 +105,9 @@ class LogEntry(TypedDict):
 class NestedEntry(LogEntry):
     """An entry with what it took, what it gave and what is within it: subgraph, node, step, what its tool did."""
 
-    input: dict[str, Any]
-    output: dict[str, Any]
-    sub_steps: list[dict[str, Any]]
+    input: Json
+    output: Json
+    sub_steps: list[Json]
     event: NotRequired[str]
 
 
@@ -137,7 +139,7 @@ class RunDocument(TypedDict):
     reflections: list[Reflection]
     decisions: list[Decision]
     evidence: list[EvidenceLine]
-    statistics: dict[str, Any]
+    statistics: Json
     log: list[LogEntry]
     execution_log: NotRequired[list[NestedEntry]]
     figures: Figures
@@ -148,7 +150,7 @@ _OBJECTS = ("answer", "error", "stop_reason", "review")
 _LISTS = ("citations", "support", "records", "reflections", "decisions")
 
 
-def run_document(run: Any) -> dict[str, Any]:
+def run_document(run: Any) -> Json:
     """Return the document of a run in any status: plain data, equal to what JSON gives back.
 
     Args:
@@ -175,14 +177,14 @@ def run_document(run: Any) -> dict[str, Any]:
     return json.loads(json.dumps({name: told[name] for name in RunDocument.__annotations__ if name in told}))
 
 
-def plan_document(plan: Plan | Mapping[str, Any] | None) -> dict[str, Any] | None:
+def plan_document(plan: Plan | Data | None) -> Json | None:
     """Return the JSON form of a plan, whether it comes as a ``Plan`` or as JSON already; an empty one is None."""
     if not plan:
         return None
     return (plan if isinstance(plan, Plan) else Plan.load(plan)).dump()
 
 
-def evidence_lines(results: Iterable[Mapping[str, Any]]) -> list[EvidenceLine]:
+def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:
     """Merged evidence in its order, numbered from 1, without the texts."""
     return [
         {
@@ -200,7 +202,7 @@ def evidence_lines(results: Iterable[Mapping[str, Any]]) -> list[EvidenceLine]:
     ]
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> Json:
     """Return the JSON Schema (2020-12) of the document, made from the types above."""
     schema = TypeAdapter(RunDocument).json_schema(mode="serialization")
     return {

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.records.timeline import elapsed_ms, moment_ms
-from workbench.state import Citation, ExecutionRecord, Merged, RetrievalResult, Supported
+from workbench.state import Citation, Data, ExecutionRecord, Merged, RetrievalResult, Supported
 
 _WRITERS = ("generate", "kb_handler")
 
@@ -47,7 +47,7 @@ class Figures(TypedDict):
     citation_recall: float | None
 
 
-def figures(document: Mapping[str, Any]) -> Figures:
+def figures(document: Data) -> Figures:
     """Return the figures of a run, from its document or what there is of it."""
     records, log = document["records"], document.get("log") or []
     statistics, reflections = document.get("statistics") or {}, document.get("reflections") or []

@@ -19,6 +19,7 @@ from string import Template
 from typing import Any
 
 from workbench.errors import SettingsError, shown
+from workbench.state import Data, Json
 from workbench.text import clean
 
 SHIPPED = Path(__file__).resolve().parent.parent / "prompts"
@@ -91,7 +92,7 @@ class Prompt:
             for kind, text in (("system", self.system), ("human", self.user))
         ]
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Json:
         """As JSON."""
         return {name: getattr(self, name) for name in ("version", "system", "user", "source")}
 
@@ -108,7 +109,7 @@ class Prompts(MutableMapping[str, Prompt]):
         kept: prompts as ``dump`` gives them, by name, that take the place of both.
     """
 
-    def __init__(self, folder: Path | None = None, kept: Mapping[str, Mapping[str, Any]] | None = None):
+    def __init__(self, folder: Path | None = None, kept: Mapping[str, Data] | None = None):
         self._folder = folder
         self._edited: dict[str, Prompt] = {}
         for name, told in (kept or {}).items():
@@ -140,7 +141,7 @@ class Prompts(MutableMapping[str, Prompt]):
         """Return the prompt of a role for a question in this language."""
         return self[f"{role}.{language}"]
 
-    def own(self) -> dict[str, dict[str, Any]]:
+    def own(self) -> dict[str, Json]:
         """Return every prompt that is not the shipped one, as JSON, by name."""
         return {name: prompt.dump() for name, prompt in self.items() if prompt.source != "shipped"}
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
-Request = Mapping[str, Any]
-Step = Mapping[str, Any]
+from workbench.state import Data, Json
+
+Request = Data
+Step = Data
 LIMITS, NEEDS = "thresholds", "needs"
 JUDGED_BY = (LIMITS, NEEDS)
 """The edits that hold only what changes of them; after these alone the same evidence is judged again."""
@@ -30,7 +32,7 @@ _KINDS = {
 }
 
 
-def proposal(request: Request) -> Mapping[str, Any]:
+def proposal(request: Request) -> Data:
     """Return what is proposed."""
     return _first(request, "action_requests").get("args") or {}
 
@@ -57,12 +59,12 @@ def allowed(request: Request) -> tuple[str, ...]:
     return tuple(_first(request, "review_configs").get("allowed_decisions") or ("approve", "edit", "reject", "respond"))
 
 
-def schema(request: Request) -> Mapping[str, Any]:
+def schema(request: Request) -> Data:
     """Return the JSON schema of what can be edited."""
     return _first(request, "review_configs").get("args_schema") or {"type": "object", "properties": {}}
 
 
-def property_of(name: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
+def property_of(name: str, of: Data) -> Data:
     """Return the schema of one property, without references and null.
 
     >>> property_of("a", {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}})
@@ -71,7 +73,7 @@ def property_of(name: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
     return resolved(of.get("properties", {}).get(name, {}), of.get("$defs", {}))
 
 
-def resolved(spec: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(spec: Data, definitions: Data) -> Data:
     """Return a schema without references and null."""
     for _ in range(5):
         options = [one for one in spec.get("anyOf", ()) if one.get("type") != "null"]
@@ -84,7 +86,7 @@ def resolved(spec: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping
     return spec
 
 
-def in_force(request: Request) -> dict[str, Any]:
+def in_force(request: Request) -> Json:
     """Return what can be edited, with the values that hold now; what has none is left out.
 
     >>> asked = {"action_requests": [{"args": {"rewrite_query": "q", "reasoning": "thin"}}],
@@ -115,20 +117,20 @@ def fewer(request: Request) -> dict[str, int]:
     return {"n": int(asked), "least": int(least)} if least < asked else {}
 
 
-def _judged_by(request: Request) -> Mapping[str, Any] | None:
+def _judged_by(request: Request) -> Data | None:
     """Return the thresholds by which a reflection judged: never more than the knowledge base can give."""
     seen = proposal(request).get("signals")
     return seen.get(LIMITS) or None if isinstance(seen, Mapping) else None
 
 
-def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:
+def differing(before: Data, now: Data, required: Iterable[str] = ()) -> Json:
     """Return what of ``now`` is not as it was; nothing for None, which leaves a value unchanged.
 
     >>> before = {"query": "a", "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
     >>> differing(before, {"query": "a", "thresholds": {"min_evidence": 3, "min_top_score": 0.5}})
     {'thresholds': {'min_evidence': 3}}
     """
-    changed: dict[str, Any] = {}
+    changed: Json = {}
     for name, value in now.items():
         old = before.get(name)
         if value is None or value == old:
@@ -143,9 +145,7 @@ def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Itera
     return changed
 
 
-def next_pass(
-    proposed: Mapping[str, Any], steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None
-) -> dict[str, Any]:
+def next_pass(proposed: Data, steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None) -> Json:
     """Return what differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
 
     Steps that are left as they were proposed ask the new query, where they asked the old one.
@@ -157,7 +157,7 @@ def next_pass(
         query: the rewritten query.
         goes_on: what a person chose; None leaves it to what there is to do.
     """
-    changed: dict[str, Any] = {}
+    changed: Json = {}
     before, old = list(proposed["next_steps"]), str(proposed["rewrite_query"])
     if list(steps) != before:
         changed["next_steps"] = [asking(step, old, query) if step in before else dict(step) for step in steps]
@@ -171,7 +171,7 @@ def next_pass(
     return changed
 
 
-def will_go_on(proposed: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+def will_go_on(proposed: Data, changed: Data) -> bool:
     """Return whether retrieval continues after these edits, as the graph takes them."""
     if "should_continue" in changed:
         return bool(changed["should_continue"])
@@ -197,13 +197,13 @@ def waves(steps: Sequence[Step]) -> list[list[str]]:
     return found
 
 
-def asking(step: Step, old: str, new: str) -> dict[str, Any]:
+def asking(step: Step, old: str, new: str) -> Json:
     """Return the step as JSON, asking the new query where it asked the old one."""
     if not (old and new):
         return dict(step)
     return {**step, "tool_input": {name: new if value == old else value for name, value in step["tool_input"].items()}}
 
 
-def _first(request: Request, part: str) -> Mapping[str, Any]:
+def _first(request: Request, part: str) -> Data:
     found = request.get(part) or [{}]
     return found[0] if isinstance(found[0], Mapping) else {}

@@ -26,7 +26,7 @@ from workbench.plans import canonical_json
 from workbench.records.foreseeing import MOST, Cost, Node, taken
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 from workbench.records.tape import Effect, packed, unpacked
-from workbench.state import Decision, ExecutionRecord
+from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
 VERSION = 9
@@ -102,11 +102,11 @@ class RunRow(TypedDict):
     user_id: str
     session_id: str
     message: str
-    options: dict[str, Any]
+    options: Json
     status: str
     owner: str | None
     error: str | None
-    result: dict[str, Any] | None
+    result: Json | None
     created_at: str
     ended_at: str | None
 
@@ -173,7 +173,7 @@ class RunStore:
         self,
         run_id: str,
         message: str,
-        options: Mapping[str, Any],
+        options: Data,
         *,
         owner: str,
         conversation_id: str = "",
@@ -223,7 +223,7 @@ class RunStore:
         rows = self._rows("SELECT status FROM runs WHERE run_id = ?", (run_id,))
         return bool(rows) and rows[0]["status"] == "cancelled"
 
-    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
+    def save_result(self, run_id: str, result: Data) -> None:
         """Keep what the run gave, once."""
         self._write(
             "UPDATE runs SET result = ?, query = ?, report = ? WHERE run_id = ? AND result IS NULL",
@@ -255,21 +255,21 @@ class RunStore:
         """Return the ids of runs, newest first; narrowed as in ``newest``."""
         return [row["run_id"] for row in self._newest("run_id", limit, equals)]
 
-    def _newest(self, columns: str, limit: int, equals: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _newest(self, columns: str, limit: int, equals: Mapping[str, str]) -> list[Json]:
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
         sql = f"SELECT {columns} FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?"
         return self._rows(sql, (*equals.values(), limit))
 
-    def lines(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+    def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""
-        found = dict[str, dict[str, Any]]()
+        found = dict[str, Json]()
         for start in range(0, len(run_ids), 500):
             part = run_ids[start : start + 500]
             sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
             found |= {row["run_id"]: row for row in self._rows(sql, part)}
         return [found[run_id] for run_id in run_ids if run_id in found]
 
-    def report(self, report_id: str, user: str) -> dict[str, Any]:
+    def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
         rows = self._rows(
             "SELECT run_id, result FROM runs WHERE report = ? AND user_id = ? AND status = 'done'"
@@ -286,7 +286,7 @@ class RunStore:
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
 
-    def lineage(self) -> list[dict[str, Any]]:
+    def lineage(self) -> list[Json]:
         """Return every run with what the tree of forks shows, newest first, in one query.
 
         Beside columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
@@ -310,11 +310,11 @@ class RunStore:
 
     # what it did
 
-    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
+    def save_plan(self, run_id: str, plan: Data, author: str, reason: str) -> None:
         """Keep one version of the plan."""
         self._keep("plans", run_id, plan["version"], _json(plan), author, reason)
 
-    def plans(self, run_id: str) -> list[dict[str, Any]]:
+    def plans(self, run_id: str) -> list[Json]:
         """Return every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
         rows = self._of(run_id, "plans", "version, author, reason, plan", order="version")
         return [{**row, "plan": self._loaded(row["plan"])} for row in rows]
@@ -332,14 +332,14 @@ class RunStore:
             self._all(run_id, "records", "record"), key=lambda r: (r["iteration"], r["started_at"], r["step_id"])
         )
 
-    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
         with self._lock, named(self._path), self._db.conn as connection:
             if body is not None:
                 connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _compressed(body)))
             connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
 
-    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+    def body(self, run_id: str, ref: str) -> Json:
         """``{"results": [...], "output": {...}}`` of one attempt.
 
         Raises:
@@ -362,11 +362,11 @@ class RunStore:
         """Return every answer, oldest first."""
         return self._all(run_id, "decisions", "decision")
 
-    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
+    def save_event(self, run_id: str, key: str, event: Data) -> None:
         """Keep a debug event under its key, once."""
         self._keep("events (run_id, key, event)", run_id, key, _json(event))
 
-    def events(self, run_id: str) -> list[dict[str, Any]]:
+    def events(self, run_id: str) -> list[Json]:
         """Return the debug events, in order."""
         return self._all(run_id, "events", "event")
 
@@ -422,7 +422,7 @@ class RunStore:
         """Keep a page of the run's tape, once."""
         self._keep("tapes", run_id, page, effects)
 
-    def save_past(self, run_id: str, checkpoints: Sequence[Mapping[str, Any]]) -> None:
+    def save_past(self, run_id: str, checkpoints: Sequence[Data]) -> None:
         """Keep the checkpoints of a run that has ended.
 
         A value that the result has too is kept as its name alone: the evidence of a run is most of its last
@@ -438,7 +438,7 @@ class RunStore:
         sql = "INSERT OR IGNORE INTO past SELECT run_id, ? FROM runs WHERE run_id = ?"  # it may be forgotten just now
         self._write(sql, (packed, run_id))
 
-    def past(self, run_id: str) -> list[dict[str, Any]]:
+    def past(self, run_id: str) -> list[Json]:
         """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
         rows = self._of(run_id, "past", "checkpoints")
         if not rows:
@@ -456,7 +456,7 @@ class RunStore:
 
     # carried from one workspace to another
 
-    def contents(self, run_id: str) -> dict[str, Any]:
+    def contents(self, run_id: str) -> Json:
         """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
         row = self.get(run_id)
         return {
@@ -475,7 +475,7 @@ class RunStore:
             ],
         }
 
-    def bring(self, run_id: str, contents: Mapping[str, Any]) -> bool:
+    def bring(self, run_id: str, contents: Data) -> bool:
         """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
         run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Effect]]()
         for line in contents["tape"]:
@@ -509,7 +509,7 @@ class RunStore:
         with self._lock, named(self._path), self._db.conn as connection:
             return connection.execute(sql, tuple(values)).rowcount
 
-    def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
+    def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
         with self._lock, named(self._path):
             found = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
             names = [column[0] for column in found.description]
@@ -519,7 +519,7 @@ class RunStore:
         """Insert a row, if there is none under its key."""
         self._write(*_insert(table, *values))
 
-    def _of(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[dict[str, Any]]:
+    def _of(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
         """Return what a table has of a run, in the order in which it was kept."""
         return self._rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
 
@@ -531,7 +531,7 @@ class RunStore:
         with named(self._path):
             return loaded(text)
 
-    def _row(self, row: dict[str, Any]) -> RunRow:
+    def _row(self, row: Json) -> RunRow:
         row = {name: value for name, value in row.items() if name not in ("query", "report")}
         result = None if row["result"] is None else self._loaded(row["result"])
         return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
@@ -550,7 +550,7 @@ def _compressed(value: Any) -> bytes:
     return zlib.compress(_json(value).encode())
 
 
-def _noted(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _noted(result: Data) -> tuple[str | None, str | None]:
     """Return what is looked for in results: the question as it was read, and the id of a report."""
     return result.get("query"), (result.get("report") or {}).get("report_id")
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol
 
 from workbench.errors import Divergence, RunError
 from workbench.plans import Plan, PlanStep, canonical_json
-from workbench.state import ExecutionRecord
+from workbench.state import Data, ExecutionRecord, Json
 from workbench.text import without_secrets
 
 _WIDE = (("\u3000", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
@@ -94,7 +94,7 @@ _OF_ONE_RUN = re.compile(
 )
 
 
-def canonical(document: Mapping[str, Any]) -> bytes:
+def canonical(document: Data) -> bytes:
     """Canonical JSON of a run's plan, evidence, decisions, merged and answer, for comparing runs.
 
     Ids of the run, times and durations are left out; scores have six digits; evidence of equal score stands by id.
@@ -191,7 +191,7 @@ class TapeStore(Protocol):
     def records(self, run_id: str) -> list[ExecutionRecord]:
         """Return what each attempt at each step did."""
 
-    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+    def body(self, run_id: str, ref: str) -> Json:
         """Return what an attempt found."""
 
 
@@ -364,7 +364,7 @@ def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
         )
 
 
-def begun(effects: Iterable[Effect]) -> dict[str, Any]:
+def begun(effects: Iterable[Effect]) -> Json:
     """Return what a run began with, by name: settings, clock, ids, tools, versions; empty without a tape."""
     return {effect.name: effect.value for effect in effects if effect.kind == "begin"}
 
@@ -401,7 +401,7 @@ def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
     return found
 
 
-def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> dict[str, Any]:
+def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> Json:
     """Return what an attempt at a step is given: its input and budget, and the calls before it.
 
     Steps are named by the keys of their calls, so that a step that has another id in another plan is the same call.

@@ -7,13 +7,13 @@ charged and nothing is drawn to scale; the gap becomes one bar of fixed width th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-from workbench.state import Decision, ExecutionRecord
+from workbench.state import Data, Decision, ExecutionRecord
 
 FOLD_FROM_MS = 250
 """Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs."""
@@ -40,9 +40,7 @@ class Bar:
     found: int | None = None
 
 
-def bars(
-    log: Iterable[Mapping[str, Any]], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()
-) -> list[Bar]:
+def bars(log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()) -> list[Bar]:
     """Every bar by start: graph nodes from the log, steps from the records, the inside of tools from their own logs."""
     log, records = list(log), list(records)
     spans = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]

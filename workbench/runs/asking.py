@@ -19,7 +19,7 @@ from workbench.records.spending import spent
 from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.fork import checked, date_of
 from workbench.runs.run import Run
-from workbench.state import REPORT_POINTS, REVIEW_POINTS
+from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
 from workbench.text import clean
 from workbench.tools.registry import require
 
@@ -131,7 +131,7 @@ def _worker(value: Any, info: ValidationInfo) -> str:
     return names
 
 
-def _plan(value: Any, info: ValidationInfo) -> dict[str, Any] | None:
+def _plan(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     with refusing("plan"):
@@ -148,7 +148,7 @@ def _thresholds(value: Any) -> dict[str, float]:
         return Thresholds.model_validate(value).model_dump(exclude_none=True)
 
 
-def _report(value: Any, info: ValidationInfo) -> dict[str, Any] | None:
+def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     asked_for = required("nodes", "options", "reports")
@@ -179,7 +179,7 @@ def _reviewer(value: Any) -> Any:
     return value
 
 
-def _prompts(value: Any, info: ValidationInfo) -> dict[str, Any]:
+def _prompts(value: Any, info: ValidationInfo) -> Json:
     return own_prompts(value, _of(info, "prompts"))
 
 
@@ -237,23 +237,23 @@ class RunOptions(BaseModel):
     models: Annotated[dict[str, str], BeforeValidator(lambda models: models_of(models or {}))] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
     ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role."""
-    prompts: Annotated[dict[str, Any], BeforeValidator(_prompts)] = {}
+    prompts: Annotated[Json, BeforeValidator(_prompts)] = {}
     """Prompts for this run alone, as ``wb.prompts`` takes them."""
-    plan: Annotated[dict[str, Any] | None, BeforeValidator(_plan)] = None
+    plan: Annotated[Json | None, BeforeValidator(_plan)] = None
     """The first plan, in place of the planner's."""
-    settings: Annotated[dict[str, Any], BeforeValidator(lambda settings: checked(settings or {}))] = {}
+    settings: Annotated[Json, BeforeValidator(lambda settings: checked(settings or {}))] = {}
     """Single settings that differ for this run, as ``{"max_iterations": 1}``."""
     incognito: bool = False
     """Write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end."""
     debug: bool = False
     """Send the debug events to listeners too."""
-    report: Annotated[dict[str, Any] | None, BeforeValidator(_report)] = None
+    report: Annotated[Json | None, BeforeValidator(_report)] = None
     """What ``wb.report`` takes, as ``{"report_type": "short"}``, to have a report in place of an answer."""
     review: Annotated[list[str], BeforeValidator(_points)] = []
     """Where a person decides: ``plan``, ``step``, ``reflect``, several of them, or True for all."""
 
     @classmethod
-    def read(cls, workspace: Any, options: Mapping[str, Any]) -> RunOptions:
+    def read(cls, workspace: Any, options: Data) -> RunOptions:
         """Return the options as this workspace reads them.
 
         Raises:
@@ -266,12 +266,12 @@ class RunOptions(BaseModel):
                 dict(options), context={**context, "tools": workspace.tools, "prompts": workspace.prompts}
             )
 
-    def stored(self, session: str) -> dict[str, Any]:
+    def stored(self, session: str) -> Json:
         """Return what is stored with the run, as JSON; ``session`` is its conversation unless it names one."""
         names = ("kb", "review", "user", "worker", "thresholds", "incognito", "debug")
         options = {name: getattr(self, name) for name in names}
         options["session"] = session if self.session is None else self.session
-        more: dict[str, Any] = {"report": self.report, "plan": self.plan, "prompts": self.prompts}
+        more: Json = {"report": self.report, "plan": self.plan, "prompts": self.prompts}
         more |= {"settings": {**self.settings, **self.models}}
         more |= {"dates": [self.as_of, self.known] if self.as_of or self.known else None}
         return options | {name: value for name, value in more.items() if value}
@@ -304,7 +304,7 @@ class Runs(list[Any]):
 
         return pandas.DataFrame([self._row(place, entry) for place, entry in enumerate(self)], columns=list(_COLUMNS))
 
-    def _row(self, place: int, entry: Any) -> dict[str, Any]:
+    def _row(self, place: int, entry: Any) -> Json:
         if isinstance(entry, Run):
             run = entry.recording()
             row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
@@ -324,7 +324,7 @@ async def asked_each(
     questions: Sequence[str],
     return_exceptions: bool,
     progress: Callable[[str, int, int], None] | None,
-    options: Mapping[str, Any],
+    options: Data,
 ) -> Runs:
     """Ask them, ``AT_ONCE`` at a time, and tell how many have ended."""
     slots, done = asyncio.Semaphore(AT_ONCE), itertools.count(1)

@@ -9,6 +9,7 @@ from workbench.errors import RunError, shown
 from workbench.records.prompts import Prompt, prompt_of
 from workbench.records.tape import Effect, words_of
 from workbench.settings import ROLES, named
+from workbench.state import Data, Json
 
 if TYPE_CHECKING:
     import pandas
@@ -70,7 +71,7 @@ class Call(TypedDict):
     output: int | None
     seconds: float
     money: float | None
-    sampling: dict[str, Any]
+    sampling: Json
     replayed: bool
     edited: bool
 
@@ -114,7 +115,7 @@ def models_of(models: Any) -> dict[str, str]:
     return {f"{role}_model": named(f"{role}_model", given) for role, given in of.items() if role != "all"}
 
 
-def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, dict[str, Any]]:
+def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     """Prompts that somebody gave, as they are kept with a run.
 
     Raises:
@@ -143,8 +144,8 @@ def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
 
 
 def _call(n: int, effect: Effect) -> Call:
-    told: Mapping[str, Any] = effect.value if isinstance(effect.value, Mapping) else {}
-    asked: Mapping[str, Any] = effect.given if isinstance(effect.given, Mapping) else {}
+    told: Data = effect.value if isinstance(effect.value, Mapping) else {}
+    asked: Data = effect.given if isinstance(effect.given, Mapping) else {}
     usage, role = told.get("usage") or {}, effect.name
     return Call(
         n=n,
@@ -169,7 +170,7 @@ def _call(n: int, effect: Effect) -> Call:
     )
 
 
-def _row(call: Call) -> dict[str, Any]:
+def _row(call: Call) -> Json:
     said = " ".join(call["reply"].split())
     told = {**call, "said": said if len(said) <= _CUT else f"{said[:_CUT]}…"}
     return {name: told[name] for name in _COLUMNS}

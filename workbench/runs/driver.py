@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -31,6 +31,7 @@ from workbench.records.lease import going_on
 from workbench.records.store import RunStore
 from workbench.records.tape import Effect, packed
 from workbench.runs.playback import reviewer_of_run
+from workbench.state import Data, Json
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 AT_ONCE = 2
 MOST_FAULTS = 10
 PATIENCE_S = 2.0
-Listener = Callable[[dict[str, Any] | None], object]
+Listener = Callable[[Json | None], object]
 
 
 @dataclass(frozen=True)
 class Given:
     """An answer, and what it answers: never taken for the answer to another question of the run."""
 
-    answer: Mapping[str, Any]
+    answer: Data
     review_id: str
 
 
@@ -61,7 +62,7 @@ class Live:
     run_id: str
     reviewer: Reviewer | None = None
     listeners: list[Listener] = field(default_factory=list)
-    heard: list[dict[str, Any] | None] = field(default_factory=list)
+    heard: list[Json | None] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     unwritten: WorkspaceError | None = None
     work: Future[None] | None = None
@@ -69,7 +70,7 @@ class Live:
     settled: threading.Event = field(default_factory=threading.Event)
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
-    def publish(self, event: dict[str, Any] | None) -> None:
+    def publish(self, event: Json | None) -> None:
         """Tell everyone who listens."""
         if event and event.get("status") == "token":
             self.written.append(event["content"])
@@ -155,9 +156,7 @@ class Driver:
         found = [one async for one in saver.alist({"configurable": {"thread_id": run_id}})]
         return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
 
-    async def drive(
-        self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Mapping[str, Any]
-    ) -> None:
+    async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
 
         Raises:
@@ -196,7 +195,7 @@ class Driver:
         finally:
             live.publish(None)
 
-    async def _reviewed(self, live: Live, request: Mapping[str, Any]) -> Any:
+    async def _reviewed(self, live: Live, request: Data) -> Any:
         """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
         from workbench.graphs.merge import distinct, gather
 
@@ -260,7 +259,7 @@ class Driver:
         finally:
             self._places.release()
 
-    async def _advance(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> Any:
+    async def _advance(self, live: Live, graph_input: Any, context: Context, config: Data) -> Any:
         """One stretch of work: the request at which the graph pauses, or None at the end."""
         from langgraph.errors import is_invalid_resume
 
@@ -279,7 +278,7 @@ class Driver:
             raise
         return pending(await graph.aget_state(config))
 
-    def _settle(self, live: Live, request: dict[str, Any] | None) -> None:
+    def _settle(self, live: Live, request: Json | None) -> None:
         if request is not None:
             self.runs.let_go(live.run_id, "paused")
             live.publish({"status": "review", "content": request})
@@ -303,7 +302,7 @@ class Driver:
             live.written.clear()
 
 
-def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
+def pending(snapshot: StateSnapshot) -> Json | None:
     """Return the request at which the graph waits, as the node made it."""
     if not snapshot.interrupts:
         return None

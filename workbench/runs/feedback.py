@@ -6,13 +6,14 @@ Each person has one verdict on a run; the newest holds. It goes with the message
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
 from workbench.records.conversations import SqlConversations
 from workbench.runs.recording import Recording
+from workbench.state import Data, Json
 from workbench.text import clean
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Feedback(TypedDict):
     user_id: str
     session_id: str
     message_id: str
-    labels: dict[str, Any]
+    labels: Json
 
 
 class Feedbacks(list[Feedback]):
@@ -60,10 +61,10 @@ class Feedbacks(list[Feedback]):
         import pandas
 
         names = dict.fromkeys(name for one in self for name in one["labels"])
-        rows: list[dict[str, Any]] = [{**one, **one["labels"]} for one in self]
+        rows: list[Json] = [{**one, **one["labels"]} for one in self]
         return pandas.DataFrame(rows, columns=[*_TOLD, *names])
 
-    def ratings(self) -> list[dict[str, Any]]:
+    def ratings(self) -> list[Json]:
         """Return how many verdicts are good and bad for each kind of answer and agent."""
         counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
         return [
@@ -83,7 +84,7 @@ class Feedbacks(list[Feedback]):
 _TOLD = tuple(name for name in Feedback.__annotations__ if name != "labels")
 
 
-def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping[str, Any]) -> None:
+def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -> None:
     """Keep what somebody thinks of the answer of a run; None takes it back.
 
     A fork or a replay has a conversation of its own, so what is thought of it is kept apart from what is thought of
@@ -119,12 +120,12 @@ def of(run: Recording) -> Feedbacks:
     return read(_kept(run).list_feedback(_answer_id(run)))
 
 
-def read(rows: Iterable[Mapping[str, Any]]) -> Feedbacks:
+def read(rows: Iterable[Data]) -> Feedbacks:
     """Rows of the store as verdicts."""
     return Feedbacks(_read(row) for row in rows)
 
 
-def _read(row: Mapping[str, Any]) -> Feedback:
+def _read(row: Data) -> Feedback:
     said = row["metadata"]
     return {
         "run_id": row["thread_id"],
@@ -158,7 +159,7 @@ def _agent_type(run: Recording) -> str:
     return ",".join(dict.fromkeys(one.agent_type for one in read_workers(route["worker_name"]))) if route else ""
 
 
-def _checked(labels: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(labels: Data) -> Json:
     if len(labels) > MOST_LABELS:
         raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
     return {_name(name): _value(name, value) for name, value in labels.items()}

@@ -20,7 +20,7 @@ from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, answered
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord
+from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import iso
 
 
@@ -29,10 +29,10 @@ def forked(
     decisions: Sequence[Decision],
     new_id: str,
     *,
-    plan: Plan | Mapping[str, Any] | None = None,
-    decision: Mapping[str, Any] | None = None,
+    plan: Plan | Data | None = None,
+    decision: Data | None = None,
     query: str | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Data | None = None,
     at: str | None = None,
     mode: str = "fork",
     sources: Sequence[str] = (),
@@ -42,13 +42,13 @@ def forked(
     without: Sequence[str] | None = None,
     thresholds: Mapping[str, float] | None = None,
     needs: Mapping[str, str] | None = None,
-    graft: Mapping[str, Any] | None = None,
-    answers: Sequence[Mapping[str, Any]] | None = None,
-    prompts: Mapping[str, Mapping[str, Any]] | None = None,
+    graft: Data | None = None,
+    answers: Sequence[Data] | None = None,
+    prompts: Mapping[str, Data] | None = None,
     replies: Mapping[str, str] | None = None,
     as_of: str = "",
     known: str = "",
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Json]:
     """Return the message and the options of a run that is made from another.
 
     Args:
@@ -131,7 +131,7 @@ def date_of(name: str, given: Any) -> str:
     return told
 
 
-def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
+def _decided(kept: list[Json], decision: Data, at: str | None) -> list[Json]:
     """Return the decisions before ``at``, and the new one there."""
     number, point = _place(kept, at)
     if not point:
@@ -140,7 +140,7 @@ def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | 
     return [*kept[:number], {"point": point, "who": "fork", **decision}]
 
 
-def _place(kept: list[dict[str, Any]], at: str | None) -> tuple[int, str]:
+def _place(kept: list[Json], at: str | None) -> tuple[int, str]:
     """The number and the point of a review; the point is empty after the last decision, where only a number is given.
 
     Raises:
@@ -158,7 +158,7 @@ def _place(kept: list[dict[str, Any]], at: str | None) -> tuple[int, str]:
     return number, ids[number].partition("-")[2] if number < len(ids) else point
 
 
-def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+def checked(settings: Data) -> Json:
     """Return the edits of settings, as JSON.
 
     Raises:
@@ -210,7 +210,7 @@ class Forecast(TypedDict):
     ``tokens``, where models read what steps had found, is what that was, since they read again what is found again.
     """
 
-    steps: list[dict[str, Any]]
+    steps: list[Json]
     seconds: dict[str, float]
     basis: int
     tokens: NotRequired[int]
@@ -239,7 +239,7 @@ def forecast(
         ended: what has ended already, of a run that continues with the plan; nothing, of one that begins with it.
         activated: ids of steps that are woken.
     """
-    known, rows = list(known), list[dict[str, Any]]()
+    known, rows = list(known), list[Json]()
     taped = answered(plan, known, records, kb, versions)
     starts = {step.step_id for step in plan.ahead(ended, activated, taped)}
     for step_id, end in taped.items():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.runs.run import Run
+from workbench.state import Data, Json
 from workbench.text import clean
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class WorkspaceRuns:
         """Return the newest runs; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
         return [Run(self._work, run_id) for run_id in self._ids(limit, equals)]
 
-    def lines(self, limit: int = 100, **equals: str) -> Sequence[dict[str, Any]]:
+    def lines(self, limit: int = 100, **equals: str) -> Sequence[Json]:
         """Return what a list shows of each run, in a few queries for all; narrowed as in ``list``."""
         return self._work.lines(self._ids(limit, equals))
 
@@ -69,7 +70,7 @@ class WorkspaceRuns:
         return self._work.durable.runs.ids(count_of(limit), **wanted)
 
     def __repr__(self) -> str:
-        def question(row: Mapping[str, Any]) -> str:
+        def question(row: Data) -> str:
             read = f", read as {row['query'][:80]!r}" if row["query"] != row["message"] else ""
             return f"{row['message'][:80]}{read}"
 

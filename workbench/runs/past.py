@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from workbench.errors import RunError
-from workbench.state import Decision
+from workbench.state import Data, Decision, Json
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.past import past_blocks
@@ -17,7 +17,7 @@ from workbench.views.render import Shown
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:-[0-9a-f]{4}-[0-9a-f]{12})?")
 _BRIEF = 160
-_KEYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+_KEYS: Mapping[str, Callable[[Data], str]] = {
     "records": lambda record: f"{record['step_id']}/{record['attempt']}",
     "reflections": lambda reflection: str(reflection["current_iteration"]),
     "decisions": lambda decision: str(decision["review_id"]),
@@ -67,9 +67,9 @@ class Checkpoint:
     asks: str | None
     decided: int
     changes: tuple[Change, ...] | None
-    values: dict[str, Any] = field(repr=False, compare=False)
+    values: Json = field(repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """As JSON, without the values."""
         names = ("id", "graph", "step", "at", "ran", "next", "asks", "decided", "changes")
         return json.loads(json.dumps({name: getattr(self, name) for name in names}))
@@ -125,12 +125,12 @@ def pruned(run_id: str) -> RunError:
     return RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
 
 
-def folded(found: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+def folded(found: Sequence[Checkpoint]) -> list[Json]:
     """Return the checkpoints of a run that has ended as JSON, with their values."""
     return [{**one.to_dict(), "values": json.loads(json.dumps(one.values, default=str))} for one in found]
 
 
-def unfolded(rows: Sequence[Mapping[str, Any]]) -> list[Checkpoint]:
+def unfolded(rows: Sequence[Data]) -> list[Checkpoint]:
     """Return the checkpoints that were folded."""
 
     def as_tuple(value: Any) -> Any:
@@ -152,7 +152,7 @@ def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Check
     raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(found)}; the last: {newest}.")
 
 
-def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Mapping[str, Any] | None) -> str:
+def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Data | None) -> str:
     """Return the review point that comes after a checkpoint: what was decided before it holds.
 
     Only its number when nothing was decided or is asked there.
@@ -162,7 +162,7 @@ def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Mappin
     return str(pending["review_id"]) if pending else str(one.decided)
 
 
-def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool) -> Checkpoint:
+def _checkpoint(one: Any, known: Data, entered: bool) -> Checkpoint:
     """``entered``: a child graph began from here, so what is asked is asked in there."""
     parent_id = one.parent_config["configurable"]["checkpoint_id"] if one.parent_config else None
     parent, values = known.get(parent_id or ""), _values(one)
@@ -190,7 +190,7 @@ def _above(one: Any) -> str | None:
     return next(iter(one.metadata.get("parents", {}).values()), None)
 
 
-def _values(one: Any) -> dict[str, Any]:
+def _values(one: Any) -> Json:
     """Return the state's own keys; before the first node they are what the graph was given."""
     channels = one.checkpoint["channel_values"]
     given = channels.get("__start__")
@@ -213,7 +213,7 @@ def _asks(one: Any) -> str | None:
     return None
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:
+def _changes(before: Data, after: Data) -> Iterable[Change]:
     """One entry for each key that is not as it was.
 
     A key that begins with nothing in it has not changed, nor has one of the parent that a child graph does not hold.
@@ -240,7 +240,7 @@ def _entries(kind: str, old: Any, new: Any) -> Any:
     }
 
 
-def _version(plan: Mapping[str, Any] | None) -> str:
+def _version(plan: Data | None) -> str:
     return str(plan["version"]) if plan else ""
 
 

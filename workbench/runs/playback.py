@@ -37,6 +37,7 @@ from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, Effect, Tape
 from workbench.settings import ROLES, Settings
+from workbench.state import Data, Json
 from workbench.text import language_of
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
@@ -207,9 +208,7 @@ class TapedConversations:
     def __init__(self, real: Conversations, tape: Tape):
         self._real, self._tape = real, tape
 
-    def list_messages(
-        self, conversation_id: str, limit: int | None = None, before: str | None = None
-    ) -> list[dict[str, Any]]:
+    def list_messages(self, conversation_id: str, limit: int | None = None, before: str | None = None) -> list[Json]:
         """Return the newest messages before the run's own, oldest first."""
         forked = self._tape.mode == "fork"  # in a conversation of its own, in which nothing was said
         return self._tape.effect(
@@ -232,7 +231,7 @@ class TapedMemory:
     def __init__(self, real: Remembering, tape: Tape):
         self._real, self._tape = real, tape
 
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """As the store has it, or as the tape does."""
         known = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
         if self._tape.mode == "fork" and known:
@@ -240,7 +239,7 @@ class TapedMemory:
             return dict(known[0].value)
         if self._tape.mode != "live" and not known:
             return NoMemory().recall(message, user_id=user_id, conversation_id=conversation_id)
-        whose: dict[str, Any] = {"user_id": user_id, "conversation_id": conversation_id, "before": before}
+        whose: Json = {"user_id": user_id, "conversation_id": conversation_id, "before": before}
         given = {"message": message}
         return dict(self._tape.effect("memory", "recall", given, lambda: self._real.recall(message, **whose)))
 
@@ -296,7 +295,7 @@ def context_of(
     row: RunRow,
     ports: Context,
     store: RunStore,
-    models_for: Callable[[Settings], Mapping[str, Any]],
+    models_for: Callable[[Settings], Data],
     planner_for: Callable[[Settings], Planner],
 ) -> Context:
     """Return the ports of this run, over its tape.
@@ -333,7 +332,7 @@ def context_of(
     return taped(context, tape)
 
 
-def public(settings: Settings) -> dict[str, Any]:
+def public(settings: Settings) -> Json:
     """Return the settings as a tape holds them: nothing secret, no addresses, which may hold a
     password too, and no language of labels."""
     fields = {n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)}
@@ -361,12 +360,12 @@ def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
     )
 
 
-def described(tools: Mapping[str, Tool]) -> dict[str, Any]:
+def described(tools: Mapping[str, Tool]) -> Json:
     """The tools of a run by name; of those of one's own as much as a replay needs where they are not registered."""
     return {name: None if name in BUILT_IN else _outside(tools[name]) for name in tools}
 
 
-def _outside(tool: Tool) -> dict[str, Any]:
+def _outside(tool: Tool) -> Json:
     return {
         "description": tool.description,
         "parallel": tool.parallel,
@@ -376,18 +375,18 @@ def _outside(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _prompts_of(context: Context, message: str) -> dict[str, Any]:
+def _prompts_of(context: Context, message: str) -> Json:
     """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
     of = [context.prompts.of(role, language_of(message)) for role in context.models]
     return {prompt.name: prompt.dump() for prompt in of}
 
 
-def _settings(here: Settings, recorded: Mapping[str, Any], edited: Mapping[str, Any]) -> Settings:
+def _settings(here: Settings, recorded: Data, edited: Data) -> Settings:
     known = type(here).model_fields
     return here.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in known})
 
 
-def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
+def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay: whoever could be asked is a stand-in."""
     models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
     planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
@@ -403,7 +402,7 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
     )
 
 
-def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any]) -> dict[str, Tool]:
+def _tools(here: Mapping[str, Tool], recorded: Data) -> dict[str, Tool]:
     """Return the tools of the recording: ours, and stand-ins for others."""
     return {
         name: here[name] if name in here and told is None else _stand_in(name, told or {})
@@ -411,9 +410,9 @@ def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any]) -> dict[str, T
     }
 
 
-def _stand_in(name: str, told: Mapping[str, Any]) -> Tool:
-    inputs: dict[str, Any] = {n: (Any, ... if needed else None) for n, needed in told.get("inputs", {}).items()}
-    outputs: dict[str, Any] = dict.fromkeys(told.get("outputs", []), (Any, None))
+def _stand_in(name: str, told: Data) -> Tool:
+    inputs: Json = {n: (Any, ... if needed else None) for n, needed in told.get("inputs", {}).items()}
+    outputs: Json = dict.fromkeys(told.get("outputs", []), (Any, None))
     return FunctionTool(
         name=name,
         description=told.get("description", ""),

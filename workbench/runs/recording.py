@@ -18,6 +18,7 @@ from workbench.state import (
     Citation,
     Decision,
     ExecutionRecord,
+    Json,
     Obeyed,
     Reflection,
     Remembered,
@@ -74,7 +75,7 @@ class Recording(Extended):
         return self._work.holder(self.run_id)
 
     @property
-    def review(self) -> dict[str, Any] | None:
+    def review(self) -> Json | None:
         """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
         return self._work.pending(self.run_id) if self.status == "paused" else None
 
@@ -143,7 +144,7 @@ class Recording(Extended):
         return [Plan.load(row["plan"]) for row in self._store.plans(self.run_id)]
 
     @property
-    def plan_history(self) -> list[dict[str, Any]]:
+    def plan_history(self) -> list[Json]:
         """Return who made each version, and why: ``{"version", "author", "reason", "plan"}``."""
         return self._store.plans(self.run_id)
 
@@ -173,7 +174,7 @@ class Recording(Extended):
         return self._store.decisions(self.run_id)
 
     @property
-    def merged(self) -> dict[str, Any]:
+    def merged(self) -> Json:
         """Return the evidence as the answer sees it; empty before the merge."""
         return self._values().get("merged", {})
 
@@ -187,7 +188,7 @@ class Recording(Extended):
         """Return the evidence, best first: what was merged, or all that was found so far."""
         return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
 
-    def provenance(self) -> list[dict[str, Any]]:
+    def provenance(self) -> list[Json]:
         """Return where each piece of evidence came from: a row per piece and step that found it.
 
         ``n`` and ``result_id`` of the piece, its ``title`` and ``score``; ``step_id`` and ``tool``; ``from_run`` and
@@ -233,7 +234,7 @@ class Recording(Extended):
         return self._values().get("support", [])
 
     @property
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> Json:
         """Counts and times of the retrieval."""
         return self.merged.get("statistics", {})
 
@@ -243,7 +244,7 @@ class Recording(Extended):
         return self._values().get("stop_reason")
 
     @property
-    def log(self) -> list[dict[str, Any]]:
+    def log(self) -> list[Json]:
         """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
 
         ``events.nested`` puts them in levels: the subgraph, its nodes, their steps, what each tool did.
@@ -252,11 +253,11 @@ class Recording(Extended):
         return [event["execution_log"] for event in events if "execution_log" in event]
 
     @property
-    def debug_events(self) -> list[dict[str, Any]]:
+    def debug_events(self) -> list[Json]:
         """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
         from workbench.graphs.merge import merged_events
 
-        found: list[dict[str, Any]] = []
+        found: list[Json] = []
         for kept in self._store.events(self.run_id):
             found += kept.get("debug", [])
             if kept.get("execution_log", {}).get("node") == "merger" and self.merged:
@@ -264,7 +265,7 @@ class Recording(Extended):
             found.append({name: value for name, value in kept.items() if name != "debug"})
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
 
@@ -302,12 +303,12 @@ class Recording(Extended):
         return Prompts(kept={**self.begun.get("prompts", {}), **self.options.get("prompts", {})})
 
     @property
-    def begun(self) -> dict[str, Any]:
+    def begun(self) -> Json:
         """Return what the run began with, by name: settings, tools, versions, clock; empty without a tape."""
         return begun(self.tape())
 
     @property
-    def grafted(self) -> dict[str, Any]:
+    def grafted(self) -> Json:
         """Return what it was put together from: ``base``, ``steps`` and ``conflicts``; {} unless it is a graft."""
         return self.options.get("graft", {})
 
@@ -334,7 +335,7 @@ class Recording(Extended):
         return saved(self.tape())
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Json:
         """Return what it was started with, as JSON."""
         return self._row["options"]
 
@@ -342,7 +343,7 @@ class Recording(Extended):
     def _row(self) -> RunRow:
         return self._store.get(self.run_id)
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> Json:
         return self._row["result"] or self._work.values(self.run_id)
 
 

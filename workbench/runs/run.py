@@ -16,6 +16,7 @@ from workbench.runs import feedback as thought
 from workbench.runs.calls import models_of, own_prompts, replies_of
 from workbench.runs.past import Past
 from workbench.runs.recording import Recording
+from workbench.state import Json
 
 if TYPE_CHECKING:
     from workbench.futures.tree import Tree
@@ -31,10 +32,10 @@ class Run(Recording):
     Parts add to it: ``report``; ``prompt_parts`` and ``blame``; ``fusion``, ``to_canvas`` and ``plan_from_canvas``.
     """
 
-    _seen: dict[str, Any] | None = None
+    _seen: Json | None = None
 
     @property
-    def review(self) -> dict[str, Any] | None:
+    def review(self) -> Json | None:
         """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None.
 
         An answer by this object is for what it has shown last; where the run asks another thing by then, it is refused.
@@ -42,7 +43,7 @@ class Run(Recording):
         self._seen = super().review
         return self._seen
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         document = super().to_dict()
         self._seen = document["review"]
@@ -50,9 +51,9 @@ class Run(Recording):
 
     # what it is doing
 
-    def events(self) -> Iterator[dict[str, Any]]:
+    def events(self) -> Iterator[Json]:
         """Its events (``workbench.events``) as they come, until the run pauses or ends."""
-        stream: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        stream: queue.Queue[Json | None] = queue.Queue()
         with self._work.listening(self.run_id, stream.put):
             while (event := stream.get()) is not None:
                 yield event
@@ -78,7 +79,7 @@ class Run(Recording):
     # the four answers
 
     @property
-    def agent_inbox(self) -> dict[str, Any] | None:
+    def agent_inbox(self) -> Json | None:
         """Return what the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
 
         ``answer_review`` takes the responses of such an inbox as they are.
@@ -92,7 +93,7 @@ class Run(Recording):
         """Go on as proposed."""
         return self.answer_review(answer("approve", note=note))
 
-    def edit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
+    def edit(self, edits: Json | None = None, *, note: str = "", **fields: Any) -> Run:
         """Go on with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not to be
         obeyed) at the points plan and step; ``next_steps=``, ``activate=``, ``rewrite_query=``, ``should_continue=``,
         ``thresholds=``, ``needs={need: "struck"}`` at reflect.
@@ -110,7 +111,7 @@ class Run(Recording):
         """Say it in words: the text joins the query, and what is missing is planned."""
         return self.answer_review(answer("respond", message=message, note=note))
 
-    def answer_review(self, given: dict[str, Any] | list[Any], *, wait: bool = True) -> Run:
+    def answer_review(self, given: Json | list[Any], *, wait: bool = True) -> Run:
         """Give an answer, in the middleware's shape or an Agent Inbox's, and wait for the next pause or the end.
 
         Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
@@ -123,7 +124,7 @@ class Run(Recording):
         self._seen = None
         return self.wait() if wait else self
 
-    def _edited(self, edits: dict[str, Any], note: str) -> dict[str, Any]:
+    def _edited(self, edits: Json, note: str) -> Json:
         asked = self._seen or self.review or {}
         return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
 
@@ -187,7 +188,7 @@ class Run(Recording):
             with suppress(UnknownKnowledge):  # then what the tape says of it holds
                 seen = f"@{'/'.join(self.as_of)}" if self.as_of else ""
                 versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
-        now: dict[str, Any] = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
+        now: Json = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
         now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
         return forecast(plan, known, records, self._store.tool_seconds(), kb, **now)
 
@@ -320,9 +321,9 @@ class RunAio:
     def __init__(self, run: Run):
         self._run = run
 
-    async def events(self) -> AsyncGenerator[dict[str, Any]]:
+    async def events(self) -> AsyncGenerator[Json]:
         """Yield its events as ``Run.events`` does."""
-        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+        loop, stream = asyncio.get_running_loop(), asyncio.Queue[Json | None]()
         put = lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)  # noqa: E731
         with self._run._work.listening(self._run.run_id, put):
             while (event := await stream.get()) is not None:
@@ -334,7 +335,7 @@ class RunAio:
         await asyncio.to_thread(lambda: self._run.review)
         return self._run
 
-    async def answer_review(self, given: dict[str, Any] | list[Any]) -> Run:
+    async def answer_review(self, given: Json | list[Any]) -> Run:
         """Give an answer, and wait for the next pause or the end: see ``Run.answer_review``."""
         self._run.answer_review(given, wait=False)
         return await self.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError
@@ -10,6 +10,7 @@ from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
 from workbench.records.proposals import JUDGED_BY
+from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -83,12 +84,12 @@ def what_if(run: Recording, fork: Callable[..., Recording], gold: Collection[str
     return points
 
 
-def _visits(run: Recording) -> list[dict[str, Any]]:
+def _visits(run: Recording) -> list[Json]:
     """Return each reflection of the run: ``{"reflection", "went_on", "before", "decision"}``.
 
     ``before`` are decisions at other points since the reflection before; ``decision`` is the recorded one, if any.
     """
-    visits, before = list[dict[str, Any]](), list[Any]()
+    visits, before = list[Json](), list[Any]()
     for decision in run.decisions:
         if decision["point"] != "reflect":
             before.append(decision)
@@ -105,7 +106,7 @@ def _visits(run: Recording) -> list[dict[str, Any]]:
     return visits
 
 
-def _went_on(decision: Mapping[str, Any]) -> bool:
+def _went_on(decision: Data) -> bool:
     if decision["action"] in ("reject", "respond"):
         return decision["action"] == "respond"
     edits, proposal = decision["edits"], decision["proposal"]
@@ -114,18 +115,18 @@ def _went_on(decision: Mapping[str, Any]) -> bool:
     return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", *JUDGED_BY})
 
 
-def _pass_of(decision: Mapping[str, Any], run: Recording) -> int:
+def _pass_of(decision: Data, run: Recording) -> int:
     """Return the pass in which something was decided about the plan or a wave."""
     wave = set(decision["proposal"].get("wave", ()))
     return min((r["iteration"] for r in run.records if r["step_id"] in wave), default=1)
 
 
-def _otherwise(run: Recording, earlier: Sequence[Mapping[str, Any]], visit: Mapping[str, Any]) -> dict[str, Any] | None:
+def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | None:
     """Return the edits of the fork that decides otherwise here; None where the rules know nothing more to do."""
-    answers: list[Mapping[str, Any]] = []
+    answers: list[Data] = []
     for before in earlier:
         answers += [*before["before"], before["decision"] or {"point": "reflect", "action": "approve"}]
-    here: dict[str, Any] = {"point": "reflect", "action": "reject", "who": "what-if"}
+    here: Json = {"point": "reflect", "action": "reject", "who": "what-if"}
     if not visit["went_on"]:
         more = _more(run, visit["reflection"])
         if more is None:
@@ -135,7 +136,7 @@ def _otherwise(run: Recording, earlier: Sequence[Mapping[str, Any]], visit: Mapp
     return {"answers": [*answers, *visit["before"], here], "review": review, "mismatch": "rules", "rest": "rules"}
 
 
-def _more(run: Recording, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
+def _more(run: Recording, reflection: Data) -> Json | None:
     """Return what the rules would do next if the evidence were not enough."""
     done = reflection["current_iteration"]
     before = [r for r in run.records if r["iteration"] <= done]
@@ -151,7 +152,7 @@ def _more(run: Recording, reflection: Mapping[str, Any]) -> dict[str, Any] | Non
     return {"next_steps": proposal["next_steps"], "activate": proposal["activate"]}
 
 
-def _point(visit: Mapping[str, Any], run: Recording, fork: Recording | None, gold: frozenset[str]) -> Point:
+def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[str]) -> Point:
     stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
     point = Point(
         iteration=visit["reflection"]["current_iteration"],

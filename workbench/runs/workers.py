@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -40,7 +40,7 @@ from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
 from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, pruned, review_after, unfolded
-from workbench.state import Decision, RetrievalResult
+from workbench.state import Data, Decision, Json, RetrievalResult
 
 T = TypeVar("T")
 
@@ -209,7 +209,7 @@ class Work:
         owner = self.driver(run_id).runs.get(run_id, whole=False)["owner"]
         return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
 
-    def lines(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+    def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
         found = self.durable.runs.lines(run_ids)
         for row in found:
@@ -221,11 +221,11 @@ class Work:
                 row["holder"] = self._lease.holder(owner) if owner and self._lease.alive(owner) else None
         return found
 
-    def pending(self, run_id: str) -> dict[str, Any] | None:
+    def pending(self, run_id: str) -> Json | None:
         """Return what the run asks, if it does."""
         return pending(self._snapshot(run_id))
 
-    def values(self, run_id: str) -> dict[str, Any]:
+    def values(self, run_id: str) -> Json:
         """Return the state where it stands, the child's over the parent's while the child is at work."""
         snapshot = self._snapshot(run_id, subgraphs=True)
         values = dict(snapshot.values)
@@ -325,7 +325,7 @@ class Work:
 
     # working
 
-    def begin(self, run_id: str, message: str, options: Mapping[str, Any], live: Live) -> None:
+    def begin(self, run_id: str, message: str, options: Data, live: Live) -> None:
         """Note a new run, and start working on it."""
         driver = self._incognito() if options["incognito"] else self.durable
         user, session = options["user"], options["session"]
@@ -347,7 +347,7 @@ class Work:
             raise live.unwritten from error
         self._start(driver, live, first)
 
-    def fork(self, run_id: str, edits: Mapping[str, Any]) -> str:
+    def fork(self, run_id: str, edits: Data) -> str:
         """Begin a run that is made from another, and give its id.
 
         Raises:
@@ -368,7 +368,7 @@ class Work:
         found = named(run_id, self.checkpoints(run_id), checkpoint_id)
         return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
-    def answer(self, run_id: str, given: Any, seen: Mapping[str, Any] | None = None) -> None:
+    def answer(self, run_id: str, given: Any, seen: Data | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
 
         Args:
@@ -574,7 +574,7 @@ class Work:
 
         return self.loop.call(look())
 
-    def _config(self, run_id: str) -> dict[str, Any]:
+    def _config(self, run_id: str) -> Json:
         return {"configurable": {"thread_id": run_id}, "max_concurrency": self._max_concurrency}
 
 
@@ -585,7 +585,7 @@ class _InMemory(RunStore):
         super().__init__(":memory:")
         self._kept = kept
 
-    def report(self, report_id: str, user: str) -> dict[str, Any]:
+    def report(self, report_id: str, user: str) -> Json:
         """See ``RunStore.report``."""
         return super().report(report_id, user) or self._kept.report(report_id, user)
 
@@ -615,7 +615,7 @@ def _failures_in_the_row(live: Live) -> Iterator[None]:
             raise
 
 
-def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+def _same(decision: Data, given: Data) -> bool:
     """Return whether an answer is the one that was recorded."""
     try:
         one = given["decisions"][0]
@@ -626,7 +626,7 @@ def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return kinds and edits == decision["edits"]
 
 
-def _changed_since(seen: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _changed_since(seen: Data, now: Data) -> str:
     """Return in a sentence what is asked now, in place of what was shown."""
     before, after, asks = proposals.proposal(seen), proposals.proposal(now), proposals.point(now)
     if proposals.point(seen) != asks:

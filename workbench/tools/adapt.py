@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
-from workbench.state import Granularity, RetrievalResult, SourceType
+from workbench.state import Granularity, Json, RetrievalResult, SourceType
 from workbench.tools.evidence import evidence_of, ranked, titles
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, contained, plain
@@ -163,14 +163,14 @@ def _made(
     if intents and "query" not in schema.model_fields:
         raise ToolError(f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`.")
 
-    async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
-    given: dict[str, Any] = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
+    given: Json = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
     return FunctionTool(name=name, function=search, input_schema=schema, **given)
 
 
-def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> dict[str, Any]:
+def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> Json:
     """Return what a function returned as an output: results ranked, at most ``top_k``.
 
     Raises:
@@ -208,7 +208,7 @@ class _Row(BaseModel):
     score: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
     source_type: SourceType = "chunk"
     granularity: Granularity = "low_level"
-    metadata: dict[str, Any] | None = None
+    metadata: Json | None = None
 
 
 def _result(name: str, place: int, item: Any, question: Question) -> RetrievalResult:
@@ -260,7 +260,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Pa
 
 
 def _input_schema(name: str, parameters: Mapping[str, inspect.Parameter]) -> type[BaseModel]:
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     for parameter in parameters.values():
         if parameter.name in _HANDED_IN:
             continue

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any
 
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.state import RetrievalResult
+from workbench.state import Json, RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
 from workbench.tools.chain_walk import AskedWords, explored
@@ -30,7 +29,7 @@ class ChainOutput(Found):
     paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
 
 
-def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return the passages of the best chains; their order stands, whatever their probabilities."""
     query = tool_input.query
     with log("link") as detail:
@@ -65,7 +64,7 @@ def chain_step(
     return {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence, "says": said}
 
 
-def chain_of(steps: Sequence[dict[str, str]]) -> dict[str, Any]:
+def chain_of(steps: Sequence[dict[str, str]]) -> Json:
     """Steps as metadata, with what all of them say."""
     return {"chain": {"says": " → ".join(step["says"] for step in steps), "steps": steps}} if steps else {}
 

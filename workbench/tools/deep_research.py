@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.state import RetrievalResult
+from workbench.state import Json, RetrievalResult
 from workbench.tools import chain, evidence, hybrid, next_hop
 from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search, StepLog
@@ -38,7 +38,7 @@ class DeepResearchInput(Search):
 class DeepResearchOutput(Found):
     """The evidence, and how it was found."""
 
-    thoughts: list[dict[str, Any]] = Field(default_factory=list, description="Each round: its evidence, what it asks")
+    thoughts: list[Json] = Field(default_factory=list, description="Each round: its evidence, what it asks")
     paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
     stopped: str = Field("", description="Why it stopped: nothing new, rounds, or time")
 
@@ -79,7 +79,7 @@ class Research:
         """Return the evidence, the likeliest first."""
         return sorted(self.results.values(), key=lambda result: (-result["score"], result["result_id"]))
 
-    def _chain(self, result: RetrievalResult) -> dict[str, Any]:
+    def _chain(self, result: RetrievalResult) -> Json:
         """Return the steps to a piece of evidence from where the research began, not only from the passage before."""
         steps = result["metadata"].get("chain", {}).get("steps", ())
         before = self.results.get(f"low_level:{steps[0]['from']}") if steps else None
@@ -114,7 +114,7 @@ def research_tool(name: str, description: str, rounds: int, hops: int, first: Se
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
         research, query, top_k = Research(tool_input, knowledge), tool_input.query, tool_input.top_k
         requests: list[Request] = [(tool, tool.input_schema(query=query, top_k=top_k)) for tool in first]
-        thoughts, stopped, known = list[dict[str, Any]](), "", set[str]()
+        thoughts, stopped, known = list[Json](), "", set[str]()
         for number in range(1, rounds + 1):
             for tool, request in requests:
                 if research.searches and _late(log, tool_input.timeout_s):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.plans import written
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import Condition, Op, Sort
+from workbench.state import Condition, Data, Op, Sort
 from workbench.text import fold, terms
 from workbench.tools import evidence
 from workbench.tools.scoring import (
@@ -99,7 +99,7 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     )
 
 
-def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledge: KnowledgeBase) -> list[str]:
+def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeBase) -> list[str]:
     """Return names, values and words of a question that its conditions do not say, nor are the way of asking for them.
 
     "Papers by Mara after 2000" asks for nothing beyond its conditions; "papers by Mara about a tiger" for a tiger.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.ports import Community, Entity, KnowledgeBase, Passage, Relation
-from workbench.state import RetrievalResult
+from workbench.state import Data, Json, RetrievalResult
 from workbench.tools.scoring import Question, probability
 
 
@@ -84,7 +84,7 @@ def community(found: Community, score: float, tool: str, kb_prefix: str) -> Retr
     )
 
 
-def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any]]:
+def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[Json]:
     """Return the best ``top_k``, one an id, by score and then by id; ``metadata["rank"]`` counts from 1.
 
     >>> r = [{"result_id": i, "score": s, "metadata": {}} for i, s in [("b", .5), ("a", .5), ("c", .9), ("a", .4)]]
@@ -98,7 +98,7 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any
     return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(first, start=1)]
 
 
-def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> dict[str, Any]:
+def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> Json:
     """What every tool gives (``Found``): the best results, the names in the question, and what else was found."""
     best = ranked(results, top_k)
     return {
@@ -108,7 +108,7 @@ def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -
     }
 
 
-def titles(results: Iterable[Mapping[str, Any]], without: Sequence[str] = ()) -> list[str]:
+def titles(results: Iterable[Data], without: Sequence[str] = ()) -> list[str]:
     """Distinct titles of the documents behind passages, in this order, without the documents of the ids given.
 
     >>> titles([{"source_type": "chunk", "metadata": {"title": t, "doc_id": t}} for t in "abac"], without=["b"])
@@ -150,7 +150,7 @@ def _phrase(relation: str, forward: bool, field: str = "") -> str:
     return known.get(relation) or (phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of")
 
 
-def _source(title: str, passage: Passage | None) -> dict[str, Any]:
+def _source(title: str, passage: Passage | None) -> Json:
     if passage is None:
         return {"doc_id": "", "title": title, "url": "", "licence": ""}
     return {"title": title, **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")}}

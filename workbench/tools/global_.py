@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from pydantic import Field
 
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
+from workbench.state import Json
 from workbench.tools import evidence
 from workbench.tools.fusing import rrf
 from workbench.tools.scoring import Question, field_values, probability
@@ -31,7 +31,7 @@ class GlobalSearchOutput(Found):
     communities: list[str] = Field(default_factory=list, description="Titles of the communities, best first")
 
 
-def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages of the candidates given (else of what is near the query) by likeness, and their communities."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)

@@ -9,9 +9,8 @@ so a replay asks nobody. ``docs/graphiti.md`` has the whole example.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -20,6 +19,7 @@ from workbench.errors import ToolError
 from workbench.models.wire import LimitReached, Meter, address, hidden, redact
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
+from workbench.state import Data, Json
 from workbench.text import clean
 from workbench.tools.adapt import CALIBRATION, normalise
 from workbench.tools.tool import FunctionTool, Search
@@ -54,7 +54,7 @@ class Fact(BaseModel):
         """Check whether it held then; one without a beginning or an end has always, or still does."""
         return (self.valid_at is None or self.valid_at <= when) and (self.invalid_at is None or when < self.invalid_at)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Json:
         """As a result that a tool of the user may give."""
         times = self.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
         about = {"id": f"graphiti:{clean(self.uuid)}", "title": clean(self.name), "text": clean(self.fact)}
@@ -80,7 +80,7 @@ def graphiti(settings: Settings) -> FunctionTool:
             "(`server/` of its repository), like http://localhost:8000."
         )
 
-    async def search(tool_input: GraphitiInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+    async def search(tool_input: GraphitiInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         """Ask the server for facts, and judge them by the words of the query."""
         body = {"query": tool_input.query, "max_facts": tool_input.top_k, "group_ids": tool_input.group_ids or None}
         with log("ask", source="Graphiti") as detail:
@@ -102,7 +102,7 @@ def graphiti(settings: Settings) -> FunctionTool:
     )
 
 
-async def _asked(url: str, timeout_s: float, body: Mapping[str, Any]) -> list[Fact]:
+async def _asked(url: str, timeout_s: float, body: Data) -> list[Fact]:
     import httpx
 
     try:

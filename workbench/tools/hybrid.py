@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pydantic import Field
 
 from workbench.errors import Unusable
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import RetrievalResult
+from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
 from workbench.tools.fusing import STRATEGIES, WEIGHED, WEIGHTS, Ranking
 from workbench.tools.scoring import (
@@ -32,7 +31,7 @@ class HybridSearchInput(Search):
     entities: list[str] = Field(default_factory=list, description="Further names that are meant")
 
 
-def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages on which words, meaning and graph agree; those about a name in the query are always among them.
 
     It is one pass of the fusion graph (``parts/fusion``), whose nodes are these functions.

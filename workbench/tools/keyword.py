@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from workbench.ports import KnowledgeBase, ToolLog
+from workbench.state import Json
 from workbench.tools import evidence
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search
 
 
-def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages by BM25, calibrated and ranked by the result."""
     with log("bm25", k=tool_input.top_k) as detail:
         hits = knowledge.keyword_search(tool_input.query, tool_input.top_k)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.state import RetrievalResult
+from workbench.state import Json, RetrievalResult
 from workbench.tools import evidence
 from workbench.tools.scoring import Question, around, passages_around
 from workbench.tools.tool import FunctionTool, Search
@@ -21,7 +19,7 @@ class LocalSearchInput(Search):
     entities: list[str] = Field(default_factory=list, description="Names to look around, beside the query's own")
 
 
-def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return cards of the linked entities, the sentences of their relations, and their passages."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)

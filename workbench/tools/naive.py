@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from workbench.ports import KnowledgeBase, ToolLog
+from workbench.state import Json
 from workbench.tools import evidence
 from workbench.tools.scoring import LEAD, Question
 from workbench.tools.tool import FunctionTool, Search
 
 
-def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages by cosine, calibrated and ranked by the result."""
     pool = max(LEAD, tool_input.top_k)
     with log("dense", k=pool) as detail:

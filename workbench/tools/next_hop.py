@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, Passage, ToolLog
-from workbench.state import RetrievalResult
+from workbench.state import Json, RetrievalResult
 from workbench.text import CJK, fold, sentences
 from workbench.tools import evidence
 from workbench.tools.chain import chain_of, chain_step
@@ -57,7 +57,7 @@ class SubQuestion(NamedTuple):
     title: str
     sentence: str
 
-    def asked(self, question: str) -> dict[str, Any]:
+    def asked(self, question: str) -> Json:
         """Return the input of ``next_hop`` for it, of this question."""
         given = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
         return {**given, "sentence": f"{self.title}. {self.sentence}"}
@@ -173,7 +173,7 @@ class NextHopInput(Search):
     sentence: str = Field("", description="The sentence that brings it in, with the title of its passage")
 
 
-def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages that say of the name what is left of the question."""
     query = tool_input.query
     with log("bm25", k=HITS) as detail:

@@ -20,6 +20,7 @@ from workbench.errors import PlanError, ToolError, UnknownTool, shown
 from workbench.extensions import paths
 from workbench.plans import Plan, PlanStep, problem
 from workbench.ports import Tool
+from workbench.state import Data, Json
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class ToolRegistry(Mapping[str, Tool]):
         return made
 
 
-def check(plan: Plan, tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
     """Everything that is wrong with a plan: its shape, its tools, their inputs, its references (``problem`` each).
 
     What a ``$from`` brings is only known when its step has run, and is checked then.
@@ -187,7 +188,7 @@ def require(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
     return plan
 
 
-def resolve_input(step: PlanStep, outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
     """Return the step's input with every ``$from`` filled in from the outputs of earlier steps, by step id.
 
     >>> step = PlanStep(step_id="b", objective="", tool="t", tool_input={"entities": {"$from": "a.found"}})
@@ -207,7 +208,7 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Mapping[str, Any]]) -> d
     return filled
 
 
-def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, Any]]:
+def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
     references = step.references()
     literals = {name: value for name, value in step.tool_input.items() if name not in references}
     try:
@@ -220,7 +221,7 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, Any]]:
                 yield problem(step.step_id, place, said, mend, "input", name=path, **_rule(fault, tool))
 
 
-def _rule(fault: Any, tool: Tool) -> dict[str, Any]:
+def _rule(fault: Any, tool: Tool) -> Json:
     """Return which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
     limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
     told = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
@@ -230,9 +231,7 @@ def _rule(fault: Any, tool: Tool) -> dict[str, Any]:
     return {**told, "known": ", ".join(fields), **({"default": str(default)} if default not in (None, [], "") else {})}
 
 
-def _reference_problems(
-    step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]
-) -> Iterator[dict[str, Any]]:
+def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]) -> Iterator[Json]:
     for name, (source, field) in step.references().items():
         place = f"tool_input.{name}"
         inputs = tools[step.tool].input_schema.model_fields

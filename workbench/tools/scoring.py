@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
+from workbench.state import Data, Json
 from workbench.text import CJK, STOP_WORDS, Day, day_of, days, fold, stem, terms
 
 FIELDS_ARE_RIGHT = 0.93
@@ -117,7 +118,7 @@ def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
     return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
 
 
-def on_day(fields: Mapping[str, Any], day: Day) -> bool:
+def on_day(fields: Data, day: Day) -> bool:
     """Check whether a typed value is of this day.
 
     >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
@@ -221,7 +222,7 @@ class Question:
         return [n.name for n in self.named]
 
     @property
-    def linked(self) -> dict[str, Any]:
+    def linked(self) -> Json:
         """What a tool's log says of the names: those known, and those that nothing in the question tells apart."""
         return {"entities": self.entities, **({"ambiguous": self.ambiguous} if self.ambiguous else {})}
 
@@ -408,7 +409,7 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     return {key: frozenset(group) for key, group in held.items()}, len(CJK.findall(text)) * 8 > len(text)
 
 
-def field_values(fields: Mapping[str, Any]) -> list[str]:
+def field_values(fields: Data) -> list[str]:
     """Return the typed values of a document, each as text.
 
     >>> field_values({"year": 1993, "authors": ["Lao She"]})

@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from workbench.errors import ToolError
 from workbench.ports import Clock, KnowledgeBase, ToolLog
-from workbench.state import SubStep
+from workbench.state import Json, SubStep
 from workbench.text import clean
 
 LONGEST_NAME = 64
@@ -112,7 +112,7 @@ class Search(BaseModel):
 class Found(BaseModel):
     """What every built-in tool returns; some add to it. Later steps take from it by ``$from``."""
 
-    results: list[dict[str, Any]] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
+    results: list[Json] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
     entities: list[str] = Field(default_factory=list, description="Names that the query holds, then related ones")
     candidates: list[str] = Field(default_factory=list, description="Titles found beyond the ones named in the query")
 
@@ -186,7 +186,7 @@ class StepLog:
         self._begun = self._now()
 
     @contextmanager
-    def __call__(self, name: str, **detail: Any) -> Iterator[dict[str, Any]]:
+    def __call__(self, name: str, **detail: Any) -> Iterator[Json]:
         """Time the block; the entry stands from its start, so nested ones come in the order of their starts."""
         start = self._now()
         entry = SubStep(name=name, offset_ms=self._milliseconds(start - self._begun), duration_ms=0.0, detail=detail)
@@ -204,7 +204,7 @@ class StepLog:
         return round(seconds * 1000, 3)
 
 
-def read_input(tool: Any, values: dict[str, Any]) -> BaseModel:
+def read_input(tool: Any, values: Json) -> BaseModel:
     """Return the tool's input from plain data.
 
     Raises:
@@ -243,7 +243,7 @@ def allowed(schema: type[BaseModel], field: str) -> str:
     return kinds + default
 
 
-def _kind(option: dict[str, Any]) -> str:
+def _kind(option: Json) -> str:
     if "enum" in option or "const" in option:
         return "one of " + ", ".join(repr(value) for value in option.get("enum", [option.get("const")]))
     if option.get("type") == "array":

@@ -9,10 +9,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from workbench.state import Data
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.views.outline import Block, Column, Lines, Paragraph, clipped, columns, one_line
-from workbench.views.page import Data, cut, draw
+from workbench.views.page import cut, draw
 from workbench.views.plan_graph import fields_told
 
 LETTERS = "ABCD"

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from workbench.records.writing import write_file
+from workbench.state import Data
 from workbench.views.layout import layered
-from workbench.views.page import ROWS, Data, Picture, draw, el, joined
+from workbench.views.page import ROWS, Picture, draw, el, joined
 
 if TYPE_CHECKING:
     import pandas

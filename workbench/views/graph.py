@@ -11,9 +11,10 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from workbench.records.timeline import Bar, bars, busy_ms
+from workbench.state import Data, Json
 from workbench.views.drawing import Box, Drawing, Line, network, sheet
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.page import Data, family
+from workbench.views.page import family
 
 START, END = "__start__", "__end__"
 
@@ -29,10 +30,10 @@ class Walked(NamedTuple):
     nodes: Sequence[Data]
     edges: Sequence[Data]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         """Return one row per node, then one row per edge."""
         names = {node["id"]: node["name"] for node in self.nodes}
-        rows: list[dict[str, Any]] = []
+        rows: list[Json] = []
         for node in self.nodes:
             own = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
             rows.append({"kind": "node", "graph": node["graph"] or "conversation", **own, "source": "", "target": ""})

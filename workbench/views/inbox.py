@@ -13,9 +13,10 @@ from markupsafe import Markup
 from workbench.plans import canonical_json
 from workbench.records import proposals
 from workbench.records.tape import comparable
+from workbench.state import Data
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Data, Picture, draw
+from workbench.views.page import Picture, draw
 
 MOST_NAMED = 3
 

@@ -13,11 +13,12 @@ from markupsafe import Markup
 
 from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import Entity, KnowledgeBase, Relation
+from workbench.state import Data, Json
 from workbench.text import CJK
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Data, Picture, draw
+from workbench.views.page import Picture, draw
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Around:
     more: Mapping[str, int] = field(default_factory=dict)
     path: tuple[str, ...] = ()
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Json]:
         """Return one row a relation, with the names of both ends and the sentence that states it."""
         names = {one: entity["name"] for one, entity in self.entities.items()}
         steps = {frozenset(pair) for pair in pairwise(self.path)}
@@ -401,7 +402,7 @@ class Inspected(Shown):
     found: Data
     message = ""  # no question: the language that was chosen for everything
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return as JSON."""
         return json.loads(json.dumps(self.found))
 

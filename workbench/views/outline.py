@@ -11,7 +11,7 @@ from workbench.plans import Plan, last_records
 from workbench.records.foreseeing import FEWEST, exceeds
 from workbench.records.proposals import MET, SETTLED, description, fewer, kind, point, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
-from workbench.state import ExecutionRecord, Reflection
+from workbench.state import Data, ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import (
     as_of_told,
@@ -22,7 +22,7 @@ from workbench.views.labels.sentences import (
     took_told,
     who_told,
 )
-from workbench.views.page import Data, cut
+from workbench.views.page import cut
 
 Span = tuple[str, str]
 """A piece of text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""

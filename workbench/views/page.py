@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from workbench.state import Json
 from workbench.text import visible
 from workbench.views.labels import SIGNS, Labels, milliseconds
 
@@ -26,8 +27,6 @@ _VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "path", "polygo
 _TEMPLATES = files("workbench.views.templates")
 
 
-Data = Mapping[str, Any]
-"""The document of a run or of runs, or a part of it."""
 NOTHING = Markup()
 ROWS = Markup("<!--rows-->")
 """Where the rows of a picture stand in its frame; every other ``<`` of a text is escaped."""
@@ -171,7 +170,7 @@ def family(status: str) -> str:
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
     """Return the sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
     word = labels("step_recorded" if status == "recorded" else status)
-    named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
+    named: Json = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
     going = ".wb-going" if status == "running" else ""
     return el(f"span.wb-glyph.wb-{family(status)}{going}", SIGNS.get(status, SIGNS["pending"]), **named)
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from workbench.state import Data
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
 from workbench.views.outline import INSET, Block, Lines, Table, clipped, columns, one_line
-from workbench.views.page import Data, Picture, cut, draw
+from workbench.views.page import Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_SHOWN = 400

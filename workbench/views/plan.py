@@ -13,11 +13,11 @@ from markupsafe import Markup
 
 from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
-from workbench.state import ExecutionRecord
+from workbench.state import Data, ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters
-from workbench.views.page import Data, Picture, cut, draw
+from workbench.views.page import Picture, cut, draw
 
 _LONGEST_ERROR = 300
 _HOLLOW = ("proposed", "waiting", "held")

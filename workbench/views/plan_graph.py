@@ -10,12 +10,12 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
-from workbench.state import ExecutionRecord
+from workbench.state import Data, ExecutionRecord, Json
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import reason_told
 from workbench.views.outline import clipped, columns
-from workbench.views.page import Data, Picture, cut, draw, family
+from workbench.views.page import Picture, cut, draw, family
 from workbench.views.plan import PlanView, seconds_told
 from workbench.views.render import page_html
 
@@ -59,7 +59,7 @@ def dag(
     return sheet(rows, plan_body(view, badges), heading, " · ".join(facts), "   ".join(legend).strip())
 
 
-def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[dict[str, Any]]:
+def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
     """Return one row per step: how it went, whether it is critical, and in which versions it was added or changed."""
     critical = {end for edge in view.critical for end in edge}
     added, changed = _history(view.plan, versions)

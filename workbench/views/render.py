@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from workbench.state import Data
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import IN_TERMINAL, Block, Lines, outline
-from workbench.views.page import Data, draw
+from workbench.views.page import draw
 from workbench.views.terminal import plain
 
 CLASSES = "wb-static mathjax_ignore tex2jax_ignore"

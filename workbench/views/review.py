@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
-from workbench.state import Reflection
+from workbench.state import Data, Reflection
 from workbench.views.labels import Labels
 from workbench.views.outline import (
     claim_told,
@@ -19,7 +19,7 @@ from workbench.views.outline import (
     standing_told,
     without_emphasis,
 )
-from workbench.views.page import NOTHING, Data, Picture, cut, draw
+from workbench.views.page import NOTHING, Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_LISTED = 6

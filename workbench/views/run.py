@@ -9,11 +9,12 @@ from operator import itemgetter
 from markupsafe import Markup
 
 from workbench.records.figures import Piece
+from workbench.state import Data
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import read_told
 from workbench.views.outline import run_facts, supported_told
-from workbench.views.page import BLANK, Data, Picture, draw, el, joined, safe
+from workbench.views.page import BLANK, Picture, draw, el, joined, safe
 
 VIEWS = ("work", "runs", "compare", "knowledge")
 

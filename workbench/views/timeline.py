@@ -12,11 +12,11 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
-from workbench.state import Decision, ExecutionRecord
+from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import took_told
-from workbench.views.page import Data, Picture, draw, family, joined
+from workbench.views.page import Picture, draw, family, joined
 
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
@@ -150,7 +150,7 @@ def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> Markup:
     words += [labels("step_recorded")] if status == "recorded" else []
     words += [labels(bar.status)] if bar.status != "success" else []
     ink, taped = family(bar.status), status == "recorded"
-    look: dict[str, Any] = {"ink": "ground" if taped else f"{ink}-fill", "stroke": ink, "dashes": taped}
+    look: Json = {"ink": "ground" if taped else f"{ink}-fill", "stroke": ink, "dashes": taped}
     return scale.bar(bar, " · ".join(words), **look)
 
 

@@ -18,6 +18,7 @@ import traitlets
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
+from workbench.state import Data, Json
 from workbench.views.outline import Lines
 from workbench.views.render import display_data
 from workbench.views.run import VIEWS, head
@@ -25,7 +26,7 @@ from workbench.widgets.ask import AskForm
 from workbench.widgets.display import in_kernel
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
-from workbench.widgets.panel import CellRoot, Event, Json, Pick, display_if, labels_in
+from workbench.widgets.panel import CellRoot, Event, Pick, display_if, labels_in
 from workbench.widgets.run_panel import Working
 
 UNDER_WAY = ("running", "paused", "interrupted")
@@ -45,9 +46,9 @@ class Bench(CellRoot):
     view = traitlets.Enum(VIEWS, "work")
     _follow: Follow | None = None
     _watch: Watch | None = None
-    _document: dict[str, Any] | None = None
+    _document: Json | None = None
 
-    def __init__(self, wb: Any, run: Run | str | None, asking: Json, lang: str | None):
+    def __init__(self, wb: Any, run: Run | str | None, asking: Data, lang: str | None):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
@@ -123,7 +124,7 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
-        words: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
+        words: Json = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
         self.head.show(head(self._document, self.labels, view=self.view, **words))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
@@ -240,7 +241,7 @@ class Bench(CellRoot):
         if self.view == "work":
             self.working.keyed(event.kind)
 
-    def _ask(self, asked: Json) -> None:
+    def _ask(self, asked: Data) -> None:
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         options["as_of"] = asked.get("as_of") or self._asking.get("as_of", "")
         if asked.get("report"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import ipywidgets
 
@@ -13,12 +12,13 @@ from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
 from workbench.runs.calls import Call, models_of
 from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
 from workbench.views.page import draw, el
 from workbench.views.run import calls
 from workbench.widgets.form import Fields, Said, text
-from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
+from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
 
@@ -110,9 +110,9 @@ class Calls(Panel):
             self.ask(edits=self.edits)
 
     @property
-    def edits(self) -> dict[str, Any]:
+    def edits(self) -> Json:
         """Return what of the call is not as it was, as a fork takes it."""
-        call, prompt, results = self._call, self._prompt, dict[str, Any]()
+        call, prompt, results = self._call, self._prompt, Json()
         if call is None:
             return results
         typed = self._fields.value
@@ -147,7 +147,7 @@ class Calls(Panel):
         self.button.description = words if faults or count else self.labels("call_nothing_edited")
         self.button.disabled = bool(faults) or not count
 
-    def _faults(self, edits: Json) -> Iterable[tuple[str, str]]:
+    def _faults(self, edits: Data) -> Iterable[tuple[str, str]]:
         labels = self.labels
         if "replies" in edits and len(edits) > 1:
             yield "reply", labels("call_reply_or_asked")

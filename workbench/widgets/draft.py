@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from workbench.plans import Plan, PlanStep, fresh_id, needed, renamed
 from workbench.records import proposals
-from workbench.state import ExecutionRecord
+from workbench.state import Data, ExecutionRecord
 from workbench.views.plan_graph import Changes
-from workbench.widgets.panel import Json
 
 
 class _State(NamedTuple):
@@ -133,7 +132,7 @@ class RunPlan:
     status: str = ""
 
     @classmethod
-    def of(cls, document: Json, editable: bool) -> RunPlan:
+    def of(cls, document: Data, editable: bool) -> RunPlan:
         """That of a run's document."""
         given = Plan.load(document["plan"]) if document["plan"] else Plan()
         review, records, status = document["review"] or {}, tuple(document["records"]), document["status"]
@@ -211,7 +210,7 @@ def _held(plan: Plan, step_id: str, keep: Collection[str], before: Callable[[Pla
     return plan.model_copy(update={"steps": [changed(step) for step in plan.steps]})
 
 
-def mended(plan: Plan, problem: Json, step_id: str) -> tuple[str, str, Plan] | None:
+def mended(plan: Plan, problem: Data, step_id: str) -> tuple[str, str, Plan] | None:
     """The fix of one problem in one step, where there is a plain one: ``take_out`` or ``set``, of what, and the plan.
 
     A problem is one of ``Plan.problems`` or ``tools.registry.check``. In a cycle every step has a fix of its own.

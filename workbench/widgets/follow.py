@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 from weakref import WeakMethod
 
 from workbench.errors import WorkbenchError
 from workbench.runs.run import Run
+from workbench.state import Data
 
 _OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
 """Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
@@ -57,7 +58,7 @@ class Now:
     written: str = ""
     sections: set[str] = field(default_factory=set)
 
-    def hear(self, event: Mapping[str, Any]) -> None:
+    def hear(self, event: Data) -> None:
         """Take in one event."""
         if begun := event.get("retrieval_step_start"):
             self.steps[begun["step_id"]] = time.monotonic()
@@ -84,7 +85,7 @@ class Watch:
             object is gone no one looks.
     """
 
-    def __init__(self, run: Run, document: Mapping[str, Any], moved: Callable[[Watch], None]):
+    def __init__(self, run: Run, document: Data, moved: Callable[[Watch], None]):
         self._stood = document["status"], len(document["decisions"])
         self._moved, self._over = WeakMethod(moved), threading.Event()
         threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()

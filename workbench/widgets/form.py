@@ -12,9 +12,10 @@ from traitlets import TraitError
 
 from workbench.plans import parsed, written
 from workbench.records.proposals import resolved
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, button, el, glyph
-from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
+from workbench.widgets.panel import Event, Pick, display_if, on_change
 
 _DEEPEST = 2
 _NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
@@ -121,7 +122,7 @@ def toggle(options: Sequence[tuple[str, Any]]) -> Control:
 def _conditions() -> Control:
     """Conditions on typed fields, one per line: ``status != finished``."""
 
-    def parse(typed: str) -> list[dict[str, Any]]:
+    def parse(typed: str) -> list[Json]:
         return [dict(parsed(line)) for line in typed.splitlines() if line.strip()]
 
     widget = ipywidgets.Textarea(rows=2, placeholder="year >= 1990")
@@ -313,7 +314,7 @@ class Fields(Control):
 
     def __init__(
         self,
-        schema: Json,
+        schema: Data,
         labels: Labels,
         heard: Callable[[str], None] = lambda _: None,
         *,
@@ -343,7 +344,7 @@ class Fields(Control):
         self._listener(path)
 
     @property
-    def value(self) -> dict[str, Any]:
+    def value(self) -> Json:
         """Return the object; what stands at its default and was not given is left out."""
         return {name: field.value for name, field in self.fields.items() if field.value is not ABSENT}
 
@@ -352,7 +353,7 @@ class Fields(Control):
         """Return what was typed and is no value, in words, by path."""
         return {path: field.fault for path, field in fields_of(self) if field.fault}
 
-    def show(self, value: Json, again: bool = False) -> None:
+    def show(self, value: Data, again: bool = False) -> None:
         """Show an object; what the schema does not know of is shown as JSON. See ``Field.show``."""
         for name in {*self.fields} - self._known - {*value}:
             del self.fields[name]
@@ -394,7 +395,7 @@ class Fields(Control):
         for field in self.fields.values():
             field.control.disable(disabled)
 
-    def _control(self, spec: Json, nullable: bool, required: bool) -> Control:
+    def _control(self, spec: Data, nullable: bool, required: bool) -> Control:
         """Return the control of a property, by its type."""
         kind, items, labels = spec.get("type"), spec.get("items", {}), self.labels
         optional = nullable or (not required and "default" not in spec)
@@ -420,7 +421,7 @@ class Fields(Control):
         return text() if kind == "string" else _as_json(labels)
 
 
-def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
+def _plain(spec: Any, definitions: Data) -> tuple[Json, bool]:
     """Return a property without its references and its null, and whether it may be null."""
     own = spec if isinstance(spec, Mapping) else {}
     nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))

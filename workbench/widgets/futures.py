@@ -15,13 +15,14 @@ from workbench.futures.tree import Tree
 from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.runs.pictures import around_answer
 from workbench.runs.run import Run
+from workbench.state import Data
 from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lettered, offered
 from workbench.views.knowledge import Around, around, entity_card, knowledge_graph, way, way_told
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, draw, el
 from workbench.views.past import Row, checkpoints, forks, looked_at, rows_of
 from workbench.views.render import page_html
-from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick, display_if
+from workbench.widgets.panel import Event, Panel, PanelRoot, Pick, display_if
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Compare(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._workspace: Any = None
-        self._document: Json = {}
+        self._document: Data = {}
         self._ids: list[str] = []
         self._differing, self._open = False, False
         self._taken = list[Taken]()
@@ -62,7 +63,7 @@ class Compare(Panel):
         self._taken = [taken for taken in self._taken if taken in offered(self._document)]
         self._draw()
 
-    def graft(self, asked: Json) -> Run | None:
+    def graft(self, asked: Data) -> Run | None:
         """Make the graft that was asked for, and say so; None with the reason."""
         try:
             run = self._workspace.graft(asked["steps"], base=asked["base"])
@@ -123,7 +124,7 @@ def beside_of(comparison: Comparison) -> PanelRoot:
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
-    def act(asked: Json) -> Any:
+    def act(asked: Data) -> Any:
         if asked["do"] == "open":
             return workspace.bench(*asked["runs"])
         if asked["do"] == "swap":
@@ -177,7 +178,7 @@ def forks_of(tree: Tree) -> PanelRoot:
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
-    def act(asked: Json) -> Any:
+    def act(asked: Data) -> Any:
         if asked["do"] == "compare":
             return beside_of(workspace.compare(*asked["runs"]))
         return workspace.bench(*asked["runs"])
@@ -195,13 +196,13 @@ class Checkpoints(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._every, self._at = False, ""
-        self._document: Json = {}
+        self._document: Data = {}
         self._found: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
         self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
-    def show(self, document: Json, checkpoints: Sequence[Checkpoint]) -> None:
+    def show(self, document: Data, checkpoints: Sequence[Checkpoint]) -> None:
         """Show the past of this run.
 
         Args:
@@ -354,7 +355,7 @@ class Futures:
         for view in (self.forks, self.compare):
             view.on_asked(lambda asked: bench.act(lambda: self._do(asked)))
 
-    def show(self, view: str, run: Run | None, document: Json | None) -> None:
+    def show(self, view: str, run: Run | None, document: Data | None) -> None:
         """Show one of the views."""
         for name, region in self._regions.items():
             display_if(region, name == view)
@@ -368,7 +369,7 @@ class Futures:
             self._explored = explored
             self.knowledge.show(run)
 
-    def _do(self, asked: Json) -> None:
+    def _do(self, asked: Data) -> None:
         if asked["do"] == "open":
             self._bench.put(self._wb.run(*asked["runs"]))
         elif asked["do"] != "graft":  # runs side by side, or the same in another order

@@ -13,12 +13,11 @@ import traitlets
 from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
+from workbench.state import Data
 from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.page import NOTHING, Picture
 from workbench.widgets.display import in_kernel
 
-Json = Mapping[str, Any]
-"""A JSON object: a run's document, a schema, a plan, a request, what somebody asked for."""
 _HERE = Path(__file__).parent
 
 
@@ -184,7 +183,7 @@ class Panel(traitlets.HasTraits):
         """Tell what a person asked for."""
         self.asked = {**what, "n": self.asked.get("n", 0) + 1}
 
-    def on_asked(self, heard: Callable[[Json], Any]) -> None:
+    def on_asked(self, heard: Callable[[Data], Any]) -> None:
         """Hear everything that is asked for."""
         self.observe(lambda change: heard(change.new), "asked")
 
@@ -198,7 +197,7 @@ class PanelRoot(CellRoot):
         act: does what is asked for; the widget that it gives is shown below the panel.
     """
 
-    def __init__(self, panel: Panel, given: Any, act: Callable[[Json], Any]):
+    def __init__(self, panel: Panel, given: Any, act: Callable[[Data], Any]):
         self._given, self._act, self._below = given, act, ipywidgets.VBox()
         super().__init__([panel.region, self._below], panel.labels.html_lang)
         panel.on_asked(self._asked)
@@ -207,7 +206,7 @@ class PanelRoot(CellRoot):
         """That of what it shows."""
         return self._given._repr_mimebundle_()
 
-    def _asked(self, asked: Json) -> None:
+    def _asked(self, asked: Data) -> None:
         if widget := self._act(asked):
             self._below.children = [widget]
 

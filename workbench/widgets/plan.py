@@ -15,13 +15,14 @@ from markupsafe import Markup
 
 from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import draw, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, RunPlan, duplicated, mended, moved, only, released, up_to
 from workbench.widgets.form import Fields, Said, names, text, toggle
-from workbench.widgets.panel import Event, Json, Panel, Pick, display_if
+from workbench.widgets.panel import Event, Panel, Pick, display_if
 
 if TYPE_CHECKING:
     from workbench.runs.fork import Forecast
@@ -126,7 +127,7 @@ MOST_VERSIONS = 3
 """Earlier versions that can be brought back."""
 PAUSE_S = 0.15
 """Seconds without a keystroke after which a plan is checked."""
-Problem = dict[str, Any]
+Problem = Json
 
 
 class PlanEditor(Panel):
@@ -159,11 +160,11 @@ class PlanEditor(Panel):
         check: Callable[[Plan], list[Problem]],
         tools: Mapping[str, Tool],
         forecast: Callable[[Plan], Forecast | None] | None = None,
-        history: Callable[[], Sequence[Json]] = tuple,
+        history: Callable[[], Sequence[Data]] = tuple,
     ):
         super().__init__(labels)
         self._check, self._tools, self._foresee = check, tools, forecast
-        self._history, self._versions = history, dict[str, Json]()
+        self._history, self._versions = history, dict[str, Data]()
         self._run_plan, self._draft = RunPlan(), Draft(Plan())
         self._live: Mapping[str, float] = {}
         self.foreseen: Forecast | None = None
@@ -184,7 +185,7 @@ class PlanEditor(Panel):
 
     # what it shows
 
-    def show(self, document: Json, live: Mapping[str, float] = {}, editable: bool = False) -> None:
+    def show(self, document: Data, live: Mapping[str, float] = {}, editable: bool = False) -> None:
         """Show the plan of a run.
 
         Edits are kept, and what is being typed, as long as it is the same version of the same run's plan.

@@ -8,11 +8,12 @@ from typing import Any
 import ipywidgets
 
 from workbench.records import proposals
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_told
 from workbench.views.page import cut, el, glyph
 from workbench.widgets.form import ABSENT, Control, Field, Fields, Said, choice, fields_of, text, toggle
-from workbench.widgets.panel import Json, Pick, on_change
+from workbench.widgets.panel import Pick, on_change
 
 Heard = Callable[[], None]
 _BREAKS: dict[str, Callable[[Any, Any], bool]] = {
@@ -60,7 +61,7 @@ class Form:
     keeps = False
     shown: Sequence[str] | None = None
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
+    def __init__(self, request: Data, labels: Labels, heard: Heard):
         self._labels, self._heard = labels, heard
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         schema, values = dict(self._schema(proposals.schema(request))), self._before
@@ -80,11 +81,11 @@ class Form:
         """Return how many things in it cannot be sent."""
         return len(self._wrong)
 
-    def edits(self, plan: Json | None) -> dict[str, Any]:
+    def edits(self, plan: Data | None) -> Json:
         """Return what differs from the proposal, with the plan as it was edited next to this form."""
         return proposals.differing(self._before, self._fields.value, self._required)
 
-    def restore(self, edits: Json) -> None:
+    def restore(self, edits: Data) -> None:
         """Show edits that were kept."""
         self._fields.show({**self._fields.value, **edits})
         self.changed()
@@ -96,7 +97,7 @@ class Form:
         self._wrong = {*wrong, *self._fields.faults}
         self._heard()
 
-    def _schema(self, schema: Json) -> Json:
+    def _schema(self, schema: Data) -> Data:
         return schema
 
     def _own(self) -> dict[str, Control]:
@@ -112,13 +113,13 @@ class ClarifyForm(Form):
 
     shown = ("answers", "query")
 
-    def edits(self, plan: Json | None) -> dict[str, Any]:
+    def edits(self, plan: Data | None) -> Json:
         """Return the answers that were given, and the query where it is another one."""
         given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
         changed = {**super().edits(plan), "answers": given}
         return changed if given else {name: value for name, value in changed.items() if name != "answers"}
 
-    def _schema(self, schema: Json) -> Json:
+    def _schema(self, schema: Data) -> Data:
         self._before.pop("answers", None)  # it has a control of its own, which begins empty
         return schema
 
@@ -149,14 +150,14 @@ class PlanForm(Form):
 
     shown = ("query", proposals.LIMITS)
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
+    def __init__(self, request: Data, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self._obeyed = {memory["memory_id"]: ticked(memory["told"], heard) for memory in request.get("obeyed") or ()}
         if self._obeyed:
             words = heading(labels("mem_obeyed"))
             self.box.children += (ipywidgets.VBox([words, *self._obeyed.values()]).add_class("wb-obeyed"),)
 
-    def edits(self, plan: Json | None) -> dict[str, Any]:
+    def edits(self, plan: Data | None) -> Json:
         """Return the plan, the query and the thresholds, each when it differs."""
         changed = super().edits(plan)
         if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
@@ -172,7 +173,7 @@ class ReflectForm(Form):
 
     shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
 
-    def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
+    def __init__(self, request: Data, recorded: Data, labels: Labels, heard: Heard, ran: Collection[str] = ()):
         """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
         super().__init__(request, labels, heard)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
@@ -206,7 +207,7 @@ class ReflectForm(Form):
             self._chosen = self.goes_on.value
         super().changed(path)
 
-    def edits(self, plan: Json | None) -> dict[str, Any]:
+    def edits(self, plan: Data | None) -> Json:
         """Return what differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
         steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
@@ -220,11 +221,11 @@ class ReflectForm(Form):
             needs[added] = "open"
         return {**changed, **{name: value for name, value in judged.items() if value}}
 
-    def _schema(self, schema: Json) -> Json:
+    def _schema(self, schema: Data) -> Data:
         entries = (self._proposed.get("signals") or {}).get("needs") or []
         self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
         self._before["should_continue"] = bool(self._proposed["should_continue"])
-        own: Json = {proposals.NEEDS: {}, "should_continue": {}}
+        own: Data = {proposals.NEEDS: {}, "should_continue": {}}
         return {**schema, "properties": {**schema.get("properties", {}), **own}}
 
     def _own(self) -> dict[str, Control]:
@@ -238,7 +239,7 @@ class ReflectForm(Form):
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
-    def _next_steps(self, plan: Json | None) -> Sequence[Json]:
+    def _next_steps(self, plan: Data | None) -> Sequence[Data]:
         """Show a box for each step beyond the recorded plan, and refuse changes of that; without a plan as proposed."""
         steps = self._proposed["next_steps"]
         self._refused = []

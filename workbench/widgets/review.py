@@ -13,11 +13,12 @@ from workbench.errors import WorkbenchError
 from workbench.extensions import load, paths
 from workbench.graphs.reviewers import answer
 from workbench.records import proposals
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import NOTHING, draw, joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, foreseen, why
-from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
+from workbench.widgets.panel import Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
 
 
@@ -38,8 +39,8 @@ class Review(traitlets.HasTraits):
         """``runs`` gives a run by its id; with it a note that is typed and not sent is there again after a restart."""
         super().__init__()
         self._runs = runs
-        self._labels, self._document, self._request = labels, dict[str, Any](), dict[str, Any]()
-        self._plan: Json | None = None
+        self._labels, self._document, self._request = labels, Json(), Json()
+        self._plan: Data | None = None
         self._problems, self._sent = 0, False
         self._form: Form | None = None
         self._kept = ""
@@ -64,11 +65,11 @@ class Review(traitlets.HasTraits):
 
     def show(
         self,
-        document: Json,
+        document: Data,
         *,
-        plan: Json | None = None,
-        problems: Sequence[Json] = (),
-        forecast: Json | None = None,
+        plan: Data | None = None,
+        problems: Sequence[Data] = (),
+        forecast: Data | None = None,
     ) -> None:
         """Show what a run asks. The same question shown again keeps what was typed.
 
@@ -135,7 +136,7 @@ class Review(traitlets.HasTraits):
             except WorkbenchError as error:
                 self.refuse(str(error))
 
-    def _edits(self) -> dict[str, Any]:
+    def _edits(self) -> Json:
         if self._form is None or "edit" not in proposals.allowed(self._request):
             return {}
         return self._form.edits(self._plan)
@@ -165,7 +166,7 @@ class Review(traitlets.HasTraits):
         self._sent = self.stop.disabled = self.respond.disabled = sent
         self._update()
 
-    def _send(self, kind: str, edits: Json | None = None) -> None:
+    def _send(self, kind: str, edits: Data | None = None) -> None:
         point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
         given = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
         self.refusal.show()
@@ -175,7 +176,7 @@ class Review(traitlets.HasTraits):
             self.response = given
 
 
-def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
+def form_of(request: Data, recorded: Data | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
     """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
     kind = proposals.kind(request)
     if kind == "reflect":
@@ -186,7 +187,7 @@ def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, 
     return form(request, labels, heard)
 
 
-def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
+def primary(request: Data, edits: Data, wrong: int, labels: Labels) -> str:
     """Return what the primary button says: what will happen when it is pressed."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
     if wrong:
@@ -202,7 +203,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
     return labels(f"{verb}_with_edits")
 
 
-def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:
+def _approving(point: str, proposed: Data, ahead: Sequence[str] | None, labels: Labels) -> str:
     if point == "clarify":
         return labels("approve_assumed")
     if point in paths("forms"):

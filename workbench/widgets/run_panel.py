@@ -14,6 +14,7 @@ from workbench.extensions import paths, provided
 from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
+from workbench.state import Data
 from workbench.tools.registry import check
 from workbench.views.page import Picture, draw
 from workbench.views.run import answer, evidence, rail, turns
@@ -22,7 +23,7 @@ from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.futures import Checkpoints
-from workbench.widgets.panel import Event, Json, Pick, display_if, on_change
+from workbench.widgets.panel import Event, Pick, display_if, on_change
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 
@@ -40,7 +41,7 @@ class Working:
         wb, labels = bench.wb, bench.labels
         self._bench, self._wb, self._labels, self.ask = bench, wb, labels, bench.ask
         self._run: Run | None = None
-        self._document: Json = {}
+        self._document: Data = {}
         self._found: tuple[Any, list[Any]] = (None, [])
         self.calls, self.verdict = Calls(labels), Verdict(labels)
         memory = provided("widgets", "memory")
@@ -87,7 +88,7 @@ class Working:
 
     # what it shows
 
-    def show(self, run: Run | None, document: Json | None, now: Now) -> None:
+    def show(self, run: Run | None, document: Data | None, now: Now) -> None:
         """Show a run as it stands; None shows what can be asked."""
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
@@ -134,7 +135,7 @@ class Working:
             self._at = at
             self.editor.chosen = ""
 
-    def _show_side(self, run: Run, document: Json, now: Now) -> None:
+    def _show_side(self, run: Run, document: Data, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
         display_if(self.review.band, paused)
         display_if(self.review.inside, paused)
@@ -158,7 +159,7 @@ class Working:
             self.answer.show(self._answered(run, document, now))
         self._edited()
 
-    def _answered(self, run: Run, document: Json, now: Now) -> Picture | Markup:
+    def _answered(self, run: Run, document: Data, now: Now) -> Picture | Markup:
         """Return the answer, or the report in its place: its sections as they are written, then the whole."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
@@ -214,7 +215,7 @@ class Working:
         labels = self._labels
         return [labels("example_compare", a=titles[0], b=titles[1]), labels("example_about", a=titles[1])]
 
-    def _conversation(self, run: Run) -> list[Json]:
+    def _conversation(self, run: Run) -> list[Data]:
         """Return a line per run before this one in its conversation, oldest first."""
         runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.user_id)
         ids = [one["run_id"] for one in runs]
@@ -244,21 +245,21 @@ class Working:
         elif status != "running":
             self.ask.submit()
 
-    def _run_and(self, action: Callable[[Run, Json], Any]) -> Callable[[Json], None]:
+    def _run_and(self, action: Callable[[Run, Data], Any]) -> Callable[[Data], None]:
         """Do with the run that is shown what was asked for in a part."""
         return lambda asked: self._bench.act(lambda: action(self._run, asked) if self._run else None)
 
     def _fork(self, run: Run, **edits: Any) -> None:
         self._bench.put(run.fork(wait=False, **edits))
 
-    def _answer(self, run: Run, response: Json) -> Run | None:
+    def _answer(self, run: Run, response: Data) -> Run | None:
         try:
             return run.answer_review(dict(response), wait=False)
         except InvalidAnswer as error:
             self.review.refuse(str(error))
             return None
 
-    def _scope(self, run: Run, asked: Json) -> None:
+    def _scope(self, run: Run, asked: Data) -> None:
         """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
         if self._document["status"] == "paused":
             self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
@@ -266,13 +267,13 @@ class Working:
         else:
             self._fork(run, plan=Plan.load(asked["plan"]))
 
-    def _steer(self, run: Run, asked: Json) -> None:
+    def _steer(self, run: Run, asked: Data) -> None:
         if "without" in asked:
             self._fork(run, without=[asked["without"]])
         else:
             getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.user_id)
 
-    def _judge(self, run: Run, asked: Json) -> None:
+    def _judge(self, run: Run, asked: Data) -> None:
         run.feedback(asked["good"], asked["note"])
 
     def _on_fork_bar(self, event: Event) -> None:

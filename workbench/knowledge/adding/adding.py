@@ -30,6 +30,7 @@ from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
 from workbench.settings import RULES, Settings
+from workbench.state import Json
 
 
 def insert(
@@ -121,7 +122,7 @@ class AddReport:
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
     seconds: float = 0.0
-    model: dict[str, Any] = field(default_factory=dict)
+    model: Json = field(default_factory=dict)
 
 
 class Addition:

@@ -19,6 +19,7 @@ from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.entities import Name, Stated
 from workbench.ports import Community
+from workbench.state import Json
 from workbench.text import sentences
 
 _HANDFUL, _KINDS, _MEMBERS = 64, 20, 20
@@ -90,7 +91,7 @@ class Extractor(Protocol):
     def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
         """What each community is about, by its place, from ``title``, ``members``, ``relations`` and ``documents``."""
 
-    def spent(self) -> dict[str, Any]:
+    def spent(self) -> Json:
         """Tokens and money of this ``add``, and why the model is not asked any more, if it is not."""
 
 
@@ -128,7 +129,7 @@ class Modelled:
             known = self._values(p.key(self.recipe) for p in part)
             yield from (p for p in {p.key(self.recipe): p for p in part}.values() if p.key(self.recipe) not in known)
 
-    def _values(self, keys: Iterable[str]) -> dict[str, Any]:
+    def _values(self, keys: Iterable[str]) -> Json:
         rows = self._index.rows_in("SELECT key, value FROM said WHERE key IN ({})", list(keys))
         return {key: json.loads(value) for key, value in rows}
 
@@ -215,7 +216,7 @@ class Modelled:
         self._index.set_meta("extractor", self.recipe)
         self._index.set_meta("extractor_left", str(before + self.left))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Json:
         """Return what was asked in this ``add``; nothing where nothing was."""
         spent = self.extractor.spent() if self.extractor else {}
         if self.left and not self.extractor:

@@ -22,6 +22,7 @@ from workbench.knowledge.reading import canvas, triples
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.plans import canonical_json
 from workbench.ports import Entity
+from workbench.state import Data
 from workbench.text import iso, sentences
 
 LONGEST_NAME = 80
@@ -55,7 +56,7 @@ class Source:
     doc_id: str
     title: str
     type: str
-    fields: Mapping[str, Any]
+    fields: Data
     aliases: Sequence[str]
     names: Mapping[str, list[str]]
     passages: Sequence[tuple[str, str, Sequence[Name]]]
@@ -75,7 +76,7 @@ def values(name: str, value: Any) -> list[str]:
     return list(dict.fromkeys(t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t))
 
 
-def year_of(fields: Mapping[str, Any]) -> int | None:
+def year_of(fields: Data) -> int | None:
     """Return the year of a document: of its ``year`` or ``date``, else of the first field that is a date.
 
     >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
@@ -339,7 +340,7 @@ class _Sentences:
         return sentence, chunk_id
 
 
-def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
+def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
     others = {key_of(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):

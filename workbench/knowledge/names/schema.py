@@ -15,7 +15,7 @@ from workbench.knowledge.names.surfaces import key_of
 from workbench.knowledge.reading.columns import Column, settle
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
 from workbench.ports import Field
-from workbench.state import Condition, Op, Sort
+from workbench.state import Condition, Data, Op, Sort
 from workbench.text import CJK, amount, fold, iso
 
 # --- Fields: their types are inferred from the values; a condition on them becomes SQL ---
@@ -45,7 +45,7 @@ class Fact(NamedTuple):
     day: str | None
 
 
-def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
+def facts(fields: Data) -> Iterator[Fact]:
     """Yield every typed value of a document; texts that only say other names are none."""
     for name, value in fields.items():
         if says_names(name, fields):
@@ -62,7 +62,7 @@ def key(text: str) -> str:
     return key_of(text) or fold(text)
 
 
-def insert(connection: Any, doc_id: str, fields: Mapping[str, Any]) -> None:
+def insert(connection: Any, doc_id: str, fields: Data) -> None:
     """Keep the facts of a document."""
     rows = {(fact.field, fact.key): (*fact, doc_id) for fact in facts(fields)}
     connection.executemany(

@@ -24,6 +24,7 @@ from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import vault
 from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
 from workbench.knowledge.reading.triples import in_words
+from workbench.state import Data, Json
 from workbench.text import clean, sentences
 
 SUFFIX = ".canvas"
@@ -63,10 +64,10 @@ class Card(NamedTuple):
     """A node as a document will say it; ``file`` is what is to be read for it."""
 
     line: int
-    node: Mapping[str, Any]
+    node: Data
     title: str
     text: str
-    fields: dict[str, Any]
+    fields: Json
     file: Path | None = None
 
 
@@ -82,8 +83,8 @@ class Canvas:
 
     def __init__(self, raw: str = "{}"):
         self.was, self.raw = raw, raw if raw.strip() else "{}"
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.edges: dict[str, dict[str, Any]] = {}
+        self.nodes: dict[str, Json] = {}
+        self.edges: dict[str, Json] = {}
         self.problems: list[Fault] = []
         self._starts: dict[tuple[str, str], int] = {}
         self._members = _members(self.raw)
@@ -131,7 +132,7 @@ class Canvas:
     def _blame(self, at: int, reason: str) -> None:
         self.problems.append(Fault(bisect_left(self._ends, at) + 1, reason))
 
-    def _edge_faults(self, edge: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    def _edge_faults(self, edge: Data) -> Iterator[tuple[str, bool]]:
         for end in ("fromNode", "toNode"):
             if not isinstance(edge.get(end), str) or edge[end] not in self.nodes:
                 yield f"has {end} {shown(edge.get(end))}, which is no usable node: draw it anew, or delete it", True
@@ -140,7 +141,7 @@ class Canvas:
     # where things stand
 
     @property
-    def groups(self) -> list[dict[str, Any]]:
+    def groups(self) -> list[Json]:
         """Return the nodes that are groups."""
         return [node for node in self.nodes.values() if node["type"] == "group"]
 
@@ -168,7 +169,7 @@ class Canvas:
 
     # edits
 
-    def edit(self, node_id: str, **changes: Any) -> dict[str, Any]:
+    def edit(self, node_id: str, **changes: Any) -> Json:
         """Change a node or an edge; None takes a key away.
 
         Raises:
@@ -199,7 +200,7 @@ class Canvas:
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
         return str(self._put(self.edges, made | more, "The new edge")["id"])
 
-    def _put(self, held: dict[str, dict[str, Any]], element: dict[str, Any], name: str) -> dict[str, Any]:
+    def _put(self, held: dict[str, Json], element: Json, name: str) -> Json:
         for why, _ in self._edge_faults(element) if held is self.edges else _node_faults(element):
             raise CanvasError(f"{name} {why}.")
         held[element["id"]] = element
@@ -212,14 +213,14 @@ class Canvas:
         self.edges = {i: e for i, e in self.edges.items() if {e["fromNode"], e["toNode"]} <= self.nodes.keys()}
         self.__dict__.pop("parents", None)
 
-    def _held(self, node_id: str) -> dict[str, dict[str, Any]]:
+    def _held(self, node_id: str) -> dict[str, Json]:
         """Return the nodes, or the edges, with the one of that id in them."""
         if node_id in self.edges and node_id not in self.nodes:
             return self.edges
         self.named(node_id)
         return self.nodes
 
-    def named(self, node_id: str) -> dict[str, Any]:
+    def named(self, node_id: str) -> Json:
         """Return the node of that id.
 
         Raises:
@@ -235,7 +236,7 @@ class Canvas:
         self._last += 1
         return f"wb-{kind}-{self._last}"
 
-    def _room(self, made: Mapping[str, Any], beside: Mapping[str, Any] | None) -> tuple[int, int]:
+    def _room(self, made: Data, beside: Data | None) -> tuple[int, int]:
         """Right of a node, lower where something or another group stands; below all without one."""
         gap, groups = 40, self.around(beside["id"]) if beside else ()
         others = [node for node_id, node in self.nodes.items() if node_id not in groups]
@@ -263,7 +264,7 @@ class Canvas:
         told = ",\n".join(f"\t{_dumped(key)}:{text}" for key, text in members.items())
         return f"{{\n{told}\n}}" if changed else self.was
 
-    def _lines(self, name: str, held: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    def _lines(self, name: str, held: Mapping[str, Json]) -> Iterator[str]:
         """Yield the elements of an array as they are now; what is not usable stays in it."""
         usable = {start: element_id for (kind, element_id), start in self._starts.items() if kind == name}
         for start, end, element in self._arrays.get(name, ()):
@@ -318,12 +319,12 @@ class Canvas:
 _ENDS = ("none", "arrow")
 
 
-def text_of(element: Mapping[str, Any], key: str) -> str:
+def text_of(element: Data, key: str) -> str:
     """Return a text of a node or an edge; what is none counts for nothing."""
     return element[key] if isinstance(element.get(key), str) else ""
 
 
-def color_of(element: Mapping[str, Any]) -> str:
+def color_of(element: Data) -> str:
     """Return the colour by its name, or as ``#rrggbb``; "" is none."""
     color = text_of(element, "color")
     return COLORS.get(color) or (color.lower() if _HEX.fullmatch(color) else "")
@@ -334,12 +335,12 @@ def is_name(title: str) -> bool:
     return not title.endswith(_ENDS_SENTENCE)
 
 
-def title_of(node: Mapping[str, Any]) -> str:
+def title_of(node: Data) -> str:
     """Return what a node is called."""
     return title_and_text(node)[0]
 
 
-def title_and_text(node: Mapping[str, Any]) -> tuple[str, str]:
+def title_and_text(node: Data) -> tuple[str, str]:
     """Return the title of a node, and its text, which a short first line heads."""
     kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
@@ -447,7 +448,7 @@ def _has_id(found: Any) -> bool:
     return isinstance(found, dict) and isinstance(found.get("id"), str) and bool(found["id"].strip())
 
 
-def _node_faults(node: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
     """(what is wrong with the fix, whether the node cannot be used for it)."""
     kind = node.get("type")
     if len(node["id"]) > _ID:
@@ -467,7 +468,7 @@ def _node_faults(node: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     yield from _optional(node, {})
 
 
-def _optional(element: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, bool]]:
+def _optional(element: Data, allowed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, bool]]:
     for key in ("label", "color", "subpath"):
         if key in element and not isinstance(element[key], str):
             yield f"has {key} {shown(element[key])}, which is ignored: write a text", False
@@ -478,12 +479,12 @@ def _optional(element: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) 
             yield f"has {key} {shown(element[key])}, which is ignored: use one of {', '.join(values)}", False
 
 
-def _box(node: Mapping[str, Any]) -> tuple[float, ...]:
+def _box(node: Data) -> tuple[float, ...]:
     """Left, top, right, bottom."""
     return node["x"], node["y"], node["x"] + node["width"], node["y"] + node["height"]
 
 
-def _parents(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _parents(nodes: Sequence[Data]) -> dict[str, str]:
     """Return the smallest group around each node; of equal rectangles the later one is inside."""
     import numpy as np
 

@@ -40,6 +40,7 @@ from workbench.knowledge.reading.files import (
     whole,
 )
 from workbench.plans import canonical_json
+from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold, sentences
 
 __all__ = ["SUFFIXES", "Document", "Problem", "Reading", "chunks", "given_paths", "load"]
@@ -85,12 +86,12 @@ class Document:
     url: str = ""
     licence: str = ""
     type: str = "Document"
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: Data = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     names: Mapping[str, list[str]] = field(default_factory=dict)
     source: str = ""
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Json:
         """Return everything but where it came from."""
         return {
             "title": self.title,
@@ -494,7 +495,7 @@ def _no_constant(name: str) -> None:
     raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
 
 
-def _rows(rows: Iterable[tuple[int, dict[str, Any] | str]], path: Path) -> Iterator[tuple[int, Document | str]]:
+def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Iterator[tuple[int, Document | str]]:
     alike = Counter[str]()
     for line, found in rows:
         try:
@@ -509,7 +510,7 @@ def _rows(rows: Iterable[tuple[int, dict[str, Any] | str]], path: Path) -> Itera
 
 
 def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Document | str]]:
-    text, record = whole(path), dict[str, Any]()
+    text, record = whole(path), Json()
     if markdown:
         try:
             text, record = _front_matter(text)
@@ -523,7 +524,7 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Do
     yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
 
-def _note(text: str, record: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _note(text: str, record: Data, path: Path) -> Json:
     """Return title, aliases and tags of a note of a vault: it is called as its file."""
     aliases, tags = ([v for key in keys for v in _several(record.get(key))] for keys in (_ALIASES, _TAGS))
     more = [record["title"]] if isinstance(record.get("title"), str) else []
@@ -545,7 +546,7 @@ def _embedded(text: str, root: Path) -> str:
     return text
 
 
-def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
+def _front_matter(text: str) -> tuple[str, Json]:
     """Return the text, and the fields that YAML (---), TOML (+++) or JSON (;;;) at its head give.
 
     Raises:
@@ -643,7 +644,7 @@ def _document(record: Any, path: Path) -> Document:
     )
 
 
-def card(fields: Mapping[str, Any]) -> str:
+def card(fields: Data) -> str:
     """Return the text of a record that has none: its fields, one per line, whatever is in one another.
 
     >>> print(card({"name": "Mara", "topics": ["tea", "bees"], "home": {"city": "Oslo"}}))
@@ -681,7 +682,7 @@ def _is_map(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def _speaker(message: Mapping[str, Any]) -> str:
+def _speaker(message: Data) -> str:
     value = next((message[key] for key in _SPEAKER if message.get(key)), "")
     return _speaker(value) if isinstance(value, Mapping) else str(value)
 

@@ -25,6 +25,7 @@ from workbench.knowledge.reading import blocks
 from workbench.knowledge.reading.files import LONGEST, Unreadable, must_be_short, whole
 from workbench.knowledge.reading.tables import typed
 from workbench.knowledge.reading.word import Word
+from workbench.state import Json
 
 PATIENCE_S = 120.0
 """Seconds that reading one document may take."""
@@ -74,7 +75,7 @@ class Reader:
             self._process.communicate()
             self._process = None
 
-    def read(self, path: Path) -> dict[str, Any]:
+    def read(self, path: Path) -> Json:
         """Return what a file says, as ``title``, ``text`` and its fields.
 
         Raises:
@@ -91,7 +92,7 @@ class Reader:
             late = process.returncode == _LATE
             why = f"reading it takes longer than {PATIENCE_S:,.0f} s" if late else "reading it breaks its reader"
             raise Unreadable(f"{why}: save its text as .txt or .md")
-        found: dict[str, Any] = json.loads(answer)
+        found: Json = json.loads(answer)
         if "unreadable" in found:
             raise Unreadable(found["unreadable"])
         return found
@@ -128,7 +129,7 @@ def serve(patience_s: float) -> None:
         out.flush()
 
 
-def record(path: Path) -> dict[str, Any]:
+def record(path: Path) -> Json:
     """Return what a file says, as ``title``, ``text`` and its fields.
 
     Raises:
@@ -150,7 +151,7 @@ def record(path: Path) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _html(path: Path) -> dict[str, Any]:
+def _html(path: Path) -> Json:
     from bs4 import BeautifulSoup
 
     page: Any = BeautifulSoup(whole(path), "html.parser")
@@ -196,7 +197,7 @@ def _main(page: Any) -> Any:
     return page
 
 
-def _page(page: Any) -> dict[str, Any]:
+def _page(page: Any) -> Json:
     """Return title and text of what remains of a page, which is gone through once, however deep it is."""
     for tag in page.find_all([*_UNCLOSED]):  # an end that is not written is where the next one begins
         while tag.parent.name in _UNCLOSED[tag.name]:
@@ -300,7 +301,7 @@ def _one(values: list[str]) -> Any:
     return unique[0] if len(unique) == 1 else unique
 
 
-def _rst(path: Path) -> dict[str, Any]:
+def _rst(path: Path) -> Json:
     import docutils.core
     from bs4 import BeautifulSoup
     from docutils import nodes
@@ -308,7 +309,7 @@ def _rst(path: Path) -> dict[str, Any]:
     from workbench.knowledge.reading.sphinx import keep_unknown
 
     safe = {"file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5}
-    text, fields = whole(path), dict[str, Any]()
+    text, fields = whole(path), Json()
     with keep_unknown():
         for info in docutils.core.publish_doctree(text, settings_overrides=safe).findall(nodes.docinfo):
             for one in info:
@@ -326,7 +327,7 @@ def _rst(path: Path) -> dict[str, Any]:
     return {**page, **typed_fields, "notes": notes}
 
 
-def _notebook(path: Path) -> dict[str, Any]:
+def _notebook(path: Path) -> Json:
     """Read the cells of a notebook of any version; what its outputs weigh does not matter."""
     try:
         book = json.loads(path.read_bytes())
@@ -353,7 +354,7 @@ def _notebook(path: Path) -> dict[str, Any]:
     return {"title": about.get("title") or heading, "text": text, "author": _one(authors), **values, "notes": notes}
 
 
-def _office(path: Path) -> dict[str, Any]:
+def _office(path: Path) -> Json:
     """Read PDF, PPTX, XLSX, EPUB, RTF, ODT and mail."""
     import kreuzberg
 
@@ -391,7 +392,7 @@ def _pictures(names: Iterable[str]) -> list[str]:
     return [f"left out: {', '.join(f'{count} {what}' for what, count in left.items())}"] if left else []
 
 
-def _docx(path: Path) -> dict[str, Any]:
+def _docx(path: Path) -> Json:
     parts = _parts(
         path, r"word/(?:document|styles|footnotes|endnotes|comments|header\d*|footer\d*)\.xml|docProps/core\.xml"
     )
@@ -401,7 +402,7 @@ def _docx(path: Path) -> dict[str, Any]:
     return {**word.record(), "notes": _pictures(parts)}
 
 
-READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
+READERS: dict[str, Callable[[Path], Json]] = {
     ".html": _html,
     ".htm": _html,
     ".rst": _rst,

@@ -10,13 +10,15 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
 
+from workbench.state import Json
+
 _CODE = "prompt ipython testcode testoutput testsetup doctest graphviz mermaid plantuml uml bash"
 _LITERAL = frozenset(_CODE.split())
 _SAID = ("version", "deprecated")
 """Directives whose name a reader sees."""
 
 
-class _AnyOption(dict[str, Any]):
+class _AnyOption(Json):
     def __missing__(self, name: str) -> Any:
         return directives.unchanged
 

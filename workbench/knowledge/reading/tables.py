@@ -16,6 +16,7 @@ from typing import Any
 from workbench.errors import shown
 from workbench.knowledge.reading import columns
 from workbench.knowledge.reading.files import LONGEST, Note, Unreadable, lines
+from workbench.state import Json
 
 _SENTENCE = re.compile(r"[。！？]|[.!?](\s+[A-Z]|$)")
 _ANEW = 20
@@ -38,7 +39,7 @@ Row = tuple[int, int, list[str] | str]
 """First line, last line, and the cells or what is wrong with them."""
 
 
-def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, Json | str]]:
     """Yield ``(line, record)`` of each row, or ``(line, reason)``; the file is read twice.
 
     Args:
@@ -51,7 +52,7 @@ def records(path: Path, untyped: Collection[str]) -> Iterator[tuple[int, dict[st
     yield from _typed(lambda: _rows(path, delimiter, skip), untyped, comma=delimiter == ";")
 
 
-def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[tuple[int, Json | str]]:
     """Yield ``(row, record)`` of a sheet of a spreadsheet."""
     rows = [(n, n, [cell.strip().removesuffix(" 00:00:00") for cell in row]) for n, row in enumerate(cells, 1)]
     yield from _typed(lambda: iter(rows), untyped, comma=False)
@@ -59,7 +60,7 @@ def sheet(cells: Sequence[Sequence[str]], untyped: Collection[str]) -> Iterator[
 
 def _typed(
     rows: Callable[[], Iterator[Row]], untyped: Collection[str], *, comma: bool
-) -> Iterator[tuple[int, dict[str, Any] | str]]:
+) -> Iterator[tuple[int, Json | str]]:
     """Yield the records of rows, which ``rows`` returns as often unchanged called."""
     width = Counter(len(_filled(row)) for _, _, row in islice(rows(), _SAMPLE) if isinstance(row, list))
     header, table, index, notes = list[str](), list[columns.Column](), list[str](), list[Note]()
@@ -167,10 +168,10 @@ def _counts(cells: Sequence[str]) -> bool:
 
 def _record(
     names: Sequence[str], table: Sequence[columns.Column], row: Sequence[str], untyped: Collection[str]
-) -> dict[str, Any] | str:
+) -> Json | str:
     if any(row[len(names) :]):
         return f"more cells than the {len(names)} columns of the header"
-    record, others = dict[str, Any](), dict[str, list[str]]()
+    record, others = Json(), dict[str, list[str]]()
     for name, column, cell in zip(names, table, row, strict=False):
         if not name or not cell:
             continue

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.knowledge.reading.files import Unreadable, lines
+from workbench.state import Data
 from workbench.text import clean
 
 SUFFIXES = (".tsv", ".tsv.gz")
@@ -129,9 +130,7 @@ def in_words(head: str, relation: str, tail: str) -> str:
     return f"{head} — {relation.replace('_', ' ')}: {tail}"
 
 
-def statements(
-    head: str, tails: Mapping[str, Any], passages: Sequence[tuple[str, str, Any]]
-) -> Iterator[tuple[str, str, str, str]]:
+def statements(head: str, tails: Data, passages: Sequence[tuple[str, str, Any]]) -> Iterator[tuple[str, str, str, str]]:
     """(relation, tail, the triple in words, the passage that holds it) of one head, in the order of its text.
 
     The passages are gone through once: they are in the same order.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 from xml.etree import ElementTree
 
 from workbench.knowledge.reading import blocks
+from workbench.state import Json
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _NOT_SHOWN = "del moveFrom instrText delText Fallback pPr rPr sdtPr sectPr tblPr tcPr trPr tblGrid"
@@ -26,7 +26,7 @@ class Word:
         self._title = ""
         self._behind = list[str]()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """Return title, text and properties; headers and footers come once, at the end."""
         texts = list(self._blocks(self._parts["document"]))
         for name, part in self._parts.items():

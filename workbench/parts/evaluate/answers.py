@@ -44,6 +44,7 @@ from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
+from workbench.state import Data
 from workbench.text import CJK, fold, sentences
 from workbench.tools.evidence import chunk
 
@@ -77,7 +78,7 @@ def eval_answers(
     kb: str,
     questions: Path,
     *,
-    ways: Mapping[str, Mapping[str, Any]] | None = None,
+    ways: Mapping[str, Data] | None = None,
     where: Mapping[str, str] | None = None,
     limit: int | None = None,
     judges: Sequence[str] = (),
@@ -191,7 +192,7 @@ def gold_documents(row: Row) -> list[str]:
     return list(row.get("gold") or dict.fromkeys(name for point in points for name in point["cite"]))
 
 
-def _points(row: Row) -> list[Mapping[str, Any]]:
+def _points(row: Row) -> list[Data]:
     """Return all that has to be said, and cited."""
     points = [*row.get("must", ()), *row.get("list", {}).get("exact", ())]
     answers = gold_answers(row)
@@ -211,7 +212,7 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         yield "refused: the corpus says it"
     said = [(sentence, _cited(sentence, run.evidence)) for sentence in marked_sentences(answer)]
 
-    def has(point: Mapping[str, Any]) -> bool:
+    def has(point: Data) -> bool:
         documents = set(point["cite"])
         return any(says(sentence, point["say"]) and (not documents or documents & names) for sentence, names in said)
 
@@ -252,7 +253,7 @@ def _cited(sentence: str, evidence: Sequence[Any]) -> set[str]:
     return {name for n in _marks(sentence, evidence) for name in _names(evidence[n - 1])}
 
 
-def _names(result: Mapping[str, Any]) -> set[str]:
+def _names(result: Data) -> set[str]:
     """Return the names of a result's document: its id, and the fields that may hold one."""
     metadata = result["metadata"]
     fields = [value for value in metadata.get("fields", {}).values() if isinstance(value, str)]

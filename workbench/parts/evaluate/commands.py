@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from workbench.cli.page import Page, Pair, paged
+from workbench.state import Json
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -109,7 +110,7 @@ def memory(page: Page, conversations: Path, **options: Any) -> None:
     _print(page, table)
 
 
-def _asked(page: Page, options: dict[str, Any]) -> dict[str, Any]:
+def _asked(page: Page, options: Json) -> Json:
     """Return the arguments of a measurement; with a line for every fiftieth question, where a person watches."""
 
     def tell(tool: str, done: int, total: int) -> None:
@@ -119,7 +120,7 @@ def _asked(page: Page, options: dict[str, Any]) -> dict[str, Any]:
     return {**options, "where": dict(options["where"]), "progress": tell if page.watched else None}
 
 
-def _print(page: Page, table: dict[str, Any]) -> None:
+def _print(page: Page, table: Json) -> None:
     if page.as_json:
         page.result(table)
     else:

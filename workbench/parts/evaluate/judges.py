@@ -16,6 +16,7 @@ from workbench.graphs.roles import say, told_evidence
 from workbench.parts.evaluate.measures import percent
 from workbench.ports import Context
 from workbench.records.prompts import LANGUAGES, fenced
+from workbench.state import Data, Json
 
 GRADES = ("correct", "faithful")
 _MOST = 5
@@ -28,7 +29,7 @@ class Judging(Protocol):
     def call(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Wait for a coroutine."""
 
-    def ports(self, judge: str = "", prompts: Mapping[str, Any] | None = None) -> Context:
+    def ports(self, judge: str = "", prompts: Data | None = None) -> Context:
         """Return the ports with this judge."""
 
 
@@ -68,7 +69,7 @@ def panel_of(bench: Judging, judges: Sequence[str]) -> dict[str, Context]:
     return panel
 
 
-def texts_of(row: Mapping[str, Any], gold: Sequence[str], run: Any, most: int) -> dict[str, str]:
+def texts_of(row: Data, gold: Sequence[str], run: Any, most: int) -> dict[str, str]:
     """Return what is judged: question, gold answers, answer, and at most ``most`` characters of its evidence."""
     return {
         "question": row["question"],
@@ -78,14 +79,14 @@ def texts_of(row: Mapping[str, Any], gold: Sequence[str], run: Any, most: int) -
     }
 
 
-def judged(bench: Judging, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def judged(bench: Judging, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]) -> Json:
     """Return of each grade the share of the answers on which all judges agree, and on how many they do.
 
     ``refused`` counts the replies that could not be used.
     """
     grades = [bench.call(_grades(context, answers)) for context in panel.values()]
     votes = list(zip(*grades, strict=True))
-    figures: dict[str, Any] = {"judges": ", ".join(panel), "refused": sum(one is None for of in votes for one in of)}
+    figures: Json = {"judges": ", ".join(panel), "refused": sum(one is None for of in votes for one in of)}
     for name in GRADES:
         verdicts = [{None if one is None else bool(getattr(one, name)) for one in of} for of in votes]
         agreed = [True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict]

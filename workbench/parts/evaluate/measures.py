@@ -15,6 +15,7 @@ import numpy as np
 
 from workbench.errors import MissingExtra
 from workbench.parts.evaluate.questions import Row, groups
+from workbench.state import Data, Json
 
 Scores = Mapping[str, Mapping[str, float]]
 """Measure -> question id -> 0 to 1."""
@@ -149,7 +150,7 @@ def compare(
     *,
     others: Sequence[str] | None = None,
     clusters: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Return a section of a table: a line for each ``unit``, and the paired differences to the first one.
 
     Args:
@@ -198,7 +199,7 @@ def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
     return {"p50": round(float(p50), 2), "p95": round(float(p95), 2)}
 
 
-class Rows(dict[str, Any]):
+class Rows(Json):
     """An evaluation: data as it is saved, a text table when it is printed.
 
     ``set``, ``questions``, and what ``compare`` returns; or several of these by name.
@@ -216,7 +217,7 @@ class Rows(dict[str, Any]):
         return "\n".join([*parts, *(f"  {row['id']} {row['question']} -> {'; '.join(row['wrong'])}" for row in wrong)])
 
 
-def _section_text(section: Mapping[str, Any]) -> Iterator[str]:
+def _section_text(section: Data) -> Iterator[str]:
     """Yield the measures with their intervals, the rest, the differences, and the first line by group."""
     import pandas
 
@@ -244,7 +245,7 @@ def _frame_text(rows: Mapping[str, Mapping[str, object]]) -> str:
     return pandas.DataFrame.from_dict(dict(rows), orient="index").astype(object).fillna("").to_string()
 
 
-def _cell(line: Mapping[str, Any], name: str) -> str:
+def _cell(line: Data, name: str) -> str:
     low, high = line["ci"][name]
     return f"{line[name]:.1f} [{low:.0f}, {high:.0f}]"
 

@@ -21,6 +21,7 @@ from workbench.parts.evaluate.measures import Progress, Rows, compare, milliseco
 from workbench.parts.evaluate.questions import Row, choose, distinct, gold_of, read_rows
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
+from workbench.state import Json
 from workbench.tools.fusing import rrf
 
 CUTS = (5, 10, 25)
@@ -122,7 +123,7 @@ def eval_memory(
             progress("asking", number, len(rows))
     session_of = {turn: session for talk in talks.values() for turn, session in talk.session_of.items()}
 
-    def section(of_level: Callable[[Iterable[str]], list[str]]) -> dict[str, Any]:
+    def section(of_level: Callable[[Iterable[str]], list[str]]) -> Json:
         wanted = {question: of_level(ids) for question, ids in gold.items()}
         scores = {
             name: scores_of(wanted, {question: of_level(ids) for question, ids in ranked.items()}, cuts)

@@ -9,8 +9,9 @@ from typing import Any
 
 from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading import files
+from workbench.state import Json
 
-Row = dict[str, Any]
+Row = Json
 GROUPS = ("type", "category", "hops", "kind", "split")
 """Fields of a row by which a table is split."""
 

@@ -17,6 +17,7 @@ from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import AGENT_TYPES, make_worker_name
 from workbench.parts.evaluate.questions import distinct
 from workbench.ports import Context, KnowledgeBase
+from workbench.state import Data, Json
 from workbench.tools.fusing import rrf
 from workbench.tools.tool import StepLog, read_input
 
@@ -42,7 +43,7 @@ class Found(NamedTuple):
 Ranker = Callable[[str, KnowledgeBase], Awaitable[Found]]
 """It gets the words of a question, and nothing else of its row."""
 
-WITHOUT: Mapping[str, Mapping[str, Any]] = {
+WITHOUT: Mapping[str, Data] = {
     "plan": {"planner": "one_step"},
     "reflect": {"max_iterations": 1},
     "merge": {"merge": "as_found"},
@@ -97,7 +98,7 @@ def ranker(name: str, context: Context) -> Ranker:
     return rank
 
 
-def change(context: Context, settings: Mapping[str, Any]) -> Context:
+def change(context: Context, settings: Data) -> Context:
     """Return the ports with other settings; the rules plan by them."""
     new = context.settings.model_copy(update=settings)
     rules = isinstance(context.planner, RulePlanner) or "planner" in settings
@@ -115,9 +116,9 @@ def without(part: str, context: Context) -> Context:
     return change(context, WITHOUT[part])
 
 
-async def results_of(tool: Any, question: str, knowledge: KnowledgeBase, context: Context) -> Sequence[dict[str, Any]]:
+async def results_of(tool: Any, question: str, knowledge: KnowledgeBase, context: Context) -> Sequence[Json]:
     """Return what a tool finds for the words of a question, with the budget of a step."""
-    values: dict[str, Any] = {"query": question}
+    values: Json = {"query": question}
     if "top_k" in tool.input_schema.model_fields:
         values["top_k"] = context.settings.step_top_k
     return (await tool(read_input(tool, values), knowledge, StepLog())).results
@@ -141,7 +142,7 @@ def _no_other_loop(work: Any) -> Any:
     raise RuntimeError("a measure is already in a loop")
 
 
-def _found(results: Sequence[Mapping[str, Any]], steps: int = 1, passes: int = 1) -> Found:
+def _found(results: Sequence[Data], steps: int = 1, passes: int = 1) -> Found:
     names = [str(result["metadata"].get("doc_id") or "") for result in results]
     scores = [
         (name, float(result["score"]))

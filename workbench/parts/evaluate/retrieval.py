@@ -34,6 +34,7 @@ from workbench.parts.evaluate.measures import (
 from workbench.parts.evaluate.questions import Row, choose, gold_of, read_rows
 from workbench.parts.evaluate.rankers import BASELINES, Found, Ranker, ranker, without
 from workbench.ports import Context, KnowledgeBase
+from workbench.state import Data, Json
 
 CUTS = (1, 2, 5, 10)
 FIRST = 5
@@ -52,7 +53,7 @@ class Bench(Protocol):
     def ports(self) -> Context:
         """Return the ports that nodes see."""
 
-    def call(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    def call(self, work: Coroutine[Any, Any, Json]) -> Json:
         """Wait for what is measured."""
 
 
@@ -109,10 +110,10 @@ class QuestionSet:
         """Score each ranking."""
         return scores_of(self.gold, {name: found.documents for name, found in measured.found.items()}, cuts)
 
-    def details(self, name: str, measured: Measured) -> dict[str, Any]:
+    def details(self, name: str, measured: Measured) -> Json:
         """Return what a tool's line has besides its scores."""
         found = measured.found
-        line: dict[str, Any] = {"ms": milliseconds(measured.seconds)}
+        line: Json = {"ms": milliseconds(measured.seconds)}
         claims = [[(p, doc in self.gold[i]) for doc, p in one.scores] for i, one in found.items() if one.scores]
         if claims:
             best = [max(part, key=lambda claim: claim[0]) for part in claims]
@@ -125,7 +126,7 @@ class QuestionSet:
             line |= {"failed": len(measured.failures), "failures": measured.failures[:3]}
         return line
 
-    def _judged(self, found: Mapping[str, Found]) -> dict[str, Any]:
+    def _judged(self, found: Mapping[str, Found]) -> Json:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
         judged = [
             (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))
@@ -176,7 +177,7 @@ def eval_retrieval(
     rankers = _rankers(tools, parts, context)  # an unknown one is an error before the first question
     asked = QuestionSet(choose(read_rows(questions, "id", "question"), where, limit), base, gold)
 
-    async def measure() -> dict[str, Any]:
+    async def measure() -> Json:
         return {name: await asked.ask(name, rank, progress) for name, rank in rankers.items()}
 
     measured = bench.call(measure())
@@ -201,7 +202,7 @@ def _rankers(tools: Sequence[str], parts: Sequence[str], context: Context) -> di
     return {**rankers, **{name: rank for name, rank in BASELINES.items() if name not in rankers}}
 
 
-def reliability(claims: Sequence[Claim]) -> dict[str, Any]:
+def reliability(claims: Sequence[Claim]) -> Json:
     """Hold the probabilities of findings against what share of them is right.
 
     ``ECE`` is the distance of the two, averaged over ten equally wide bins by the findings in them (Guo et al. 2017).
@@ -225,7 +226,7 @@ def reliability(claims: Sequence[Claim]) -> dict[str, Any]:
     }
 
 
-def bins_of(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+def bins_of(table: Data) -> list[Json]:
     """Return the bins of every tool as rows, for the reliability diagram."""
     lines = {tool: line["calibration"] for tool, line in table["tools"].items() if "calibration" in line}
     return [{"tool": tool, **part} for tool, line in lines.items() for part in line["bins"]]

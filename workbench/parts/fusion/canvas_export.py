@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from workbench.errors import shown
 from workbench.knowledge.reading.canvas import Canvas, CanvasError
 from workbench.plans import Plan, PlanStep, last_records
 from workbench.runs.pictures import around_answer
+from workbench.state import Json
 from workbench.views.labels import labels_for
 from workbench.views.layout import layered
 from workbench.views.page import cut
@@ -166,7 +167,7 @@ def _depending(step: PlanStep, before: Iterable[str]) -> list[str]:
     return step.depends_on if set(stated) == set(step.depends_on) else stated
 
 
-def _read(text: str, step: PlanStep) -> dict[str, Any]:
+def _read(text: str, step: PlanStep) -> Json:
     """Return the fields that the text of a node says."""
     lines = text.split("\n")
     if heading := _HEAD.match(lines[0].strip()):

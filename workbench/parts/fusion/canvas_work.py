@@ -15,6 +15,7 @@ from workbench.graphs.check import meant
 from workbench.knowledge.reading.canvas import CanvasError, is_name, title_and_text
 from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
+from workbench.state import Data
 from workbench.text import clean, sentences
 from workbench.tools.fusing import rrf
 from workbench.views.labels import Labels
@@ -85,7 +86,7 @@ class Desk:
                 upper, lower = (start, end) if _NEEDS.search(label) else (end, start)
                 self.needs[upper].setdefault(lower, label)
 
-    def id_of(self, passage: Mapping[str, Any]) -> str:
+    def id_of(self, passage: Data) -> str:
         """Return the node that a passage or a source is of, "" for none."""
         node_id = passage["doc_id"].removeprefix(f"{self.canvas.path.name}#")
         return node_id if node_id != passage["doc_id"] and node_id in self.canvas.nodes else ""

@@ -16,6 +16,7 @@ from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
 from workbench.plans import Plan
 from workbench.records.writing import write_file
+from workbench.state import Json
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
@@ -53,7 +54,7 @@ class CanvasFile(Canvas, Shown):
         """Nodes, edges and problems as tables."""
         return list(canvas_blocks(self, self.path.name, labels_for(self.message)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """As JSON: the nodes with the groups around them, the edges, what is wrong."""
         nodes = [{**node, "groups": self.around(i)} for i, node in self.nodes.items()]
         problems = [fault._asdict() for fault in self.problems]
@@ -140,7 +141,7 @@ class Worked(Shown):
         """Return a text of the canvas, which says the language."""
         return self.canvas.message
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """As JSON."""
         told = {"canvas_path": str(self.canvas.path), "operation": self.operation, "kb": self.kb}
         return {**told, "target_nodes": [one["node"] for one in self.entries], "results": list(self.entries)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from markupsafe import Markup
 
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
 from workbench.views.page import ROWS, Picture, cut, el
@@ -53,8 +53,8 @@ def _counted(canvas: Canvas, labels: Labels) -> str:
     return labels("canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups))
 
 
-def _box(node: Mapping[str, Any], key: int, chosen: Collection[str] | None) -> Markup:
-    group, ink, aria = node["type"] == "group", _ink(node), dict[str, Any]()
+def _box(node: Data, key: int, chosen: Collection[str] | None) -> Markup:
+    group, ink, aria = node["type"] == "group", _ink(node), Json()
     place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
     said = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
     ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
@@ -65,12 +65,12 @@ def _box(node: Mapping[str, Any], key: int, chosen: Collection[str] | None) -> M
     return el("g.wb-card", ground, tint, text, data_key=key, **aria)
 
 
-def _ink(element: Mapping[str, Any]) -> str:
+def _ink(element: Data) -> str:
     color = color_of(element)
     return _INK.get(color) or color or "currentColor"
 
 
-def _line(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], end: str) -> Markup:
+def _line(edge: Data, nodes: Mapping[str, Data], end: str) -> Markup:
     (x1, y1), (x2, y2) = _ends(edge, nodes)
     ends = {
         f"marker_{mark}": f"url(#{end})"
@@ -83,7 +83,7 @@ def _line(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], end: 
     return el("g", line, el("text", cut(label, 60), font_size=14, **place) if label else None)
 
 
-def _ends(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> list[tuple[float, float]]:
+def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
     """Return where an edge begins and ends: at the sides that it names, else at those that face one another."""
     pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
     (ax, ay), (bx, by) = ((n["x"] + n["width"] / 2, n["y"] + n["height"] / 2) for n in pair)
@@ -123,7 +123,7 @@ def _path(canvas: Canvas, node_id: str) -> str:
     return " › ".join(filter(None, (title_of(canvas.nodes[i]) for i in canvas.around(node_id)[::-1])))
 
 
-def work_blocks(operation: str, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Iterator[Block]:
+def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:
     """Yield what an operation found for each node."""
     yield Lines((((labels(f"canvas_{operation}"), "strong"),),))
     for entry in entries:

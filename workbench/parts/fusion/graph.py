@@ -43,7 +43,7 @@ from workbench.knowledge.dated import last_day
 from workbench.parts.fusion.canvas_question import base_of, question_of
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
-from workbench.state import RetrievalResult
+from workbench.state import Data, Json, RetrievalResult
 from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
@@ -95,7 +95,7 @@ class FusionInput(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
 
 
-def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(old: list[Json], new: list[Json]) -> list[Json]:
     """The log with more entries, once each; a first pass begins it again, when a thread carries several questions."""
     kept = [] if old and new and new[0]["pass"] < old[-1]["pass"] else old
     return list({(one["node"], one["pass"]): one for one in [*kept, *new]}.values())
@@ -113,18 +113,18 @@ class FusionState(FusionInput, total=False):
     ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
     """
 
-    graph_results: list[dict[str, Any]]
-    vector_results: list[dict[str, Any]]
-    fused_results: list[dict[str, Any]]
-    reranked_results: list[dict[str, Any]]
+    graph_results: list[Json]
+    vector_results: list[Json]
+    fused_results: list[Json]
+    reranked_results: list[Json]
     quality_score: float
     retry_count: int
-    asked: list[dict[str, Any]]
+    asked: list[Json]
     ended: bool
-    best: dict[str, Any]
+    best: Json
     best_effort: bool
-    passes: list[dict[str, Any]]
-    log: Annotated[list[dict[str, Any]], _joined]
+    passes: list[Json]
+    log: Annotated[list[Json], _joined]
 
 
 class Asking(NamedTuple):
@@ -135,14 +135,14 @@ class Asking(NamedTuple):
     query: str
     names: list[str]
 
-    def question(self, ask: Mapping[str, Any] | None = None) -> Question:
+    def question(self, ask: Data | None = None) -> Question:
         """Return the question, or what a later pass asks for it, as the base sees it."""
         if ask is None or ask["pass"] == 1:
             return Question.of(self.query, self.base, self.names)
         return Question.of(ask["query"], self.base)
 
 
-async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Return passages by their place in the knowledge graph, behind them the facts of Graphiti where it is set."""
     change = await asyncio.to_thread(_retrieve, hybrid.from_graph, "graph_results", state, config, runtime)
     asking = _asked(state, config, runtime)
@@ -155,7 +155,7 @@ async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Ru
     return {**change, "graph_results": [*change["graph_results"], *facts]}
 
 
-async def _facts(asking: Asking, settings: Settings) -> list[dict[str, Any]]:
+async def _facts(asking: Asking, settings: Settings) -> list[Json]:
     """Return what Graphiti knows of the question, as of the date that the base is asked."""
     tool = graphiti(settings.model_copy(update={"graphiti_endpoint": asking.options.graphiti_endpoint}))
     as_of = getattr(asking.base, "as_of", "")
@@ -169,18 +169,16 @@ async def _facts(asking: Asking, settings: Settings) -> list[dict[str, Any]]:
     return [{**at, "chunk_id": one["source_id"], "score": one["score"], "result": one} for one in output.results]
 
 
-async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Return passages by their words and by what they mean."""
     return await asyncio.to_thread(_retrieve, hybrid.from_texts, "vector_results", state, config, runtime)
 
 
-def _retrieve(
-    source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
-) -> dict[str, Any]:
+def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Return what one source finds for what this pass asks, behind what it found before."""
     asking, log = _asked(state, config, runtime), StepLog(runtime.context.clock)
     first = _number(state) == 1
-    found = list[dict[str, Any]]() if first else list(cast(Any, state).get(key, []))
+    found = list[Json]() if first else list(cast(Any, state).get(key, []))
     with asking.base.reading():
         for number, ask in _now(state, asking):
             hits = source(asking.question(ask), _pool(ask, asking.options), log)
@@ -213,10 +211,10 @@ async def after_graph(
     return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
 
 
-def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Return the passages of both sources in one order, for each thing that this pass asks."""
     asking = _asked(state, config, runtime)
-    fused, strategy = list[dict[str, Any]](), asking.options.fusion_strategy
+    fused, strategy = list[Json](), asking.options.fusion_strategy
     with asking.base.reading():
         for number, ask in _now(state, asking):
             hits = _hits(state, number)
@@ -232,7 +230,7 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
     return {"fused_results": fused}
 
 
-def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """The passages read again next to what was asked, as evidence with calibrated scores, with the best of before."""
     asking = _asked(state, config, runtime)
     facts = [one["result"] for one in state.get("graph_results", []) if "result" in one]
@@ -251,7 +249,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
     return {"reranked_results": evidence.ranked(found, asking.options.top_k)}
 
 
-def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
     """Return how well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
     base, options, query, _ = asking
@@ -259,7 +257,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     retries, asked = _number(state) - 1, _so_far(state, asking)
     with base.reading():
         quality = quality_of(query, first_documents(found), base)
-        best: dict[str, Any] = state["best"] if retries else {"quality_score": -1.0}
+        best: Json = state["best"] if retries else {"quality_score": -1.0}
         if quality > best["quality_score"]:
             best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
         following = []
@@ -282,9 +280,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     }
 
 
-def further(
-    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def further(query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Data]) -> list[Json]:
     """Return what the next pass asks.
 
     That is what the evidence leaves of the question, of the names it brings in that have a document; else twice as many
@@ -314,7 +310,7 @@ async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Con
     return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
 
 
-def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
+def query_of(state: Data, otherwise: str = "") -> str:
     """Return the question: ``query``, else the last message of a person, else what a canvas asks.
 
     Raises:
@@ -365,7 +361,7 @@ def known_operation(name: Any) -> Operation:
     return cast(Operation, name)
 
 
-def fusion_options(settings: Settings) -> dict[str, Any]:
+def fusion_options(settings: Settings) -> Json:
     """Return what ``config["configurable"]`` has where nothing else is said; the base itself knows its reranker."""
     return {
         "fusion_strategy": settings.fusion_strategy,
@@ -402,8 +398,8 @@ CanvasRAGConfig = FusionConfig
 class CanvasRAGState(FusionState, total=False):
     """The state with the names that the two sources have elsewhere, as well."""
 
-    graphiti_results: list[dict[str, Any]]
-    lancedb_results: list[dict[str, Any]]
+    graphiti_results: list[Json]
+    lancedb_results: list[Json]
 
 
 def build_canvas_rag_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
@@ -422,7 +418,7 @@ def schema_text() -> str:
 def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
     """The node with a line in the state's log and an event in the stream; what it gives is given by other names too."""
 
-    async def noted(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+    async def noted(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
         clock = runtime.context.clock
         at, began, given = clock.now().isoformat(), clock.monotonic(), (state, config, runtime)
         change = await node(*given) if inspect.iscoroutinefunction(node) else await asyncio.to_thread(node, *given)
@@ -460,12 +456,12 @@ def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
     return config_of(config, **(fusion_options(settings) if settings else {}))
 
 
-def _so_far(state: FusionState, asking: Asking) -> list[dict[str, Any]]:
+def _so_far(state: FusionState, asking: Asking) -> list[Json]:
     """Return what was asked, this pass last; a state that has ended is that of the thread's last question."""
     return [{"pass": 1, "query": asking.query}] if _number(state) == 1 else state["asked"]
 
 
-def _now(state: FusionState, asking: Asking) -> list[tuple[int, dict[str, Any]]]:
+def _now(state: FusionState, asking: Asking) -> list[tuple[int, Json]]:
     """Return what this pass asks, and its places in ``asked``."""
     return [(n, ask) for n, ask in enumerate(_so_far(state, asking)) if ask["pass"] == _number(state)]
 
@@ -475,7 +471,7 @@ def _number(state: FusionState) -> int:
     return 1 if state.get("ended", True) else int(state["asked"][-1]["pass"])
 
 
-def _pool(ask: Mapping[str, Any], options: FusionConfig) -> int:
+def _pool(ask: Data, options: FusionConfig) -> int:
     return next_hop.HITS if "hop" in ask else max(LEAD, options.top_k) * ask.get("wide", 1)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import Plan, PlanBudget, PlanStep
+from workbench.state import Data, Json
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 TOOL = "fusion_search"
 
 
-def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[str, Any], kb: Any) -> tuple[Plan, Any]:
+def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tuple[Plan, Any]:
     """The plan, and the base that is asked; what an operation finds on a canvas whose file is here stands with it.
 
     An explanation is what the run itself finds.
@@ -26,7 +27,7 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
     asked = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
         exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"}
     )
-    about: dict[str, Any] = {"planner": "fusion"}
+    about: Json = {"planner": "fusion"}
     if canvas := on["canvas_path"]:
         operation, nodes = known_operation(on["operation"]), on["target_nodes"]
         kb = base_of(wb.knowledge, canvas, [kb] if isinstance(kb, str) else kb or ())
@@ -41,7 +42,7 @@ def fusion_plan(wb: Any, question: str, options: Mapping[str, Any], on: Mapping[
     return Plan(problem_statement=question, steps=[step], metadata=about), kb
 
 
-def _outcome(run: Recording) -> dict[str, Any]:
+def _outcome(run: Recording) -> Json:
     """Return what the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
     ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
     last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)

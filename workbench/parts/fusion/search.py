@@ -17,7 +17,7 @@ from pydantic import Field
 from workbench.parts.fusion.graph import FusionInput, Operation, build_fusion
 from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
-from workbench.state import SubStep
+from workbench.state import Json, SubStep
 from workbench.tools.evidence import titles
 from workbench.tools.tool import Found, FunctionTool, Search
 
@@ -42,7 +42,7 @@ class Output(Found):
     retry_count: int = Field(0, description="How often it was asked again")
     best_pass: int = Field(1, description="The pass whose results these are")
     best_effort: bool = Field(False, description="Whether even the best pass falls short")
-    passes: list[dict[str, Any]] = Field(default_factory=list, description="What each asked, how good it was")
+    passes: list[Json] = Field(default_factory=list, description="What each asked, how good it was")
 
 
 class _Alone:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.words import is_small_talk
 from workbench.parts.memory.store import Memory
-from workbench.state import Asked, Noted
+from workbench.state import Asked, Data, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 
 TAKEN_BACK = "taken back"
@@ -155,7 +155,7 @@ def _joined(texts: Iterable[str], zh: bool) -> str:
     return ("；" if zh else "; ").join(text.rstrip(" .。！!") for text in texts)
 
 
-def answer_from_memory(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
+def answer_from_memory(asked: Asked, state: Data, zh: bool) -> str:
     """Return what was said or noted, quoted with its day; or that nothing was."""
     if asked["notes"] is None:
         return "\n".join(_from_conversation(asked, state, zh)) or _nothing_said(asked["about"], zh)
@@ -174,7 +174,7 @@ def _nothing_said(about: str, zh: bool) -> str:
     return f"Nothing in this conversation is about “{about}”." if about else "Nothing of that kind was said here."
 
 
-def _from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> list[str]:
+def _from_conversation(asked: Asked, state: Data, zh: bool) -> list[str]:
     """Quote the exchanges that have most of the words asked for on either side, of equal ones the newest.
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
@@ -205,7 +205,7 @@ def _side(one: _Exchange, whose: str, wanted: set[str], zh: bool) -> str:
     return _quoted(role, one.at, best, zh, "ask" if role == "user" and _IS_QUESTION.search(best) else "say")
 
 
-def _exchanges(state: Mapping[str, Any]) -> list[_Exchange]:
+def _exchanges(state: Data) -> list[_Exchange]:
     """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
     found = [
         _Exchange(one["created_at"], one["user_message"], one["assistant_message"], one["similarity"])

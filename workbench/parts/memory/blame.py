@@ -8,8 +8,8 @@ the whole answer. It says *probably*: a fork without the memory shows what it re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from workbench.language.citing import marked_sentences
 from workbench.parts.memory.service import store_of
@@ -17,12 +17,13 @@ from workbench.parts.memory.views import Rows, blame_blocks, prompt_blocks
 from workbench.records.conversations import SqlConversations
 from workbench.records.tape import estimated_tokens
 from workbench.settings import Settings
+from workbench.state import Data, Json
 from workbench.text import content_stems, fold, language_of, simplified
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
 
-Row = dict[str, Any]
+Row = Json
 _QUOTED = re.compile(r"[“\"「]([^”\"」]{4,})[”\"」]")
 _MARKS = re.compile(r"\s?\[\d+\]")
 _SHARED, _LEAST, _MOST = 2, 0.25, 2
@@ -117,7 +118,7 @@ def _recalled(run: Recording) -> Iterator[Row]:
     if summary := tape.get("summary"):
         rows["summary"] = summary
     for one in run.remembered:
-        row: Mapping[str, Any] = rows.get(one["id"], {})
+        row: Data = rows.get(one["id"], {})
         own = one["id"] if one["part"] == "history" else ""
         message_id = own or row.get("message_id") or row.get("user_message_id") or ""
         part = {name: value for name, value in one.items() if name != "score"}

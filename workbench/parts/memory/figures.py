@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from plotly.graph_objects import Scatter
 
+from workbench.state import Data
 from workbench.views.drawing import COLOURS, DIM
 from workbench.views.figures.picture import Picture, axis, picture
 from workbench.views.labels import Labels
@@ -15,7 +16,7 @@ _COLOURS = {"core": COLOURS["person"][1], "summary": COLOURS["done"][1], "episod
 _COLOURS["history"] = COLOURS["run"][1]
 
 
-def tokens(rows: Sequence[Mapping[str, Any]], title: str, labels: Labels) -> Picture:
+def tokens(rows: Sequence[Data], title: str, labels: Labels) -> Picture:
     """Tokens by part, stacked, a turn a place; and a line for sending all.
 
     Args:
@@ -25,7 +26,7 @@ def tokens(rows: Sequence[Mapping[str, Any]], title: str, labels: Labels) -> Pic
     """
     turns = [row["turn"] for row in rows]
 
-    def trace(part: str, line: Mapping[str, Any], **look: Any) -> Scatter:
+    def trace(part: str, line: Data, **look: Any) -> Scatter:
         return Scatter(
             x=turns, y=[row[part] for row in rows], name=labels(f"mem_{part}"), mode="lines", line=line, **look
         )

@@ -26,6 +26,7 @@ from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
 from workbench.records.writing import write_file
 from workbench.runs.run import Run
+from workbench.state import Data, Json
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
 from workbench.views.render import Shown
@@ -59,8 +60,8 @@ class Known(Shown):
     user: str
     at: str | None
     memories: list[Any]
-    conversations: list[dict[str, Any]]
-    summaries: list[dict[str, Any]]
+    conversations: list[Json]
+    summaries: list[Json]
 
     @property
     def message(self) -> str:  # type: ignore[override]
@@ -68,11 +69,11 @@ class Known(Shown):
         return " ".join(row["content"] for row in self.memories)
 
     @property
-    def core(self) -> dict[str, Any]:
+    def core(self) -> Json:
         """Core memory: ``persona``, and ``human`` with ``name``, ``preferences``, ``current_intent`` and ``facts``."""
         return core_of(row for row in self.memories if not row["ended_at"])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return all of it as JSON."""
         names = ("user", "at", "core", "memories", "summaries", "conversations")
         return {name: getattr(self, name) for name in names}
@@ -219,8 +220,8 @@ class Memories:
     # the tools of an agent
 
     def core_memory_update(
-        self, section: str, content: str | Mapping[str, Any], *, user: str = "default", author: str = "person"
-    ) -> dict[str, Any]:
+        self, section: str, content: str | Data, *, user: str = "default", author: str = "person"
+    ) -> Json:
         """Write something into core memory: what it contradicts is replaced, and stays in the history.
 
         Args:
@@ -256,7 +257,7 @@ class Memories:
         """
         return self._store.remember(user, "archival", content, author=author)
 
-    def archival_memory_search(self, query: str, *, user: str = "default", limit: int = 5) -> list[dict[str, Any]]:
+    def archival_memory_search(self, query: str, *, user: str = "default", limit: int = 5) -> list[Json]:
         """Return what was archived, noted or said earlier that fits a query, best first; as ``search``."""
         return [*self.search(query, user=user, limit=limit)]
 
@@ -327,14 +328,14 @@ class Memories:
         place = next((n for n, m in enumerate(ids) if m["id"] == message_id), len(ids))
         return next((m["created_at"] for m in ids[place + 1 :] if m["role"] == "user"), None)
 
-    def _source(self, message_id: str) -> dict[str, Any]:
+    def _source(self, message_id: str) -> Json:
         row = (self._store.source(message_id) if message_id else None) or {}
         return {"session": row.get("session_id", ""), "turn": row.get("turn"), "said": row.get("content", "")}
 
-    def _row(self, memory: Memory, versions: Mapping[str, int]) -> dict[str, Any]:
+    def _row(self, memory: Memory, versions: Mapping[str, int]) -> Json:
         return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
 
-    def _found(self, part: str, text: str, row: Mapping[str, Any], similarity: float) -> dict[str, Any]:
+    def _found(self, part: str, text: str, row: Data, similarity: float) -> Json:
         found = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
         found |= self._source(row["message_id"])
         return {**found, "author": row.get("author", ""), "at": row["created_at"]}
@@ -352,7 +353,7 @@ class Memories:
                 warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
         return [(m, round(one, 4)) for m, one in zip(held, near, strict=True)]
 
-    def _summary(self, talk: Mapping[str, Any], moment: str | None) -> dict[str, Any] | None:
+    def _summary(self, talk: Data, moment: str | None) -> Json | None:
         row = self._store.get_summary(talk["id"])
         if row is None or (moment is not None and row["updated_at"] > moment):
             return None

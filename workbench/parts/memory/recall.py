@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,7 +24,7 @@ from workbench.parts.memory.store import Memory, as_statement, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
-from workbench.state import Asked, ConversationState, Message, Noted, Remembered
+from workbench.state import Asked, ConversationState, Data, Json, Message, Noted, Remembered
 from workbench.text import STOP_WORDS, clean, content_stems, language_of, sentences, stems, terms
 from workbench.views.labels import Labels
 
@@ -44,7 +44,7 @@ MOST_NOTED = 8
 """Notes of one message."""
 
 
-async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered; the current message, stored already, is never among it."""
     context, message = runtime.context, state.get("message", "")
     conversation, stored = state.get("conversation_id", ""), window(state, context)
@@ -89,7 +89,7 @@ def _sought(context: Context, message: str) -> str:
 
 
 def assembled(
-    told: Mapping[str, Any], stored: Sequence[Mapping[str, Any]], left_out: set[str], context: Context, message: str
+    told: Data, stored: Sequence[Data], left_out: set[str], context: Context, message: str
 ) -> list[Remembered]:
     """Everything that was recalled, in the order of a prompt, with what stands in it and why the rest does not.
 
@@ -147,7 +147,7 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
     return "\n".join(lines)
 
 
-def prompt_text(state: Mapping[str, Any], zh: bool) -> str:
+def prompt_text(state: Data, zh: bool) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
     core = state.get("memory_context")
     if struck := state.get("struck"):  # what is not to count is not told either
@@ -162,12 +162,12 @@ def prompt_text(state: Mapping[str, Any], zh: bool) -> str:
     return "\n\n".join(f"{say(heading)}\n{clean(text)}" for heading, text in parts.items() if text)
 
 
-def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) -> str:
+def episodes(found: Sequence[Data], message: str, most: int = 2) -> str:
     """At most two earlier exchanges, one a line."""
     return "\n".join(told_episode(episode, message) for episode in found[:most])
 
 
-def told_episode(episode: Mapping[str, Any], message: str) -> str:
+def told_episode(episode: Data, message: str) -> str:
     """Return an exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
     asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
     return f"- {_fitting(asked, message)} → {_fitting(said, message)}"
@@ -210,9 +210,7 @@ class Read(BaseModel):
     about: str = Field("", max_length=100)
 
 
-async def noticed(
-    context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
-) -> dict[str, Any]:
+async def noticed(context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]) -> Json:
     """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
@@ -227,7 +225,7 @@ async def noticed(
     return by_rules(message, memories)
 
 
-def by_rules(message: str, memories: Sequence[Memory] = ()) -> dict[str, Any]:
+def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
     free = [m for m in memories if not m["pinned"]]
     statements, rest = read_preferences(message, (m["content"] for m in free if m["section"] == "facts"))
@@ -290,7 +288,7 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
 
 async def _by_model(
     context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
-) -> dict[str, Any] | None:
+) -> Json | None:
     free = [m for m in memories if not m["pinned"]]
     slots = {
         "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in free])),

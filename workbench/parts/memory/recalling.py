@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.errors import WorkbenchError
 from workbench.models import rerank
@@ -22,6 +22,7 @@ from workbench.models.embeddings import TextModel, text_model, word_vectors
 from workbench.parts.memory.ranking import Conversation, Ranked, Turn
 from workbench.parts.memory.store import Episode, Memory, MemoryStore, outdated
 from workbench.settings import Settings
+from workbench.state import Json
 from workbench.text import content_stems, stems
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Recalling:
             self._given = text_model(self._settings)
         return self._given
 
-    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
         known: list[Memory] = self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
@@ -73,14 +74,14 @@ class Recalling:
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
         if summary and outdated(summary, known):
             summary = None  # until it is made anew
-        episodes, note = list[dict[str, Any]](), ""
+        episodes, note = list[Json](), ""
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
         return {"memories": memories, "summary": summary, "episodes": episodes, "note": note}
 
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None
-    ) -> tuple[list[dict[str, Any]], str]:
+    ) -> tuple[list[Json], str]:
         """The exchanges that fit best with their ``similarity``, and what failed; ``shown`` are in the window anyway.
 
         ``similarity`` is the larger of the cosine of the nearer message and the share of the question's words.
@@ -93,7 +94,7 @@ class Recalling:
         with self._lock:
             held, vector, note = self._asked(message, "" if of_user else conversation_id, user_id)
             ranked = held.turns.rank(message, vector, today=today.date().isoformat())
-            found = list[dict[str, Any]]()
+            found = list[Json]()
             for episode in itertools.islice(held.first(ranked, before, since), _LOOKED_AT):
                 episode_id = episode["id"]
                 similarity = held.similarity(episode_id, message, vector)

@@ -7,7 +7,7 @@ down when it has been answered, by a run of its own alone: forks and replays wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,14 +21,14 @@ from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
 from workbench.parts.memory.store import outdated
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
-from workbench.state import Condition, Obeyed
+from workbench.state import Condition, Data, Obeyed
 from workbench.text import fold
 
 RULES = "rules"
 
 
 def obeyed(
-    preferences: Iterable[Mapping[str, Any]], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
+    preferences: Iterable[Data], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> list[Obeyed]:
     """Return what preferences come to as conditions on what is recommended.
 
@@ -68,9 +68,7 @@ def obeyed(
     return [*dislikes, *leading] if any(base.select(every, limit=1) for base in bases) else dislikes
 
 
-def _as_condition(
-    one: Mapping[str, Any], memory_id: str, base: KnowledgeBase, field: str, value: str, language: str
-) -> Obeyed:
+def _as_condition(one: Data, memory_id: str, base: KnowledgeBase, field: str, value: str, language: str) -> Obeyed:
     likes = one["polarity"] == "like"
     condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
     about = next(f for f in base.schema() if f["name"] == field)
@@ -109,7 +107,7 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
 
 
 def obeying(
-    state: Mapping[str, Any], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
+    state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> tuple[Route, list[Obeyed]]:
     """The route with what is known of the person as conditions, and these: without what a fork or a person struck."""
     out = [*state.get("without", []), *state.get("struck", []), *struck]
@@ -117,7 +115,7 @@ def obeying(
     return with_conditions(route, conditions), conditions
 
 
-def keep_noted(memory: Remembering, state: Mapping[str, Any], author: str) -> None:
+def keep_noted(memory: Remembering, state: Data, author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     for number, note in enumerate(state.get("noted") or []):
         if note["section"] == TAKEN_BACK:
@@ -188,14 +186,14 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     return author
 
 
-async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
+async def _by_model(context: Context, old: str, messages: Sequence[Data]) -> str:
     told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(told)}
     said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
     return said.form.summary.strip() if said.form else ""
 
 
-def _of_the_corpus(messages: Sequence[Mapping[str, Any]], notes: Sequence[Any]) -> list[Mapping[str, Any]]:
+def _of_the_corpus(messages: Sequence[Data], notes: Sequence[Any]) -> list[Data]:
     """Return messages without what memory was asked and answered: that is in memory, and may not hold any more."""
     asked = [m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None for m in messages]
     answered = [False, *asked][: len(messages)]

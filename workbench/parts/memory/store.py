@@ -9,7 +9,7 @@ found by its words.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from typing_extensions import TypedDict
@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from workbench.errors import WorkbenchError, shown
 from workbench.language.preferences import Statement
 from workbench.records.conversations import Execute, SqlConversations, digest
+from workbench.state import Data, Json
 from workbench.text import clean
 
 VERSION = 1
@@ -149,7 +150,7 @@ class MemoryStore:
 
     # summaries
 
-    def get_summary(self, conversation_id: str) -> dict[str, Any] | None:
+    def get_summary(self, conversation_id: str) -> Json | None:
         """``summary``, ``covered_message_count``, ``update_count``, ``author``, ``created_at``, ``updated_at``."""
         with self._transaction() as execute:
             rows = execute("SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,))
@@ -355,7 +356,7 @@ class MemoryStore:
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
-    def talks(self, user_id: str) -> list[dict[str, Any]]:
+    def talks(self, user_id: str) -> list[Json]:
         """The conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, and ``messages``."""
         with self._transaction() as execute:
             return execute(
@@ -365,7 +366,7 @@ class MemoryStore:
                 (clean(user_id),),
             )
 
-    def source(self, message_id: str) -> dict[str, Any] | None:
+    def source(self, message_id: str) -> Json | None:
         """Where a message stands: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None where gone."""
         with self._transaction() as execute:
             rows = execute(
@@ -408,17 +409,17 @@ class MemoryStore:
                     execute(sql, (one,))
 
 
-def as_statement(memory: Mapping[str, Any]) -> Statement:
+def as_statement(memory: Data) -> Statement:
     """Return a memory as the statement that it was."""
     return Statement(memory["section"], memory["content"], memory["about"], memory["polarity"], memory["attribute"])
 
 
-def outdated(summary: Mapping[str, Any], memories: Iterable[Memory]) -> bool:
+def outdated(summary: Data, memories: Iterable[Memory]) -> bool:
     """Return True if a memory has ended since a summary was made: the summary may still say it."""
     return any((memory["ended_at"] or "") > summary["updated_at"] for memory in memories)
 
 
-def core_of(memories: Iterable[Memory]) -> dict[str, Any]:
+def core_of(memories: Iterable[Memory]) -> Json:
     """Core memory as one object: what the assistant is, and what is known of the person.
 
     >>> row = {"section": "preferences", "content": "likes tea"}

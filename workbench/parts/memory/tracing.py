@@ -18,6 +18,7 @@ from workbench.parts.memory.store import Memory, MemoryStore
 from workbench.records.conversations import SqlConversations
 from workbench.records.tape import Effect, unpacked
 from workbench.runs.workers import Work
+from workbench.state import Data
 from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
 
 _SHORTEST, _QUOTED = 10, 250
@@ -135,9 +136,9 @@ class Candidate:
 
     def __init__(
         self,
-        row: Mapping[str, Any],
+        row: Data,
         effects: Sequence[Effect],
-        state: Mapping[str, Any],
+        state: Data,
         typed: Sequence[str] = (),
         file: Path | None = None,
     ):
@@ -305,7 +306,7 @@ class Trace:
             if not found.messages.isdisjoint(together):
                 found.messages |= together
 
-    def _exchanges_without_run(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    def _exchanges_without_run(self) -> Iterator[tuple[Data, Data]]:
         """Yield the questions and answers of which the runs are gone, so that no tape says what they had."""
         runs = {run.run_id for run in self.runs if run.file is None}
         by_id = {message["id"]: message for messages in self.said.values() for message in messages}
@@ -326,7 +327,7 @@ class Trace:
                 self.words.add([m["content"]])
                 self._marks.add([m["about"]], rare_words(m["content"], m["about"]))
 
-    def _widen_messages(self, found: Found, conversation: str, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _widen_messages(self, found: Found, conversation: str, messages: Sequence[Data]) -> None:
         noted = {m["message_id"] for m in self.memories if m["id"] in found.memories}
         for place, message in enumerate(messages):
             text = message["content"]

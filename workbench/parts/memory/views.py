@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from workbench.state import Data, Json
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped, columns
-from workbench.views.page import Data, Picture, cut, draw
+from workbench.views.page import Picture, cut, draw
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Rows(list[Any], Shown):
 # static forms
 
 
-def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
+def known_blocks(known: Data, labels: Labels) -> list[Block]:
     """Return what is known of a person: what holds, what ended, their conversations, and summaries."""
     holding, ended = ([row for row in known["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
     when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
@@ -172,7 +173,7 @@ def panel(
     return Picture(draw("memory.panel", labels, told=words, tables=Markup(tables), rows=rows, undo=undo))
 
 
-def _recalled(part: Row, labels: Labels, now: Row | None) -> dict[str, Any]:
+def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
     """Return one thing that was recalled: from where, whether it was used; and what can be done about it."""
     tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
     notes = [source(part, labels), author(part["author"], labels), tokens]

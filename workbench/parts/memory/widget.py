@@ -8,6 +8,7 @@ import ipywidgets
 
 from workbench.parts.memory.views import panel
 from workbench.runs.run import Run
+from workbench.state import Json
 from workbench.views.labels import Labels
 from workbench.widgets.panel import Event, Panel, Pick, display_if
 
@@ -23,7 +24,7 @@ class Knew(Panel):
         super().__init__(labels)
         self._read: tuple[str, Any, Any] = ("", (), ())
         self._editing, self._changed = "", False
-        self._held: dict[str, dict[str, Any]] = {}
+        self._held: dict[str, Json] = {}
         self.list = Pick(heard=self._pressed)
         self.text = ipywidgets.Text(description=labels("mem_correct_field"), continuous_update=False)
         self.text.observe(lambda change: self._typed(change.new), "value")

@@ -24,7 +24,7 @@ from workbench.parts.reports.writer import abstract_by_model
 from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
-from workbench.state import ConversationState, RetrievalResult, SectionContent, Supported
+from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, Supported
 from workbench.text import fold, language_of
 from workbench.views.labels import Labels
 
@@ -76,7 +76,7 @@ def without_heading(text: str, title: str) -> str:
     return rest.strip() if bare == fold(title) else text.strip()
 
 
-async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return one text with numbers, references and an appendix; it is the answer of the run."""
     report, made = state["report"], _Assembly(state, runtime.context)
     body = await made.body()
@@ -192,7 +192,7 @@ class _Assembly:
     def appendix(self) -> str:
         """Return tables: what was checked, contradictions, what was assumed, how it was searched, what was not used."""
         state, labels, check = self.state, self.labels, self.state["report"].get("consistency", {})
-        plan: Mapping[str, Any] = state.get("plan") or {}
+        plan: Data = state.get("plan") or {}
         assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
         against = [
             (
@@ -232,11 +232,11 @@ class _Assembly:
         by = labels("written_by", who=labels("comma").join(writers))
         return by + labels("written_by_rules_too", titles=labels("comma").join(ruled)) if ruled else by
 
-    def _checked(self, check: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def _checked(self, check: Data) -> list[tuple[str, str]]:
         rows = {name: str(check[name]) for name in _CHECKED}
         rows |= {name: "{:.1%} [{:.1%}, {:.1%}]".format(*check[name]) for name in ("precision", "recall")}
         rows["score"] = f"{check['score']:.2f}"
-        said: Mapping[str, Any] = check.get("validation", {})
+        said: Data = check.get("validation", {})
         if said.get("keywords"):
             lost = f" (− {self.labels('comma').join(said['missing'])})" if said["missing"] else ""
             rows["validation"] = f"{len(said['covered'])} / {len(said['keywords'])}{lost}"

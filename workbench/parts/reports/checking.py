@@ -19,7 +19,7 @@ from workbench.graphs.generate import found
 from workbench.language.support import by_words, denies, lost
 from workbench.parts.reports.validating import meant_by, validate
 from workbench.ports import Context
-from workbench.state import Claim, ConversationState, RetrievalResult, SectionContent, SectionOutline
+from workbench.state import Claim, ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import fold, terms
 
 SAME = 0.6
@@ -29,7 +29,7 @@ _LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 
 
-def standing(state: Mapping[str, Any]) -> list[SectionContent]:
+def standing(state: Data) -> list[SectionContent]:
     """Return the sections of the outline that are written, in its order."""
     by_id = {section["section_id"]: section for section in state.get("sections", [])}
     return [by_id[one["section_id"]] for one in state["outline"]["sections"] if one["section_id"] in by_id]
@@ -60,7 +60,7 @@ def of_evidence(results: Sequence[RetrievalResult]) -> list[tuple[str, str]]:
     return [(result_id, hashlib.sha256(repr(text).encode()).hexdigest()[:16]) for result_id, text in texts.items()]
 
 
-def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[dict[str, Any]]:
+def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> list[Json]:
     """Pairs of statements from different documents that speak of the same and cannot both hold.
 
     Args:
@@ -148,7 +148,7 @@ async def checked(
     return {**content, "text": with_marks(content["text"], support), "claims": claims}
 
 
-async def consistency(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Hold the sections against one another, against all the evidence, and against the words of the topic."""
     context, sections = runtime.context, standing(state)
     if not context.settings.consistency_check:
@@ -160,7 +160,7 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> di
     return {"report": {**state["report"], "consistency": check}}
 
 
-def _standing_of(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> dict[str, Any]:
+def _standing_of(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> Json:
     """Return how sections stand against their evidence.
 
     Returns:

@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup, Tag
 
 from workbench.errors import MissingExtra, ReportError, shown
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
-from workbench.state import RetrievalResult
+from workbench.state import Data, Json, RetrievalResult
 from workbench.text import CJK, iso, language_of
 from workbench.views.labels import Labels
 
@@ -58,12 +58,12 @@ def references(results: Sequence[RetrievalResult], style: str = "default", langu
     return _by_csl([(one["language"], entry) for one, entry in zip(found, entries, strict=True)], _CSL[style])
 
 
-def _facts(result: Mapping[str, Any], language: str) -> dict[str, Any]:
+def _facts(result: Data, language: str) -> Json:
     """What is known of a source, as plain words, whatever its metadata hold; ``url`` is an address of the web or ""."""
     metadata = result.get("metadata") or {}
     given = metadata.get("fields")
     fields = {_folded(name): value for name, value in given.items()} if isinstance(given, Mapping) else {}
-    found: dict[str, Any] = {
+    found: Json = {
         kind: next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
         for kind, names in _NAMES.items()
     }
@@ -125,7 +125,7 @@ def _authors(value: object) -> list[str]:
     return [name for one in names if (name := one.strip())][:_MOST_AUTHORS]
 
 
-def _line(one: Mapping[str, Any], labels: Labels) -> str:
+def _line(one: Data, labels: Labels) -> str:
     """Title, where in the document, base, address, licence."""
     title, licence = (escaped(one[key]) for key in ("title", "licence"))
     texts = [f"*{title}*" if labels.language != "zh" else f"《{title.strip('《》')}》"]
@@ -145,7 +145,7 @@ _TEX = {character: f"\\{character}" for character in "{}$&#%_"}
 _TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "`": r"\textasciigrave{}"}
 
 
-def _bibtex(one: Mapping[str, Any], number: int) -> str:
+def _bibtex(one: Data, number: int) -> str:
     """Return an entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
 
     Values that a style computes with are left out where they are not numbers.

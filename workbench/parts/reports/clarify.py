@@ -24,7 +24,7 @@ from workbench.graphs.route import read_question
 from workbench.language.wording import shown
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
-from workbench.state import Clarification, ConversationState, Entity, Question
+from workbench.state import Clarification, ConversationState, Entity, Json, Question
 from workbench.text import fold, language_of, sentences, terms
 
 MOST_OF_MODEL = 3
@@ -58,7 +58,7 @@ class ClarifyEdits(Strict):
     query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
 
 
-async def clarify(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Find what the question of a report leaves open, and what the person's own assumptions say of that."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
@@ -69,7 +69,7 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> dict[s
     return {"clarifications": found}
 
 
-async def review_clarify(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask a person where the run is to stop for that; go on with the question as it is understood then."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
@@ -95,7 +95,7 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
         known,
         told={"in_force": {"query": state["query"], "answers": {}}},
     )
-    kept: dict[str, Any] = {"decisions": [decision]}
+    kept: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
         ended = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
         return {**kept, **ended, "report": {**state["report"], "stopped": True}}
@@ -131,9 +131,7 @@ def _still_open(before: Sequence[Clarification], now: Sequence[Clarification]) -
     return [*kept, *(one for one in now if one["question_id"] not in ids)]
 
 
-def _goes_on(
-    state: ConversationState, runtime: Runtime[Context], asked: list[Clarification], query: str
-) -> dict[str, Any]:
+def _goes_on(state: ConversationState, runtime: Runtime[Context], asked: list[Clarification], query: str) -> Json:
     """Return the state with what was answered, the query as it is searched for, and what the plan and the report state.
 
     Where nobody says whom a name means, the likeliest is searched for: what one report says is of one of them.
@@ -142,7 +140,7 @@ def _goes_on(
     likeliest = {one["question_id"]: one["assumed"] for one in assumed}
     searched = refined(query, answered(asked, likeliest))
     words = [*state["report"].get("assumptions", []), *stated(asked, language_of(query))]
-    change: dict[str, Any] = {"clarifications": asked, "assumptions": words}
+    change: Json = {"clarifications": asked, "assumptions": words}
     if searched == state["query"]:
         return change
     change |= reread(state, runtime, searched)

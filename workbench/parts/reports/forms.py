@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import ipywidgets
 
@@ -11,10 +10,11 @@ from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.outline import placed
 from workbench.parts.reports.showing import preview
 from workbench.records import proposals
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.page import el, glyph
 from workbench.widgets.form import Fields
-from workbench.widgets.panel import Json, Pick, display_if, on_change, press_button
+from workbench.widgets.panel import Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import Form, Heard, ticked
 
 _MOST_EVIDENCE = 100
@@ -33,7 +33,7 @@ class OutlineForm(Form):
     keeps = True
     shown = ("title",)
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
+    def __init__(self, request: Data, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self.evidence = request.get("evidence") or ()
         self._before = {**self._before, "sections": placed(self._before["sections"])}
@@ -48,20 +48,20 @@ class OutlineForm(Form):
         """Return how many fields cannot be sent: a section without a title, or no section at all."""
         return len(self._wrong) + sum(not row.title.value.strip() for row in self.rows) + (not self.rows)
 
-    def edits(self, plan: Json | None) -> dict[str, Any]:
+    def edits(self, plan: Data | None) -> Json:
         """Return the title, and all the sections where one of them is not as it was."""
         sections = self.sections
         changed = {"sections": sections} if sections != self._before["sections"] else {}
         return {**super().edits(plan), **changed}
 
-    def restore(self, edits: Json) -> None:
+    def restore(self, edits: Data) -> None:
         """Show what was edited before the kernel ended."""
         self._fields.show({"title": edits.get("title", self._before["title"])})
         self._show(edits.get("sections", self._before["sections"]))
         self.changed()
 
     @property
-    def sections(self) -> list[dict[str, Any]]:
+    def sections(self) -> list[Json]:
         """Return the sections as they stand in the form, with ids that say where."""
         return [dict(one) for one in placed([row.section() for row in self.rows])]  # type: ignore[misc]
 
@@ -94,10 +94,10 @@ class OutlineForm(Form):
         self.rows.remove(row)
         self._arranged()
 
-    def _schema(self, schema: Json) -> Json:
+    def _schema(self, schema: Data) -> Data:
         return _required(title=_TITLE)
 
-    def _show(self, sections: Sequence[Json]) -> None:
+    def _show(self, sections: Sequence[Data]) -> None:
         self.rows = [_Row(section, section["section_id"].count("."), self, self._labels) for section in sections]
         self._arrange()
 
@@ -132,7 +132,7 @@ class _Row:
         pieces: the boxes of its evidence, by id, once they were opened.
     """
 
-    def __init__(self, section: Json, depth: int, form: OutlineForm, labels: Labels):
+    def __init__(self, section: Data, depth: int, form: OutlineForm, labels: Labels):
         self.depth, self._section, self._form, self._labels = depth, section, form, labels
         self._number = ipywidgets.HTML()
         texts = {name: section.get(name, "") for name in ("title", "summary")}
@@ -160,7 +160,7 @@ class _Row:
         self.box = ipywidgets.VBox([top, self.fields.box, self.open, self._ticks]).add_class("wb-section-row")
         self._told()
 
-    def section(self) -> dict[str, Any]:
+    def section(self) -> Json:
         """It as it stands; its id has as many dots as its place is deep."""
         own = {**self.fields.value, "evidence_ids": self.evidence, "section_id": "." * self.depth}
         return {**self._section, **own}
@@ -201,7 +201,7 @@ class _Row:
 _TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
 
 
-def _required(**properties: Json) -> Json:
+def _required(**properties: Data) -> Data:
     return {"properties": properties, "required": [*properties]}
 
 
@@ -210,14 +210,14 @@ class SectionForm(Form):
 
     keeps = True
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
+    def __init__(self, request: Data, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self._fields.box.add_class("wb-writing")
 
-    def _schema(self, schema: Json) -> Json:
+    def _schema(self, schema: Data) -> Data:
         return _required(title=_TITLE, text={**_TITLE, "maxLength": 200_000})
 
-    def edits(self, plan: Json | None) -> dict[str, Any]:
+    def edits(self, plan: Data | None) -> Json:
         """Return the title and the text, each where it is not as it was."""
         return proposals.differing(self._before, self._fields.value)
 
@@ -225,10 +225,10 @@ class SectionForm(Form):
 class ReportForm(SectionForm):
     """The title and the citation style, and the report as it reads."""
 
-    def __init__(self, request: Json, labels: Labels, heard: Heard):
+    def __init__(self, request: Data, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self.preview = Pick(preview(str(self._proposed["final_report"]), labels))
         self.box.children = (*self.box.children, self.preview)
 
-    def _schema(self, schema: Json) -> Json:
+    def _schema(self, schema: Data) -> Data:
         return _required(title=_TITLE, style={"type": "string", "enum": list(STYLES)})

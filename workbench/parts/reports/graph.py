@@ -6,7 +6,7 @@ same evidence is taken over. A person may decide at ``outline``, at each ``secti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -37,7 +37,9 @@ from workbench.ports import Context, outlined, written
 from workbench.records.tape import RULES
 from workbench.state import (
     ConversationState,
+    Data,
     ExecutionRecord,
+    Json,
     ReportOutline,
     RetrievalResult,
     RouteDecision,
@@ -63,13 +65,13 @@ class SectionTask(TypedDict):
     total: int
 
 
-def topic_of(state: Mapping[str, Any]) -> Topic:
+def topic_of(state: Data) -> Topic:
     """Return the topic of a report's run, in its parts."""
     asked = state["report"]
     return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in asked.get("aspects", [])))
 
 
-async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return what the report will say: the model's outline, or the rules'; and what is there from before."""
     context, asked, results = runtime.context, state["report"], found(state)
     kind, plan = report_type(asked["type"]), state.get("plan") or {}
@@ -125,9 +127,7 @@ async def _outlined(
     topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
     reading = state["route_decision"]["question"]
     schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
-    nouns: Mapping[str, Any] = next(
-        (base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}
-    )
+    nouns: Data = next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {})
     judged, says = judge(reading, results, bases), Meaning(bases)
     rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
@@ -187,7 +187,7 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
     )
 
 
-async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any]:
+async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
     """Write one section, and hold each of its sentences against what it cites."""
     context, one, pieces = runtime.context, task["section"], task["pieces"]
     draft, by = await _drafted(task, context)
@@ -311,7 +311,7 @@ MOST = 12
 """Pieces that a search adds to a section."""
 
 
-async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Search for what a person wishes for a section, and give the section what was found."""
     context, redo = runtime.context, state["report"]["redo"]
     plan, wish = Plan.load(state["plan"]), redo["wish"]

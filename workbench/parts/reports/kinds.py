@@ -8,12 +8,12 @@ register_report_type(ReportType("brief", sections=3, statements=3, parts=frozens
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workbench.errors import WorkbenchError, shown
-from workbench.state import Question, SectionOutline
+from workbench.state import Data, Json, Question, SectionOutline
 from workbench.text import clean
 
 PARTS = ("abstract", "introduction", "conclusion", "glossary", "appendix")
@@ -138,7 +138,7 @@ def spans(reading: Question) -> list[tuple[int, int]]:
     return [(name["start"], name["end"]) for name in reading["names"]]
 
 
-def subject_of(state: Mapping[str, Any]) -> dict[str, Any]:
+def subject_of(state: Data) -> Json:
     """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
     reading = state["route_decision"].get("question")
     topic = split(state["message"], spans(reading) if reading else ())

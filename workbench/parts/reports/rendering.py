@@ -12,7 +12,6 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -24,10 +23,11 @@ from markdown_it.tree import SyntaxTreeNode
 from workbench.errors import ReportError
 from workbench.parts.reports.citing import typst
 from workbench.parts.reports.markdown import cited, html, parsed, words
+from workbench.state import Data
 from workbench.text import CJK
 from workbench.views.labels import Labels
 
-Report = Mapping[str, Any]
+Report = Data
 _RUST = re.compile(r"\\u\{([0-9a-f]+)\}")
 """How typst's errors write what is not printed."""
 _JOINERS = re.compile("[\u00ad\u034f\u180b-\u180f\u200b-\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff]")

@@ -18,7 +18,7 @@ from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord, RetrievalResult
+from workbench.state import Data, Decision, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean, language_of
 from workbench.views.labels import labels_for
 
@@ -36,7 +36,7 @@ _KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 _MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
 
 
-def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
+def asked_for(settings: Settings, given: Data) -> Json:
     """Return what a run keeps of the report that is wanted.
 
     Raises:
@@ -75,8 +75,8 @@ class Report:
 
     def __init__(self, run: Run):
         self.run = run
-        self._values: Mapping[str, Any] = run._values()
-        self._kept: Mapping[str, Any] = self._values.get("report") or {}
+        self._values: Data = run._values()
+        self._kept: Data = self._values.get("report") or {}
 
     @property
     def status(self) -> str:
@@ -123,12 +123,12 @@ class Report:
         return str(self._kept.get("final_report", ""))
 
     @property
-    def outline(self) -> dict[str, Any]:
+    def outline(self) -> Json:
         """``report_type``, ``title``, ``abstract``, ``sections``, ``total_estimated_words``."""
         return dict(self._values.get("outline") or {})
 
     @property
-    def sections(self) -> list[dict[str, Any]]:
+    def sections(self) -> list[Json]:
         """The sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, who wrote it."""
         if not self.outline:
             return []
@@ -151,12 +151,12 @@ class Report:
         ]
 
     @property
-    def consistency(self) -> dict[str, Any]:
+    def consistency(self) -> Json:
         """Statements and their verdicts, precision and recall of citations, contradictions, ``score``."""
         return dict(self._kept.get("consistency") or {})
 
     @property
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Json:
         """``planning_seconds``, ``execution_seconds``, ``reporting_seconds``; sections written and taken over."""
         spent: dict[str, float] = {}
         for line in self.run.log:
@@ -172,7 +172,7 @@ class Report:
         }
 
     @property
-    def clarifications(self) -> list[dict[str, Any]]:
+    def clarifications(self) -> list[Json]:
         """Return what the topic left open, with what was answered or assumed."""
         return list(self._values.get("clarifications") or [])
 
@@ -221,7 +221,7 @@ class Report:
             raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'go on with resume'}.")
         return run
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return everything as JSON, by the names of the requirement: ``input``, ``messages``, ``status``,
         ``response``, ``planner``, ``execution_records``, ``report``, ``report_context``, ``errors``, ``metrics``.
         """
@@ -254,7 +254,7 @@ class Report:
             }
             for r in run.records
         ]
-        spec: dict[str, Any] = {}
+        spec: Json = {}
         if plan:
             graph = {"nodes": nodes, "execution_mode": plan.execution_mode}
             spec = {
@@ -308,7 +308,7 @@ class Report:
             "cache_hit": self.cache_hit,
         }
 
-    def _plan_context(self) -> dict[str, Any]:
+    def _plan_context(self) -> Json:
         run = self.run
         asked = [
             {"question": clarification["question"], "answer": clarification["answer"]}
@@ -325,7 +325,7 @@ class Report:
             "domain_context": run.kb_prefix or run.workspace.settings.default_domain,
         }
 
-    def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> dict[str, Any]:
+    def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> Json:
         records = self.run.records
         before = dict[str, str]()
         tries = Counter[str]()
@@ -397,11 +397,11 @@ class Report:
         return {"text/plain": self.text or repr(self), "text/html": self._repr_html_()}
 
 
-def _call(record: ExecutionRecord) -> dict[str, Any]:
+def _call(record: ExecutionRecord) -> Json:
     return {"tool": record["tool"], "input": record["raw_input"], "status": record["status"]}
 
 
-def _as_asked(result: RetrievalResult) -> dict[str, Any]:
+def _as_asked(result: RetrievalResult) -> Json:
     """Return a piece of evidence by the names of the requirement."""
     kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
@@ -409,7 +409,7 @@ def _as_asked(result: RetrievalResult) -> dict[str, Any]:
     return {**kept, "granularity": granularity, "source": ", ".join(result["metadata"].get("tools") or [])}
 
 
-def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
+def _as_then(decided: Decision | None, request: Data) -> Data:
     """What was answered when the report was asked for, as far as it is asked again; what was assumed, otherwise."""
     if decided is None or request["point"] != "clarify" or decided["action"] not in ("edit", "respond"):
         return answer("approve", who="update")

@@ -6,7 +6,7 @@ anew. Nothing else of the report changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
@@ -17,7 +17,7 @@ from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.parts.reports.checking import checked, print_of, standing
 from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
-from workbench.state import ConversationState, RetrievalResult, SectionContent, SectionOutline
+from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
 
 MOST_SECTIONS = 50
 
@@ -55,7 +55,7 @@ class ReportEdits(Strict):
     style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
 
 
-async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask about the outline before anything is written, when the run's policy says so."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     if "outline" not in state.get("review", []) or not state["outline"]["sections"]:
@@ -73,7 +73,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     texts = {"evidence": evidence_of(found(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=texts)
-    change: dict[str, Any] = {"decisions": [decision], "report": {**report, "begun": True}}
+    change: Json = {"decisions": [decision], "report": {**report, "begun": True}}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
     if decision["action"] == "respond":
@@ -90,7 +90,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     return {**change, "outline": new}
 
 
-def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
+def _one_more(state: ConversationState, wish: str, who: str) -> Json:
     """Return an outline with one more section, which is searched before it is written."""
     outline = state["outline"]
     number = 1 + max((int(s["section_id"].split(".")[0]) for s in outline["sections"]), default=0)
@@ -110,7 +110,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
     }
 
 
-def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
+def evidence_of(results: Sequence[RetrievalResult]) -> list[Json]:
     """Return the evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
     return [
         {
@@ -123,13 +123,13 @@ def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
     ]
 
 
-def next_section(state: Mapping[str, Any]) -> str:
+def next_section(state: Data) -> str:
     """Return the id of the first section that nobody has looked at yet; "" when all are done."""
     done = state["report"].get("reviewed", [])
     return next((section["section_id"] for section in standing(state) if section["section_id"] not in done), "")
 
 
-async def review_section(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_section(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask about the next section, when the run's policy says so."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     asked = next_section(state)
@@ -147,7 +147,7 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [asked])]
     if decision["action"] != "approve":
         report["outlined_by"] = decision["who"]
-    change: dict[str, Any] = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
+    change: Json = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
     if decision["action"] == "reject":
         kept = [one for one in state["outline"]["sections"] if one["section_id"] != asked]
         return {**change, "outline": {**state["outline"], "sections": kept}}
@@ -164,7 +164,7 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     return change
 
 
-async def review_report(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+async def review_report(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Ask about the whole report, when the run's policy says so."""
     report = state["report"]
     if "report" not in state.get("review", []) or report.get("stopped") or report.get("approved"):
@@ -181,7 +181,7 @@ async def review_report(state: ConversationState, runtime: Runtime[Context]) -> 
     unsure = set(check.get("unsupported_claims", []))
     texts = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
     decision = ask_person("report", state, runtime, proposal, words, ReportEdits, told=texts)
-    change: dict[str, Any] = {"decisions": [decision]}
+    change: Json = {"decisions": [decision]}
     if decision["action"] == "respond":
         return {**change, **_one_more(state, decision["message"], decision["who"])}
     ended = {**report, "approved": decision["action"] != "reject", "rejected": decision["action"] == "reject"}

@@ -9,9 +9,10 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.parts.reports.markdown import chapters, html
+from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.outline import standing_told, supported_told
-from workbench.views.page import Data, draw
+from workbench.views.page import draw
 from workbench.views.render import CLASSES
 from workbench.views.review import statements
 from workbench.views.run import Marks
@@ -62,7 +63,7 @@ def _standing(report: Report, labels: Labels) -> str:
     return " · ".join(words)
 
 
-def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labels) -> dict[str, Any]:
+def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labels) -> Json:
     """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     number = match[1] if (match := _SECTION.match(heading)) else ""
     own = [section for section in sections if number and section["section_id"].partition(".")[0] == number]

@@ -12,14 +12,13 @@ what it had found before does not count any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from workbench.language.question import read
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.state import Question
+from workbench.state import Json, Question
 from workbench.text import CJK, fold, stem, terms
 from workbench.tools.tool import Found, FunctionTool, Search
 
@@ -118,7 +117,7 @@ def _says(word: str, held: frozenset[str]) -> bool:
 class ReflectionInput(Search):
     """What was found, by ``$from``."""
 
-    found: list[dict[str, Any]] = Field(default_factory=list, description="Results of an earlier step, by $from")
+    found: list[Json] = Field(default_factory=list, description="Results of an earlier step, by $from")
 
 
 class ReflectionOutput(Found):
@@ -143,7 +142,7 @@ def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolL
     return ReflectionOutput(**said)
 
 
-def _text_of(result: dict[str, Any]) -> str:
+def _text_of(result: Json) -> str:
     """Return the text of a result with the typed fields of its document."""
     fields = result.get("metadata", {}).get("fields") or {}
     values = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in fields.values() if v not in (None, ""))

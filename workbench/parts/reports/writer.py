@@ -19,7 +19,7 @@ from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
-from workbench.state import RetrievalResult
+from workbench.state import Json, RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 
 _SECTIONS, _CLAIMS = 12, 40
@@ -87,7 +87,7 @@ class Draft(NamedTuple):
 
 async def outlined_by_model(
     context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str], most: int = _SECTIONS
-) -> list[dict[str, Any]] | None:
+) -> list[Json] | None:
     """The sections that a model proposes: ``title``, ``summary``, ``query``, and ``evidence``, numbers in ``results``.
 
     Args:

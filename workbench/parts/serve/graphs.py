@@ -28,7 +28,7 @@ from workbench.ports import Context
 from workbench.records.store import new_run_id
 from workbench.runs.asking import RunOptions, message_of
 from workbench.session import Workbench
-from workbench.state import ConversationState
+from workbench.state import ConversationState, Data, Json
 
 # The server's watch for blocking calls looks at every event loop of the process. The graphs work in the loop of their
 # workspace (``_elsewhere``), where a call that blocks holds up nobody else; the factories open it in a thread.
@@ -54,8 +54,8 @@ class Asked(BaseModel):
     worker_name: str = ""
     agent_type: str = ""
     thresholds: dict[str, float] = Field(default_factory=dict)
-    plan: dict[str, Any] | None = None
-    report: dict[str, Any] | None = Field(None, description="Write a report: {} or its options")
+    plan: Json | None = None
+    report: Json | None = Field(None, description="Write a report: {} or its options")
     as_of: str = ""
     known: str = ""
     debug: bool = False
@@ -85,7 +85,7 @@ class Binding(NamedTuple):
 
     workbench: Workbench
     ports: Context
-    complete: Callable[[dict[str, Any], Mapping[str, Any], str], Mapping[str, Any]]
+    complete: Callable[[Json, Data, str], Data]
     options: type[BaseModel]
 
 
@@ -94,12 +94,12 @@ class BoundGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     binding: Binding
 
-    def copy(self, update: dict[str, Any] | None = None) -> BoundGraph:
+    def copy(self, update: Json | None = None) -> BoundGraph:
         """Copy the graph with its binding; a server does so for each run."""
         attributes = {name: value for name, value in vars(self).items() if name not in ("__orig_class__", "binding")}
         return bound(type(self)(**{**attributes, **(update or {})}), self.binding)
 
-    def get_context_jsonschema(self, **_: Any) -> dict[str, Any]:
+    def get_context_jsonschema(self, **_: Any) -> Json:
         """Return the form of the options, which Studio shows."""
         return self.binding.options.model_json_schema()
 
@@ -160,7 +160,7 @@ def _conversation() -> BoundGraph:
     wb = _workspace()
     ports = wb.ports()
 
-    def complete(given: dict[str, Any], told: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+    def complete(given: Json, told: Data, thread: str) -> Data:
         message, messages = _message(given, "message"), given.pop("messages", [])
         asked = _read(Asked, {**told, **given})
         kb = asked.requested_kb_prefixes or asked.requested_kb_prefix or asked.kb_prefix or None
@@ -183,7 +183,7 @@ def _conversation() -> BoundGraph:
     return bound(graph.compile(), Binding(wb, ports, complete, Asked))
 
 
-async def _reply(state: ServedState) -> dict[str, Any]:
+async def _reply(state: ServedState) -> Json:
     """Give the answer as a message too, which is what chat clients show."""
     return {"messages": [AIMessage(state["answer"], id=f"{state['run_id']}:assistant")]}
 
@@ -196,7 +196,7 @@ async def router() -> BoundGraph:
 def _router() -> BoundGraph:
     wb = _workspace()
 
-    def complete(given: dict[str, Any], told: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+    def complete(given: Json, told: Data, thread: str) -> Data:
         message = message_of(_message(given, "message"), wb.settings.max_message_characters)
         given.pop("messages", None)
         return {"run_id": thread, **told, **given, "message": message}
@@ -213,7 +213,7 @@ def _retrieval() -> BoundGraph:
     wb = _workspace()
     ports = wb.ports()
 
-    def complete(given: dict[str, Any], told: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+    def complete(given: Json, told: Data, thread: str) -> Data:
         query = message_of(_message(given, "query"), wb.settings.max_message_characters)
         given.pop("messages", None)
         kb = given.pop("kb_prefix", "") or told.get("kb_prefix", "")
@@ -246,14 +246,14 @@ def _fusion() -> BoundGraph:
     wb = _workspace()
     graph = build_fusion().compile().with_config({"configurable": fusion_options(wb.settings)})
 
-    def complete(given: dict[str, Any], told: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+    def complete(given: Json, told: Data, thread: str) -> Data:
         filled = {"session_id": thread, "canvas_path": "", "operation": "explanation", "messages": [], "query": ""}
         return {**filled, **given}
 
     return bound(graph, Binding(wb, wb.ports(), complete, FusionConfig))
 
 
-def _message(given: dict[str, Any], name: str) -> Any:
+def _message(given: Json, name: str) -> Any:
     """Take the question out of an input: under its name, else the last message of a person."""
     if text := given.pop(name, None):
         return text
@@ -266,7 +266,7 @@ def _message(given: dict[str, Any], name: str) -> Any:
     return str(people[-1].text)
 
 
-def _read(form: type[Asked], given: Mapping[str, Any]) -> Asked:
+def _read(form: type[Asked], given: Data) -> Asked:
     filled = {name: value for name, value in given.items() if value is not None and value != ""}  # as a form sends it
     try:
         return form.model_validate(filled)

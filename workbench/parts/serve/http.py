@@ -39,6 +39,7 @@ from workbench.runs.feedback import give
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import Settings
+from workbench.state import Data, Json
 
 HEARTBEAT_S = 15.0
 MOST_BYTES = 1_000_000
@@ -113,7 +114,7 @@ class Decision(Given):
     user_id: Name
     decision: Literal["approve", "edit", "reject", "respond", "resume"]
     review_id: MaybeName = ""
-    edits: dict[str, Any] = {}
+    edits: Json = {}
     message: Words = ""
     note: Words = ""
     stream: bool = False
@@ -162,7 +163,7 @@ class Verdict(Given):
     thread_id: MaybeName = ""
     query: Words = ""
     agent_type: MaybeName = ""
-    metadata: dict[str, Any] = {}
+    metadata: Json = {}
     user_id: MaybeName = ""
 
 
@@ -223,7 +224,7 @@ class Door:
         """Return what was collected for a request, whose id is its run's."""
         return await self._of(request, "request_id", debugged)
 
-    async def _of(self, request: Request, name: str, make: Callable[[Run], dict[str, Any]]) -> Response:
+    async def _of(self, request: Request, name: str, make: Callable[[Run], Json]) -> Response:
         given, run_id = _read(Which, dict(request.query_params)), request.path_params[name]
         told = await to_thread.run_sync(lambda: make(self._run(run_id, given.user_id)))
         return JSONResponse(redacted(told, self.hidden))
@@ -231,7 +232,7 @@ class Door:
     async def messages(self, request: Request) -> Response:
         """Return the messages of a conversation, oldest first."""
         given, session = _read(Listing, dict(request.query_params)), request.path_params["session"]
-        told: dict[str, Any] = {"limit": given.limit, "before": given.before}
+        told: Json = {"limit": given.limit, "before": given.before}
         found = await to_thread.run_sync(lambda: self._wb.messages(session, given.user_id, **told))
         return JSONResponse({"user_id": given.user_id, "session_id": session, "messages": found})
 
@@ -300,7 +301,7 @@ class Door:
         raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
 
 
-def debugged(run: Run) -> dict[str, Any]:
+def debugged(run: Run) -> Json:
     """Return what was collected of a run under its id as the request's: its log in levels, route, plan, evidence."""
     still = run.recording()
     document = still.to_dict()
@@ -313,11 +314,11 @@ def _answered(run: Run, given: Decision) -> Run:
     asked = run.review
     if asked and given.review_id not in ("", asked["review_id"]):
         raise NotPaused(f"Run {run.run_id} asks {asked['review_id']} now, and not {shown(given.review_id)}.")
-    said: dict[str, Any] = {"edits": given.edits, "message": given.message, "note": given.note}
+    said: Json = {"edits": given.edits, "message": given.message, "note": given.note}
     return run.answer_review(answer(given.decision, point=(asked or {}).get("point", ""), **said), wait=False)
 
 
-def _told(run: Run, debug: bool) -> dict[str, Any]:
+def _told(run: Run, debug: bool) -> Json:
     """Return a run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
     still, conversation = run.recording(), run.conversation_id
     names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
@@ -361,7 +362,7 @@ class Events(StreamingResponse):
             yield self._frames_of(await self._end())
         self._whole = True
 
-    def _frames_of(self, event: Mapping[str, Any]) -> str:
+    def _frames_of(self, event: Data) -> str:
         """Return an event as it is sent; an answer that no model wrote, and that is there at once, is a token too."""
         status, told = event["status"], [event]
         if status == "done" and "token" not in self._seen and event["content"]["answer"]:
@@ -370,7 +371,7 @@ class Events(StreamingResponse):
         shown = redacted(told, self._hidden) if status == "error" else told
         return "".join(f"data: {json.dumps(one, ensure_ascii=False)}\n\n" for one in shown)
 
-    def _heard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _heard(self, event: Data) -> Json | None:
         """Return an event as a client has it; None for what it has not."""
         told = normalize_stream_event(event)
         if told["status"] == "start":
@@ -378,7 +379,7 @@ class Events(StreamingResponse):
         wanted = ("route_decision", "execution_log") if self._debug else ("route_decision",)
         return told if for_client(event) or told["status"] in wanted else None
 
-    async def _end(self) -> dict[str, Any]:
+    async def _end(self) -> Json:
         """Return the last event of a run that did not tell how it ended: its answer was refused, or it was stopped."""
         try:
             await self._run.aio.wait()
@@ -419,7 +420,7 @@ async def _whole(begin: Callable[[], Run]) -> Run:
 # what is asked, and who may ask
 
 
-def _read(model: type[G], given: bytes | Mapping[str, Any]) -> G:
+def _read(model: type[G], given: bytes | Data) -> G:
     try:
         return model.model_validate_json(given) if isinstance(given, bytes) else model.model_validate(given)
     except ValidationError as error:
@@ -567,7 +568,7 @@ def server_of(wb: Workbench, heartbeat_s: float, limits: Limits = LIMITS) -> Any
             await super().shutdown(sockets)
             await interrupting
 
-    options: dict[str, Any] = {"log_level": "warning", "server_header": False, "lifespan": "off", "http": Protocol}
+    options: Json = {"log_level": "warning", "server_header": False, "lifespan": "off", "http": Protocol}
     options |= {"h11_max_incomplete_event_size": limits.head_bytes, "timeout_graceful_shutdown": 5}
     options["limit_concurrency"] = limits.waiting + limits.at_work
     return Server(uvicorn.Config(app_of(wb, heartbeat_s, limits), ws="none", **options))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial, wraps
 from inspect import getdoc
@@ -43,6 +43,7 @@ from workbench.records.proposals import description, proposal
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.settings import ROLES
+from workbench.state import Data, Json
 from workbench.text import visible
 from workbench.views.labels import labels_for
 from workbench.views.outline import IN_TERMINAL, outline
@@ -258,7 +259,7 @@ async def _followed(run: Run, ctx: Context) -> None:
         raise
 
 
-def _heard(event: Mapping[str, Any]) -> str:
+def _heard(event: Data) -> str:
     """Return an event as a line of progress; empty for what is none."""
     if begun := event.get("retrieval_step_start"):
         return visible(f"{begun['step_id']} · {begun['tool']}")[:200]
@@ -283,7 +284,7 @@ def _question(run: Run, would: str) -> ElicitRequestFormParams:
     return ElicitRequestFormParams(message=message, requested_schema=form)
 
 
-def _said(given: Any) -> dict[str, Any] | None:
+def _said(given: Any) -> Json | None:
     """Return what the person answered; None when they left it open.
 
     Raises:
@@ -295,7 +296,7 @@ def _said(given: Any) -> dict[str, Any] | None:
     return _decided(content.get("decision"), content.get("words") or "", "person")
 
 
-def _decided(decision: Any, words: Any, who: str) -> dict[str, Any]:
+def _decided(decision: Any, words: Any, who: str) -> Json:
     if decision not in _ANSWERS:
         raise InvalidAnswer(f"decision is {decision!r}. Known: {', '.join(_ANSWERS)}. The run waits as before.")
     message = str(words) if decision == "answer" else ""
@@ -304,7 +305,7 @@ def _decided(decision: Any, words: Any, who: str) -> dict[str, Any]:
     return answer(_ANSWERS[decision], message=message, who=who)
 
 
-def _answer(run: Run, asked: Mapping[str, Any] | None, given: dict[str, Any]) -> Run:
+def _answer(run: Run, asked: Data | None, given: Json) -> Run:
     """Give the answer to what was asked, and to nothing else."""
     now = run.review
     if asked and (now or {}).get("review_id") != asked["review_id"]:
@@ -348,7 +349,7 @@ def _shown(run: Run) -> CallToolResult:
     return _result(told, plain(outline(document, IN_TERMINAL), _WIDTH, wrap=False))
 
 
-def _sources(document: Mapping[str, Any]) -> dict[str, Any]:
+def _sources(document: Data) -> Json:
     """Return what an answer cites, and how well it is supported."""
     cited = [
         {"n": c["n"], "result_id": c["result_id"], "sentence": c["sentence"]}
@@ -358,11 +359,11 @@ def _sources(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"citations": cited, "support": _rows(document["support"], ("sentence", "verdict", "cited", "why"))}
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(rows: Sequence[Data], names: Sequence[str]) -> list[Json]:
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _result(told: Mapping[str, Any], text: str, failed: bool = False) -> CallToolResult:
+def _result(told: Data, text: str, failed: bool = False) -> CallToolResult:
     """Structured content, and a text for a model, in which what others wrote is marked."""
     content = f"{NOTICE}\n<data>\n{fenced(visible(text))}\n</data>"
     return CallToolResult(

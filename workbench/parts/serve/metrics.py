@@ -16,6 +16,7 @@ from workbench.errors import MissingExtra
 from workbench.records.figures import own
 from workbench.runs.recording import Recording
 from workbench.settings import ROLES
+from workbench.state import Json
 
 _OTHER = "other"
 _COUNTERS = {
@@ -49,11 +50,11 @@ class Metrics:
         from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
 
         registry, self._address, self.users = CollectorRegistry(), address, 0
-        self._counters: dict[str, Any] = {
+        self._counters: Json = {
             name: Counter(f"workbench_{name}", what, labels, registry=registry)
             for name, (what, labels) in _COUNTERS.items()
         }
-        self._seconds: dict[str, Any] = {
+        self._seconds: Json = {
             name: Histogram(f"workbench_{name}_seconds", what, labels, registry=registry, buckets=_BUCKETS)
             for name, (what, labels) in _SECONDS.items()
         }

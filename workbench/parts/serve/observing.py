@@ -13,6 +13,7 @@ from workbench.parts.serve import metrics, spans
 from workbench.ports import Remembering
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
+from workbench.state import Json
 
 _SENDING_S = 5
 """How long closing waits for what is under way."""
@@ -90,7 +91,7 @@ class _Watched:
     def __init__(self, memory: Remembering, observers: Observers):
         self._memory, self._observers = memory, observers
 
-    def recall(self, message: str, **whose: Any) -> dict[str, Any]:
+    def recall(self, message: str, **whose: Any) -> Json:
         """As the memory does it."""
         begun = time.perf_counter()
         told = self._memory.recall(message, **whose)

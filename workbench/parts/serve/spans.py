@@ -8,7 +8,7 @@ ended; Langfuse takes them there too. A collector that is away never touches a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from workbench.errors import MissingExtra
 from workbench.runs.calls import Call
 from workbench.runs.recording import Recording
+from workbench.state import Data, Json
 
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 _PARENTS = [place for place, sign in enumerate(f"{_EXPORTER}.") if sign == "."]
@@ -49,7 +50,7 @@ def spans_of(run: Recording) -> list[Span]:
     document, calls = run.to_dict(), list(run.calls())
     log, began = document["log"], _ns(run.created_at)
     ended = max([began, *(_ns(e["timestamp"]) + _ms(e["duration_ms"]) for e in log)])
-    about: dict[str, Any] = {
+    about: Json = {
         "workbench.run_id": run.run_id,
         "workbench.status": run.status,
         "gen_ai.operation.name": "invoke_agent",
@@ -68,13 +69,13 @@ def spans_of(run: Recording) -> list[Span]:
     return [*found, *_steps(document["records"])]
 
 
-def _route(run: Recording, log: Sequence[Mapping[str, Any]]) -> Iterator[Span]:
+def _route(run: Recording, log: Sequence[Data]) -> Iterator[Span]:
     """``route_decision``: what the message begins with, and what was decided."""
     at, decision = [entry for entry in log if entry["node"] in _ROUTE], run.route_decision
     if not at or not decision:
         return
     start, last = _ns(at[0]["timestamp"]), at[-1]
-    told: dict[str, Any] = {"message_preview": run.message[:_PREVIEW], "routing_ms": sum(e["duration_ms"] for e in at)}
+    told: Json = {"message_preview": run.message[:_PREVIEW], "routing_ms": sum(e["duration_ms"] for e in at)}
     told |= {f"workbench.route.{n}": decision[n] for n in ("kb_prefix", "method", "confidence", "query_intent")}
     yield Span("route_decision", start, _ns(last["timestamp"]) + _ms(last["duration_ms"]), told)
 
@@ -84,7 +85,7 @@ def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
     for call in calls:
         end = start + int(call["seconds"] * 1e9)
         provider, _, model = call["model"].partition(":")
-        told: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
+        told: Json = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
         told |= {"gen_ai.request.model": model, "workbench.role": call["role"], "workbench.prompt": call["prompt"]}
         told |= {f"gen_ai.request.{name}": value for name, value in call["sampling"].items()}
         if call["input"] is not None:
@@ -95,7 +96,7 @@ def _chats(calls: Sequence[Call], start: int, inside: int) -> Iterator[Span]:
         start = end
 
 
-def _steps(records: Sequence[Mapping[str, Any]]) -> Iterator[Span]:
+def _steps(records: Sequence[Data]) -> Iterator[Span]:
     for record in records:
         if record["started_at"] and not record.get("replayed") and record["status"] != "skipped":
             start = _ns(record["started_at"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
 from workbench.records.conversations import TABLES, VERSION, Execute, SqlConversations
+from workbench.state import Json
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,7 +44,7 @@ class PostgresConversations(SqlConversations):
         self._connection = self._connect()
         self.create_tables("conversation", VERSION, TABLES)
 
-    def _connect(self) -> psycopg.Connection[dict[str, Any]]:
+    def _connect(self) -> psycopg.Connection[Json]:
         try:
             import psycopg
             from psycopg.rows import dict_row
@@ -83,7 +84,7 @@ class PostgresConversations(SqlConversations):
                     f"PostgreSQL dropped the conversation store: {str(error).strip()}. The next call connects again."
                 ) from None
 
-    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Json]:
         cursor = self._connection.execute(sql.replace("?", "%s"), parameters)
         return cursor.fetchall() if cursor.description else []
 

@@ -21,6 +21,7 @@ from workbench.errors import SettingsError
 from workbench.models.wire import LimitReached, Meter, Patience, address, patiently, read_key, redact
 from workbench.ports import Enriched, Entity, Passage, Relation, Wanted
 from workbench.settings import Settings
+from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold
 from workbench.tools.enrichment import note
 
@@ -56,7 +57,7 @@ class Record:
     kind: str
     number: int
     names: tuple[str, ...]
-    fields: Mapping[str, Any]
+    fields: Data
     text: str = ""
     credits: Mapping[str, Sequence[Credit]] = field(default_factory=dict)
 
@@ -94,13 +95,13 @@ def number(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
-def items(answer: Any, name: str) -> list[Mapping[str, Any]]:
+def items(answer: Any, name: str) -> list[Data]:
     """Return the objects in the list of that name in an object; nothing else."""
     value = answer.get(name) if isinstance(answer, dict) else None
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def hits(answer: Mapping[str, Any]) -> list[Record]:
+def hits(answer: Data) -> list[Record]:
     """Return the films and people of a search, in its order."""
     found = []
     for item in items(answer, "results")[:20]:
@@ -111,7 +112,7 @@ def hits(answer: Mapping[str, Any]) -> list[Record]:
     return found
 
 
-def film(answer: Mapping[str, Any], language: str = "en") -> Record | None:
+def film(answer: Data, language: str = "en") -> Record | None:
     """A film with its credits and other titles, amounts in words of a language; None when it has no id or title."""
     tmdb_id, names = number(answer.get("id")), _distinct([answer.get("title"), answer.get("original_title")])
     if not tmdb_id or not names:
@@ -122,7 +123,7 @@ def film(answer: Mapping[str, Any], language: str = "en") -> Record | None:
         if role := _JOBS.get(text(person.get("job"))):
             roles[role].append(person)
     people = {role: list({c.name: c for c in _credits(many)}.values())[:_MANY] for role, many in roles.items()}
-    fields: dict[str, Any] = {
+    fields: Json = {
         "year": _year(answer),
         **{role: [person.name for person in several] for role, several in people.items()},
         "genres": _named(answer, "genres"),
@@ -141,7 +142,7 @@ def film(answer: Mapping[str, Any], language: str = "en") -> Record | None:
     )
 
 
-def person(answer: Mapping[str, Any]) -> Record | None:
+def person(answer: Data) -> Record | None:
     """Return a person; None when there is no id or name."""
     tmdb_id, name = number(answer.get("id")), text(answer.get("name"))
     if not tmdb_id or not name:
@@ -157,12 +158,12 @@ def person(answer: Mapping[str, Any]) -> Record | None:
     )
 
 
-def _credits(several: Iterable[Mapping[str, Any]]) -> list[Credit]:
+def _credits(several: Iterable[Data]) -> list[Credit]:
     told = (Credit(number(c.get("id")), text(c.get("name"))) for c in several)
     return [credit for credit in told if credit.name]
 
 
-def _amounts(answer: Mapping[str, Any], chinese: bool) -> dict[str, str]:
+def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
     """Return what is counted, in words: minutes, dollars, votes."""
     votes, average = number(answer.get("vote_count")), answer.get("vote_average")
     rated = isinstance(average, int | float) and not isinstance(average, bool) and 0 < average <= 10 and votes
@@ -176,7 +177,7 @@ def _amounts(answer: Mapping[str, Any], chinese: bool) -> dict[str, str]:
     }
 
 
-def _named(answer: Mapping[str, Any], name: str) -> list[str]:
+def _named(answer: Data, name: str) -> list[str]:
     return list(_distinct(item.get("name") for item in items(answer, name)))[:_MANY]
 
 
@@ -184,7 +185,7 @@ def _distinct(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(said for value in values if (said := text(value))))
 
 
-def _year(item: Mapping[str, Any]) -> int | None:
+def _year(item: Data) -> int | None:
     released = item.get("release_date")
     match = re.match(r"(1[89]\d\d|20\d\d)-", released) if isinstance(released, str) else None
     return int(match[1]) if match else None
@@ -387,7 +388,7 @@ class _Server:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def get(self, path: str, **parameters: str) -> dict[str, Any]:
+    async def get(self, path: str, **parameters: str) -> Json:
         """Return the JSON object at a path.
 
         Raises:
@@ -401,7 +402,7 @@ class _Server:
         parameters["language"] = _LANGUAGES[self.language]
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)
 
-    async def _get(self, path: str, parameters: Mapping[str, str]) -> dict[str, Any]:
+    async def _get(self, path: str, parameters: Mapping[str, str]) -> Json:
         meter, body = Meter(self._timeout_s, TIMEOUT), bytearray()
         async with self._client.stream("GET", f"{self._url}/{path}", params=dict(parameters)) as response:
             if response.status_code != 200:

@@ -9,10 +9,10 @@ from math import log, sqrt
 from plotly.graph_objects import Scatter
 
 from workbench.records.figures import Piece
+from workbench.state import Data
 from workbench.views.drawing import COLOURS, DIM, short
 from workbench.views.figures.picture import Picture, axis, hover, picture, safe
 from workbench.views.labels import Labels
-from workbench.views.page import Data
 
 MOST_DRAWN = 2_000
 """Points that are drawn; beyond them the dropped ones with the lowest scores stay out."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from plotly.graph_objects import Figure
 
+from workbench.state import Data, Json
 from workbench.text import visible
 from workbench.views.drawing import DIM, FONT, GROUND, INK, LINE, short
-from workbench.views.page import Data
 
 if TYPE_CHECKING:
     import pandas
@@ -41,7 +41,7 @@ def picture(
         height: in pixels.
         layout: plotly's, as further names.
     """
-    card: dict[str, Any] = {
+    card: Json = {
         "template": "none",
         "width": 860,
         "height": round(height),
@@ -60,7 +60,7 @@ def picture(
     return figure
 
 
-def axis(title: str = "", **more: Any) -> dict[str, Any]:
+def axis(title: str = "", **more: Any) -> Json:
     """Return an axis with a grid."""
     return {"title": {"text": safe(title)}, "gridcolor": LINE, "zeroline": False, "automargin": True, **more}
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import edit_of
+from workbench.state import Data
 
 if TYPE_CHECKING:
     from workbench.views.labels import Labels
@@ -59,7 +60,7 @@ def plan_edit_told(edit: Mapping[str, Sequence[str]]) -> str:
     return " ".join(f"{sign}{name}" for kind, sign in _SIGNS for name in edit[kind])
 
 
-def edits_told(edits: Mapping[str, Any], proposal: Mapping[str, Any], labels: Labels) -> list[str]:
+def edits_told(edits: Data, proposal: Data, labels: Labels) -> list[str]:
     """Each edit as a name and what it became; a plan by its steps next to the plan that was proposed.
 
     Args:
@@ -77,7 +78,7 @@ def field_told(name: str, labels: Labels) -> str:
     return labels(f"edit_{name}") if name in _FIELDS else name
 
 
-def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
+def fork_edit_told(edit: Data, labels: Labels) -> str:
     """Return what was edited in a run that was made from another: an entry of ``futures.tree.edits``."""
     what, comma = edit["what"], labels("comma")
     if what == "asked_anew":
@@ -101,21 +102,21 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
     return f"{name}{labels('colon')}{text[:300]}"
 
 
-def run_edits_told(node: Mapping[str, Any], labels: Labels) -> list[str]:
+def run_edits_told(node: Data, labels: Labels) -> list[str]:
     """Return what was edited in a run of a tree, where else its steps come from, and which of those runs are gone."""
     words, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
     words += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
     return words + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
 
 
-def as_of_told(document: Mapping[str, Any], labels: Labels) -> str:
+def as_of_told(document: Data, labels: Labels) -> str:
     """Return as of which dates a run asked: of what was true, of what was known."""
     true, known = document["as_of"]
     words = [labels("as_of_told", at=true)] if true else []
     return labels("comma").join([*words, *([labels("known_told", at=known)] if known else [])])
 
 
-def read_told(run: Mapping[str, Any], labels: Labels) -> str:
+def read_told(run: Data, labels: Labels) -> str:
     """Return how a question was read that leans on earlier ones; empty where it was taken as it stands."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
 
@@ -138,7 +139,7 @@ def reason_told(reason: str, labels: Labels) -> str:
     return reason
 
 
-def _value(name: str, value: Any, proposal: Mapping[str, Any]) -> str:
+def _value(name: str, value: Any, proposal: Data) -> str:
     if name == "plan" and isinstance(value, Mapping):
         return plan_edit_told(edit_of(proposal.get("plan"), value))
     if name == "next_steps" and isinstance(value, list):
@@ -148,7 +149,7 @@ def _value(name: str, value: Any, proposal: Mapping[str, Any]) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def took_told(figures: Mapping[str, Any], labels: Labels) -> str:
+def took_told(figures: Data, labels: Labels) -> str:
     """Return how long a run was at work, and what of that went into retrieval and into the answer.
 
     >>> from workbench.views.labels import Labels
@@ -160,7 +161,7 @@ def took_told(figures: Mapping[str, Any], labels: Labels) -> str:
     return labels("took", span=_span(figures["total_s"])) + within
 
 
-def saved_told(figures: Mapping[str, Any], labels: Labels) -> str:
+def saved_told(figures: Data, labels: Labels) -> str:
     """Return how many calls of tools the tape answered, and how long they had taken."""
     calls = figures["saved_calls"]
     return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
