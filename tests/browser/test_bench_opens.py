@@ -35,7 +35,7 @@ def test_the_bench_can_be_shown_without_langgraph():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_usable_soon_after_the_cell(notebook, workspace, lab):
     """Two seconds on a machine of one's own; a crowded one gets as much more as it is crowded, and a second look."""
     seconds = []
@@ -51,6 +51,7 @@ def test_usable_soon_after_the_cell(notebook, workspace, lab):
     pytest.fail(f"the bench was usable after {seconds} s; {SOON} s are allowed")
 
 
+@pytest.mark.full
 def test_no_key_of_an_empty_bench_reaches_the_notebook(notebook, workspace):
     nb, *_ = opened(notebook)
     assert "TEXTAREA" in " ".join(press_all(nb, KEYS[:-1]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 CELLS = [
     'from workbench import Workbench\nwb = Workbench.open("workspace")',
     'run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review=["reflect"])\n'
@@ -17,6 +19,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.full
 def test_compare_graft_and_fork_by_clicks(notebook, workspace):
     nb = notebook(CELLS)
     nb.run_all()

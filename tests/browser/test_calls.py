@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
@@ -16,6 +17,7 @@ wb.close()
 wb = Workbench.open(wb.path, chat_model=FakeListChatModel(responses=["<b>nothing</b> is of use [1]."]))"""
 
 
+@pytest.mark.full
 def test_what_the_models_saw_and_said_stands_under_the_answer(
     notebook: Callable[..., Any], workspace: Path, tmp_path: Path
 ) -> None:
@@ -52,6 +54,7 @@ def test_a_reply_is_edited_and_the_fork_answers_with_it(
     expect(nb.page.locator(".wb-calls")).to_contain_text("from the tape")
 
 
+@pytest.mark.full
 def test_a_prompt_with_an_unknown_slot_is_refused_with_its_reason(
     notebook: Callable[..., Any], workspace: Path, tmp_path: Path
 ) -> None:

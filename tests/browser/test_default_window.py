@@ -60,7 +60,7 @@ def unreadable(page, cell):
                 yield f"{state}: {kind}: {ratio:.2f}"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_control_can_be_read_in_every_state(notebook, workspace):
     step = f'paused = wb.ask({QUESTION!r}, kb="film", review={{"plan"}}, session="paused"); bench = wb.bench(paused)'
     step += "\nbench.working.editor.chosen = paused.plan.steps[0].step_id; bench"

@@ -21,7 +21,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("lang", SAID)
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.full)])
 def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
     notebook: Callable[..., Any],
     store: Workbench,  # noqa: F811
@@ -72,6 +72,7 @@ def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
     assert kept() == []
 
 
+@pytest.mark.full
 def test_what_is_incognito_is_not_judged(notebook: Callable[..., Any], workspace: Path) -> None:
     nb = notebook([OPEN, 'wb.bench(kb="film", review=None, incognito=True)'])
     nb.run_all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 KEYS = ("a", "m", "d", "d", "x", "b", "y", "Shift+Enter")
 FOCUSABLE = "button, input, select, textarea, summary, [tabindex], [contenteditable=true]"
 EVERY_KIND = """
@@ -59,6 +61,7 @@ def test_no_key_of_the_bench_reaches_the_notebook(notebook):
     assert nb.kernel("len(pressed)") == 1, "Enter still presses a button"
 
 
+@pytest.mark.full
 def test_a_control_that_goes_away_leaves_no_key_to_the_notebook(notebook):
     nb = notebook(["1", EVERY_KIND])
     nb.run_all()
@@ -72,6 +75,7 @@ def test_a_control_that_goes_away_leaves_no_key_to_the_notebook(notebook):
     assert cells(nb) == before
 
 
+@pytest.mark.full
 def test_without_the_root_the_notebook_takes_the_keys(notebook):
     """The guard is what does it: the same button outside of it gives its keys away."""
     nb = notebook(["1", "import ipywidgets\nipywidgets.Button(description='bare').add_class('bare')"])

@@ -53,6 +53,7 @@ def test_clicks_reach_the_kernel_and_its_values_come_back(notebook):
     nb.clean()
 
 
+@pytest.mark.full
 def test_rows_sent_alone_are_in_every_view_and_in_what_is_saved(notebook):
     nb = notebook([ROWS, "pick"])
     nb.run_cell(0)
@@ -76,6 +77,7 @@ def test_rows_sent_alone_are_in_every_view_and_in_what_is_saved(notebook):
     nb.clean()
 
 
+@pytest.mark.full
 def test_restart_theme_width_reopen_and_save(notebook):
     nb = notebook([BUTTON, "here = 1\nhere"])
     nb.run_all()
@@ -92,6 +94,7 @@ def test_restart_theme_width_reopen_and_save(notebook):
     assert nb.cells()[1]["outputs"][0]["data"]["text/plain"] == "1"
 
 
+@pytest.mark.full
 def test_a_failing_cell_fails_the_test(notebook):
     nb = notebook(["1 / 0"])
     with pytest.raises(AssertionError, match="ZeroDivisionError"):

@@ -130,6 +130,7 @@ CLICKS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", STEPS)
 def test_a_click_is_answered_while_a_run_works(
     notebook: Callable[..., Any],

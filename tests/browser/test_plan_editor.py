@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.browser.lab import Notebook
 
 CELL = """
@@ -76,6 +78,7 @@ def test_a_cycle_is_made_seen_and_mended_by_hand(notebook):
     assert limit.input_value() == "50"
 
 
+@pytest.mark.full
 def test_by_keys_alone(notebook):
     nb = notebook([CELL])
     nb.run_all()
@@ -102,6 +105,7 @@ def test_by_keys_alone(notebook):
     assert len(nb.cells()) == 1
 
 
+@pytest.mark.full
 def test_every_field_has_a_name(notebook):
     nb = notebook([CELL])
     nb.run_all()

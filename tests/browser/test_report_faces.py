@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, BenchPage
@@ -49,6 +50,7 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
     assert nb.kernel("wb.runs.list()[0].report.status") == "completed"
 
 
+@pytest.mark.full
 def test_an_outline_and_its_report_in_chinese(notebook: Callable[..., Any], workspace: Path) -> None:
     asked = 'run = wb.report("李安的电影：家庭、饮食", kb="film", review={"outline", "report"})'
     nb = notebook([OPEN, asked, "wb.bench(run)"], name="zh")

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import QUESTION, BenchPage
@@ -71,6 +72,7 @@ def test_the_kernel_restarts_while_the_run_waits(notebook: Callable[..., Any], s
     assert len(done.tape()) > called
 
 
+@pytest.mark.full
 def test_the_kernel_dies_while_a_step_runs(
     notebook: Callable[..., Any],
     store: Workbench,  # noqa: F811
@@ -115,6 +117,7 @@ def test_the_kernel_dies_while_a_step_runs(
     expect(bench.root.locator(".wb-answer")).to_contain_text(done.answer[:40])
 
 
+@pytest.mark.full
 def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(
     notebook: Callable[..., Any],
     store: Workbench,  # noqa: F811

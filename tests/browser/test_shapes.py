@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
@@ -45,6 +46,7 @@ def test_every_shape(notebook: Callable[..., Any], store: Workbench) -> None:  #
         assert side < plan if width == 675 else side == plan, width
 
 
+@pytest.mark.full
 def test_keys_and_focus(notebook: Callable[..., Any], store: Workbench) -> None:  # noqa: F811
     nb = notebook([OPEN, 'wb.bench(kb="film", review=["plan", "reflect"])'])
     nb.run_all()
