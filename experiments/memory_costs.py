@@ -35,6 +35,7 @@ from langgraph.runtime import Runtime
 from workbench.models.embeddings import TextModel, text_model
 from workbench.parts.memory.recall import recall
 from workbench.parts.memory.recalling import Recalling
+from workbench.parts.memory.store import MemoryStore
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
 from workbench.session import Workbench
@@ -143,7 +144,7 @@ def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Coun
     from workbench.parts.memory.remember import bring_up
 
     context, draw, user = wb.ports(), random.Random(number), f"{language} {number}"
-    store: Any = context.conversations
+    store: Any = MemoryStore(context.conversations)
     conversation = store.get_or_create_conversation_id(user, "s")
     question, last = _ASKED[language]
     for turn in range(TURNS):
@@ -179,7 +180,7 @@ def vectors(model: TextModel, texts: Sequence[str]) -> list[Any]:
 
 def fill(context: Context, user: str, messages: int) -> str:
     """A conversation of so many messages, with its vectors; its id."""
-    store: Any = context.conversations
+    store: Any = MemoryStore(context.conversations)
     model = text_model(context.settings)
     conversation = store.get_or_create_conversation_id(user, "s")
     draw = random.Random(7)
@@ -217,7 +218,7 @@ def assembly(messages: int = 10_000, calls: int = CALLS, **settings: Any) -> dic
         ours = assembled(context, conversation, "ann", calls)
         off = {"memory_core": False, "memory_summary": False, "memory_episodes": False}
         alone = replace(context, settings=context.settings.model_copy(update=off))
-        plain: Any = Recalling(context.conversations, alone.settings, context.clock.now)  # type: ignore[arg-type]
+        plain: Any = Recalling(MemoryStore(context.conversations), alone.settings, context.clock.now)  # type: ignore[arg-type]
         window = assembled(replace(alone, memory=plain), conversation, "ann", calls)
     aim = "mean under 100 ms, none over 500"
     return {"messages": messages, "calls": calls, "ms": ours, "window_ms": window, "aim": aim}

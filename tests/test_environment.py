@@ -98,7 +98,7 @@ def test_local_models_are_the_ones_of_the_extra(project: Path, pyproject: dict) 
 
 def imported(folder: Path) -> dict[str, str]:
     """Canonical distribution name -> one file that imports it."""
-    own = {"workbench", "tests", "conftest"} | {path.stem for path in folder.rglob("*.py")}
+    own = {"workbench", "tests", "experiments", "conftest"} | {path.stem for path in folder.rglob("*.py")}
     providers = packages_distributions()
     found = {}
     for path in sorted(folder.rglob("*.py")):
