@@ -48,7 +48,7 @@ def without(names: set[str], folder: Path) -> Path:
     """Copy the package without these parts."""
 
     def left_out(place: str, found: list[str]) -> set[str]:
-        return names & set(found) if Path(place).name == "parts" else {"__pycache__"} & set(found)
+        return names & set(found) if Path(place).name == "parts" else set()
 
     shutil.copytree(PROJECT / "workbench", folder / "workbench", ignore=left_out)
     return folder

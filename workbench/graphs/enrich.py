@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from workbench.extensions import provided
 from workbench.language.answer import judge
 from workbench.ports import Bases, Context
 from workbench.records.figures import Found
@@ -110,5 +111,6 @@ def lacking(state: RetrievalState, found: Found, bases: Bases) -> list[str]:
     evidence = [result for results in found.values() for result in results]
     judgement = judge(reading, evidence, bases)
     lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
-    titles = {title for title, field in judgement.missing_fields if field in enrichment.FIELDS}
+    fields = provided("sources", "fields") or ()
+    titles = {title for title, field in judgement.missing_fields if field in fields}
     return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

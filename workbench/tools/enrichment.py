@@ -21,24 +21,7 @@ from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
-_OF_FILMS = ("aliases", "year", "directors", "writers", "cast", "genres", "countries", "runtime", "budget", "revenue")
-FIELDS = frozenset((*_OF_FILMS, "rating", "born", "birth_place"))
-"""What an outside source has of a film or a person, as the typed fields of a corpus may be called."""
 _NOTES = {
-    "no key": ("TMDB was not asked: {setting} is not set.", "没有查询 TMDB：未设置 {setting}。"),
-    "failed": (
-        "TMDB gave no usable answer ({said}) Look at the network, {key} and {url}, or ask again a little later.",
-        "TMDB 没有给出可用的回答（{said}）请检查网络、{key} 和 {url}，或稍后再试。",
-    ),
-    "slow": (
-        "TMDB did not answer within {seconds} s. Raise {setting}, or ask again.",
-        "TMDB 在 {seconds} 秒内没有答复。请调大 {setting}，或稍后再试。",
-    ),
-    "unknown": ("TMDB knows nothing of the name “{name}”.", "TMDB 没有名为“{name}”的条目。"),
-    "ambiguous": (
-        "“{name}” names several films on TMDB ({years}), and nothing tells which one is meant.",
-        "TMDB 上有多部名为“{name}”的影片（{years}），无法判断所指是哪一部。",
-    ),
     "no source": (
         "There is no source outside for {kb}: its vocabulary asks for none.",
         "{kb} 没有可查询的外部来源：它的词汇表没有指定。",
@@ -50,8 +33,8 @@ _NOTES = {
 def note(what: str, language: str, **told: str) -> str:
     """Return a note in a language.
 
-    >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
-    ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
+    >>> note("no name", "en", source="TMDB"), note("no name", "zh", source="TMDB")
+    ('The question names nothing to ask TMDB for.', '问题里没有可以向 TMDB 查询的名称。')
     """
     return _NOTES[what][language == "zh"].format(**told)
 

@@ -5,6 +5,6 @@ from workbench.extensions import Part
 PART = Part(
     "sources",
     __name__,
-    sources={"tmdb": "tmdb:Tmdb"},
+    sources={"tmdb": "tmdb:Tmdb", "fields": "tmdb:FIELDS"},
     stores={"lancedb": "lance:Lance", "postgres": "postgres:PostgresConversations"},
 )

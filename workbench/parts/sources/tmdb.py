@@ -23,11 +23,41 @@ from workbench.ports import Enriched, Entity, Passage, Relation, Wanted
 from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold
-from workbench.tools.enrichment import note
 
 # --- Notes: why there is less than was asked for, and what to do about it ---
 
+_NOTES = {
+    "no key": ("TMDB was not asked: {setting} is not set.", "没有查询 TMDB：未设置 {setting}。"),
+    "failed": (
+        "TMDB gave no usable answer ({said}) Look at the network, {key} and {url}, or ask again a little later.",
+        "TMDB 没有给出可用的回答（{said}）请检查网络、{key} 和 {url}，或稍后再试。",
+    ),
+    "slow": (
+        "TMDB did not answer within {seconds} s. Raise {setting}, or ask again.",
+        "TMDB 在 {seconds} 秒内没有答复。请调大 {setting}，或稍后再试。",
+    ),
+    "unknown": ("TMDB knows nothing of the name “{name}”.", "TMDB 没有名为“{name}”的条目。"),
+    "ambiguous": (
+        "“{name}” names several films on TMDB ({years}), and nothing tells which one is meant.",
+        "TMDB 上有多部名为“{name}”的影片（{years}），无法判断所指是哪一部。",
+    ),
+}
+
+
+def note(what: str, language: str, **told: str) -> str:
+    """Return a note in a language.
+
+    >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
+    ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
+    """
+    return _NOTES[what][language == "zh"].format(**told)
+
+
 # --- Records: answers of TMDB as films and people; what is not as expected is empty ---
+
+_OF_FILMS = ("aliases", "year", "directors", "writers", "cast", "genres", "countries", "runtime", "budget", "revenue")
+FIELDS = frozenset((*_OF_FILMS, "rating", "born", "birth_place"))
+"""What an outside source has of a film or a person, as the typed fields of a corpus may be called."""
 
 _LONG, _SHORT, _MANY = 4_000, 200, 10
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
