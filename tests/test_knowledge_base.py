@@ -402,7 +402,9 @@ library.add("film", [sys.argv[2]], progress=tell)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["graph", "chroma"])
+@pytest.mark.parametrize(
+    "stage", ["graph", "chroma", *(pytest.param(stage, marks=pytest.mark.full) for stage in ("vectors", "write"))]
+)
 def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp_path, stage):
     path = write(tmp_path / "films.jsonl")
     library = Library(tmp_path / "kb", Settings.load(**CORE))

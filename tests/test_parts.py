@@ -16,6 +16,7 @@ import pytest
 from tests.shelves import CORE, PROJECT
 from workbench import extensions
 from workbench.extensions import BUILT_IN, Part
+from workbench.session import Workbench
 
 ASKED = """
 import json, sys
@@ -117,3 +118,19 @@ def test_a_distribution_brings_a_part_of_its_own(monkeypatch: pytest.MonkeyPatch
 
 def answer_to_all(wb: Any) -> tuple[Any, int]:
     return wb, 42
+
+
+def test_a_run_that_needs_a_part_which_is_gone_names_it_and_resumes_when_it_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mill.md").write_text("# Moss Mill\n\nMoss Mill was built in 1821 by Ann Lee.\n", encoding="utf-8")
+    with Workbench.open(tmp_path / "w", **CORE) as wb:
+        wb.add_knowledge("mills", [tmp_path / "mill.md"])
+        run = wb.ask("I like tea. Who built Moss Mill?", kb="mills", review={"plan"})
+        assert run.status == "paused"
+        here = extensions.parts()
+        with monkeypatch.context() as gone:
+            gone.setattr(extensions, "parts", lambda: {name: part for name, part in here.items() if name != "memory"})
+            run.approve()
+            assert run.status in ("failed", "interrupted") and "the part 'memory', which is not installed" in run.error
+        assert run.resume().status == "done" and "Ann Lee" in run.answer

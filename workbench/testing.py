@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import UnknownKnowledge
 from workbench.plans import Plan, canonical_json
@@ -32,10 +32,6 @@ from workbench.settings import Settings
 from workbench.state import Condition, RouteDecision, Sort
 from workbench.text import fold, sentences, stem, terms
 from workbench.tools.registry import ToolRegistry
-
-if TYPE_CHECKING:
-    pass
-
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.events import logged, progress
-from workbench.extensions import provided
+from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
 from workbench.graphs.memory import obeying, recall
 from workbench.graphs.planner import anew
@@ -89,7 +89,8 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
         answers=state.get("user_message_id") or "",
     )
     if state.get("noted") and runtime.context.tape.mode == "live" and not state.get("partial"):
-        provided("nodes", "keep")(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
+        keep = required("nodes", "keep", "memory")
+        keep(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
     kept = {**state, **change}
     runs.save_result(run_id, {key: kept[key] for key in RESULT_KEYS if key in kept})
     return change
@@ -164,7 +165,7 @@ def initial_state(
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
-    asked = provided("nodes", "topic")(state) if state.get("report") else {}
+    asked = required("nodes", "topic", "reports")(state) if state.get("report") else {}
     query, route = await _standing_alone({**state, **asked}, context)
     route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:

@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import ModelError
 from workbench.events import progress, token
-from workbench.extensions import provided
+from workbench.extensions import provided, required
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.roles import NONE, accounted, budget_spent, told_evidence
 from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
@@ -128,7 +128,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
-        acknowledge = provided("nodes", "acknowledge")
+        acknowledge = required("nodes", "acknowledge", "memory")
         note = acknowledge(state["noted"], language_of(state["message"]) == "zh", state.get("user_id") or "default")
         answer = answer._replace(text=f"{answer.text}\n\n{note}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
@@ -161,11 +161,11 @@ def without_evidence(state: Data, context: Context) -> str | None:
         return say("reply_stopped")
     if not state.get("use_retrieval", True):
         if (noted := state.get("noted")) and not state.get("to_search"):  # no model is left to claim that it is kept
-            return str(provided("nodes", "acknowledge")(noted, zh, state.get("user_id") or "default"))
+            return str(required("nodes", "acknowledge", "memory")(noted, zh, state.get("user_id") or "default"))
         if "writer" in context.models:
             return None
         if asked := state.get("recalls"):
-            return str(provided("nodes", "answer")(asked, state, zh))
+            return str(required("nodes", "answer", "memory")(asked, state, zh))
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(say, names, state["message"], example)

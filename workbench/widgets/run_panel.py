@@ -10,7 +10,7 @@ import ipywidgets
 from markupsafe import Markup
 
 from workbench.errors import InvalidAnswer, WorkbenchError
-from workbench.extensions import paths, provided
+from workbench.extensions import paths, provided, required
 from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
@@ -163,10 +163,10 @@ class Working:
         """Return the answer, or the report in its place: its sections as they are written, then the whole."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
-            finished: Picture = provided("views", "report")(run.report, document["citations"], self._labels)
+            finished: Picture = required("views", "report", "reports")(run.report, document["citations"], self._labels)
             return finished
         if reports and status not in ("done", "failed", "cancelled"):
-            so_far: Picture = provided("views", "report_so_far")(run.report, now.sections, self._labels)
+            so_far: Picture = required("views", "report_so_far", "reports")(run.report, now.sections, self._labels)
             return so_far
         return answer(document, self._labels, now.written)
 

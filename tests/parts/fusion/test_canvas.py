@@ -397,6 +397,9 @@ def test_beside_an_edited_node_what_was_not_touched_stays_to_the_byte():
     assert '"y":7' in canvas.written() and '"note":"新"' in canvas.written()
     canvas.edit("b", note=None, y=0)
     assert canvas.written() == canvas.raw == raw
+    canvas.edit("a", y=7)  # written again, it would hold Infinity, which is not JSON
+    with pytest.raises(reading.CanvasError, match="too large to be written"):
+        canvas.written()
 
 
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])

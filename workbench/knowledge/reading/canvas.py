@@ -440,8 +440,17 @@ def _items(raw: str, at: int) -> Iterator[tuple[str, int, int, Any]]:
 
 
 def _dumped(element: Any) -> str:
-    plain = not re.search("[\ud800-\udfff]", json.dumps(element, ensure_ascii=False))  # half a sign is no UTF-8
-    return json.dumps(element, ensure_ascii=not plain, separators=(",", ":"))
+    """Return JSON of an element that is written again.
+
+    Raises:
+        CanvasError: it has a number that Python reads as infinite, as 1e400, for which JSON has no word.
+    """
+    try:
+        text = json.dumps(element, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        raise CanvasError(f"{shown(element)} has a number that is too large to be written: make it smaller") from None
+    half = re.search("[\ud800-\udfff]", text)  # half a sign is no UTF-8
+    return json.dumps(element, separators=(",", ":")) if half else text
 
 
 def _has_id(found: Any) -> bool:
