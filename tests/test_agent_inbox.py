@@ -143,7 +143,7 @@ def test_a_response_that_does_not_fit_is_explained_and_the_run_waits(waiting: Ru
     ("edits", "told"),
     [
         ({"thresholds": "{min_evidence: 3}"}, "thresholds .*JSON"),
-        ({"thresholds": {"min_evidence": "many"}}, r"thresholds.min_evidence .*integer"),
+        ({"thresholds": {"min_evidence": "many"}}, r"thresholds.min_evidence: .*integer"),
         ({"thresholds": {"min_top_score": "7"}}, "less than or equal to 1"),
         ({"moods": "x"}, "moods"),
     ],

@@ -72,10 +72,6 @@ def test_a_name_of_two_documents_is_asked_back(base: Any) -> None:
     assert readings("How warm is the planet Mercury?", results("d", "e"), [base], []) == []
 
 
-def test_a_comparison_of_one_side_is_asked_back(base: Any) -> None:
-    assert readings("Compare Chipotle", results("b", "c"), [base], []) == ["Chipotle – Big Boy"]
-
-
 def test_nothing_found_leaves_nothing_to_ask(base: Any) -> None:
     assert readings("Where did the fast food chain open?", [], [base], []) == []
     assert readings("", [], [], []) == []

@@ -34,7 +34,7 @@ NOTES = {
 }
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
 FIRST, SECOND = "Where was the person born who built the east kiln?", "And who fired it in 1850?"
-ORDER = ["router", "follow_up", "planner", "reflector", "rewriter", "grader", "reflector", "writer", "checker"]
+ORDER = ["router", "follow_up", "planner", "reflector", "rewriter", "reflector", "writer", "checker"]
 """The calls of the run: nothing is found at first, so that the question is said again."""
 
 
@@ -54,7 +54,6 @@ GOOD: dict[str, Callable[[str], Any]] = {
     "follow_up": lambda _: {"question": "Who fired the east kiln of 1850?"},
     "planner": lambda _: {"steps": [step("zzz", "keyword_search")], "acceptance_criteria": ["Mei Lan built"]},
     "rewriter": lambda _: {"query": "east kiln builder"},
-    "grader": lambda text: {"grades": [{"need": n, "passages": [1]} for n, _ in enumerate(needs(text), 1)]},
     "reflector": reflects,
     "writer": lambda _: "Mei Lan was born in Jingdezhen [1].",
     "checker": lambda _: {"sentences": [{"sentence": 1, "verdict": "supported"}]},
@@ -135,10 +134,9 @@ def test_a_replay_of_every_role_is_the_same_bytes_with_the_server_off(bench, ser
 
 OTHERWISE: dict[str, tuple[Any, list[str]]] = {
     "router": ({"bases": ["notes"], "reason": "clay"}, []),
-    "follow_up": ({"question": "Who fired the west kiln?"}, ORDER[2:8]),
-    "planner": ({"steps": [step("Mei Lan")], "acceptance_criteria": ["Mei Lan"]}, ["grader", "reflector", *ORDER[7:]]),
+    "follow_up": ({"question": "Who fired the west kiln?"}, ORDER[2:7]),
+    "planner": ({"steps": [step("Mei Lan")], "acceptance_criteria": ["Mei Lan"]}, ["reflector", *ORDER[6:]]),
     "rewriter": ({"query": "Mei Lan"}, ["reflector", "writer"]),
-    "grader": ({"grades": [{"need": 1, "passages": []}]}, ["reflector"]),
     "reflector": ({"needs": [], "enough": True, "steps": [], "reasoning": "Fine."}, []),
     "writer": ("The kiln burns coal [1].", ["checker"]),
     "checker": ({"sentences": [{"sentence": 1, "verdict": "partly"}]}, []),
@@ -164,7 +162,7 @@ def test_a_fork_with_one_prompt_changed_makes_no_call_that_does_not_depend_on_it
     made = list(map(role_of, server.requests[before:]))
     assert set(again) <= set(made) and made[:1] == ([role] if role in ORDER else [])
     depends = {one for one in made if ORDER.index(one) < ORDER.index(role)} if role in ORDER else set(made)
-    assert depends <= ({"reflector"} if role in ("rewriter", "grader") else set()), "nothing before it is asked"
+    assert depends <= ({"reflector"} if role == "rewriter" else set()), "nothing before it is asked"
 
 
 # --- servers that fail, role by role ---
@@ -197,7 +195,6 @@ SAYS_SO: dict[str, Callable[[Any], Any]] = {
     "follow_up": lambda run: [c["reply"] for c in run.calls().of("follow_up") if c["failed"]],
     "planner": lambda run: [run.plan.metadata["instead_of"], run.plan.metadata["refused"]],
     "rewriter": lambda run: run.reflections[0]["signals"]["rewrite_note"],
-    "grader": lambda run: run.reflections[-1]["signals"]["grader_refused"],
     "reflector": lambda run: [r["signals"]["model_refused"] for r in run.reflections],
     "writer": lambda run: run.error,
     "checker": lambda run: [c["reply"] for c in run.calls().of("checker") if c["failed"]],
@@ -274,10 +271,6 @@ WRONG: dict[tuple[str, str], tuple[Callable[[str], Any], str]] = {
     ("planner", "plans 50 steps"): (other({"steps": [step(f"s{n}") for n in range(50)]}), "at most 6"),
     ("planner", "invents a tool"): (other({"steps": [step("x", "rm_rf")]}), "tool"),
     ("planner", "invents a step"): (other({"steps": [step("x", depends_on=["nowhere"])]}), "nowhere"),
-    ("grader", "cites nothing"): (other({"grades": [{"need": 1, "passages": []}]}), ""),
-    ("grader", "invents ids"): (other({"grades": [{"need": 1, "passages": [99]}]}), "passage [99]"),
-    ("grader", "invents needs"): (other({"grades": [{"need": 20, "passages": [1]}]}), "need 20"),
-    ("grader", "never stops"): (other({"grades": [{"need": 1, "passages": [1] * 5000}]}), "at most 10"),
     ("reflector", "loops"): (lambda t: sure(t, steps=[step("zzz", "keyword_search")]), "it was made already"),
     ("reflector", "never stops"): (lambda t: sure(t, steps=[step(f"more {len(t)}")]), ""),
     ("reflector", "cites nothing"): (
@@ -287,6 +280,10 @@ WRONG: dict[tuple[str, str], tuple[Callable[[str], Any], str]] = {
     ("reflector", "invents ids"): (
         lambda t: sure(t, needs=[{"need": 1, "verdict": "met", "passages": [99]}], enough=True),
         "passage [99]",
+    ),
+    ("reflector", "invents needs"): (
+        lambda t: sure(t, needs=[{"need": 20, "verdict": "met", "passages": [1]}], enough=True),
+        "need 20",
     ),
     ("reflector", "plans 50 steps"): (lambda t: sure(t, steps=[step(f"s{n}") for n in range(50)]), "at most 3"),
     ("writer", "loops"): (other("The kiln burns wood [1]. " * 2_000), "CHAT_MAX_CHARACTERS"),
@@ -345,7 +342,7 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     prices = tmp_path / "prices-of-4715.toml"
     prices.write_text('["openai:writer-m"]\ninput = 1.0\noutput = 1.0\n', encoding="utf-8")
-    failing = {"grader", "writer"}
+    failing = {"reflector", "writer"}
 
     def echoes(role: str) -> Callable[[str], Any]:
         """A server that tells everything that it was sent when it fails, and what its own address was."""
@@ -363,7 +360,7 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
         chat_base_url=server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@"),
     )
     run = ask(wb)
-    assert run.status == "failed" and "(key)" in run.error and "(key)" in str(SAYS_SO["grader"](run))
+    assert run.status == "failed" and "(key)" in run.error and "(key)" in str(SAYS_SO["reflector"](run))
     told = [
         run.error,
         str(run),

@@ -72,17 +72,17 @@ def test_rules_alone_are_told_nothing(bench) -> None:
 def test_past_runs_tell_what_is_left_to_pay_at_the_plan_and_after_reflecting(bench, server) -> None:
     wb = bench()
     done = asks(wb)
-    assert [call["role"] for call in done[-1].calls()] == ["planner", "grader", "reflector", "writer", "checker"]
+    assert [call["role"] for call in done[-1].calls()] == ["planner", "reflector", "writer", "checker"]
     run = wb.ask(QUESTION, kb="notes", review=["plan", "reflect"])
     told = run.review["expected"]
-    assert told["runs"] == FEWEST and told["total"]["calls"] == [4, 4, 4], "all but the planner's"
-    assert (told["total"]["input"], told["total"]["output"]) == ([28, 28, 28], [20, 20, 20])
-    assert told["total"]["tokens"] == [48, 48, 48] and told["total"]["money"] == [0.068, 0.068, 0.068]
-    assert sorted(told["roles"]) == ["checker", "grader", "reflector", "writer"]
+    assert told["runs"] == FEWEST and told["total"]["calls"] == [3, 3, 3], "all but the planner's"
+    assert (told["total"]["input"], told["total"]["output"]) == ([21, 21, 21], [15, 15, 15])
+    assert told["total"]["tokens"] == [36, 36, 36] and told["total"]["money"] == [0.051, 0.051, 0.051]
+    assert sorted(told["roles"]) == ["checker", "reflector", "writer"]
     assert told["roles"]["writer"]["tokens"] == [12, 12, 12] and told["total"]["seconds"][0] > 0
     text = run_text(run.to_dict())
-    assert "Models from here on, as in 5 past runs (8 in 10 between): calls 4 · tokens read 28 · written 20" in text
-    assert "money 0.0680" in text and "writer: calls 1 · tokens read 7" in text
+    assert "Models from here on, as in 5 past runs (8 in 10 between): calls 3 · tokens read 21 · written 15" in text
+    assert "money 0.0510" in text and "writer: calls 1 · tokens read 7" in text
     panel = Review(Labels("zh"))
     panel.show(run.to_dict())
     assert "依据过去 5 次运行" in panel.forecast.html and "写作：调用 1 次" in panel.forecast.html
@@ -132,12 +132,12 @@ def test_going_on_and_stopping_are_told_apart(bench, server) -> None:
 
 def test_more_than_the_budget_leaves_is_said(bench) -> None:
     asks(bench())
-    run = bench(token_budget=40, money_budget=0.5).ask(QUESTION, kb="notes", review=["plan"])
+    run = bench(token_budget=30, money_budget=0.5).ask(QUESTION, kb="notes", review=["plan"])
     told = run.review["expected"]
-    assert told["left"] == {"tokens": 28, "money": pytest.approx(0.483)}
+    assert told["left"] == {"tokens": 18, "money": pytest.approx(0.483)}
     assert exceeds(told) == {"tokens": "likely"}
-    assert "More than is left of the budget: 28 tokens." in run_text(run.to_dict())
-    assert "超出预算余额：28 个词元。" in drawn(run.review, Labels("zh"))
+    assert "More than is left of the budget: 18 tokens." in run_text(run.to_dict())
+    assert "超出预算余额：18 个词元。" in drawn(run.review, Labels("zh"))
     run.approve()
     again = bench().ask(QUESTION, kb="notes", review=["plan"]).review["expected"]
     assert again["runs"] == FEWEST, "a run that its budget cut short tells too little"

@@ -199,7 +199,6 @@ def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
     assert {c["role"] for c in run.calls()} >= {"planner", "reflector", "writer"}
     seen = set().union(*(kept_apart(call["messages"]) for call in run.calls()))
     assert {r["id"] for r in ORDERS if (r["kind"], r["language"]) == (kind, language)} <= seen, "each was read"
-    told = json.dumps([run.plan.metadata, [r["signals"] for r in run.reflections]], ensure_ascii=False)
     if sly:
         assert run.plan.metadata["planner"] == "llm" and "payroll e02" in str(first), "a search, and no more"
     else:
@@ -207,8 +206,6 @@ def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
         assert first == plain, "what it asked for is refused, and the plan is that without the orders"
         assert run.reflections[0]["signals"]["model_refused"]
         assert not run.citations and {one["verdict"] for one in run.support} == {"uncited"}
-    invented = not sly and bool(run.calls().of("grader"))
-    assert ("passage [99]" in told) == invented, "the record names what was not followed"
     assert not outside(server.url)
 
 
@@ -238,14 +235,14 @@ def test_a_real_small_model_reads_every_order_and_changes_nothing_that_it_may_no
     with llama_server(weights) as url:
         wb = opened(True, chat_base_url=url, **told)
         for n, ((kind, _), question) in enumerate(QUESTIONS.items()):
-            every = {} if n == 0 else {"all": "rules", "grader": "openai:small"}  # a call takes many seconds
+            every = {} if n == 0 else {"all": "rules", "reflector": "openai:small"}  # a call takes many seconds
             run = wb.ask(question, kb=kind, models=every)
             if run.status == "failed":
                 assert "WORKBENCH_CHAT_MAX_TOKENS" in str(run.error)
             else:
                 within_bounds(wb, run, {kind})
                 marked(run, url)
-            assert {c["role"] for c in run.calls()} >= {"grader", *([] if n else ["planner", "reflector"])}
+            assert {c["role"] for c in run.calls()} >= {"reflector", *([] if n else ["planner"])}
             read |= set().union(*(kept_apart(call["messages"]) for call in run.calls()))
             ended.append(run.status)
     assert read == {row["id"] for row in ORDERS} and len(ended) == len(QUESTIONS)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.handmade import evidence as piece
 from workbench import Workbench
-from workbench.graphs.merge import KEPT, with_hops
+from workbench.graphs.merge import FRONT, with_hops
 from workbench.tools import next_hop
 from workbench.tools.tool import StepLog
 
@@ -105,7 +105,7 @@ def first_pass() -> list[dict[str, Any]]:
 def test_what_is_found_has_a_place_among_the_first_five_behind_those_that_stand() -> None:
     merged = with_hops(first_pass(), [hop("new", 0.9)])
     order = [result["metadata"]["doc_id"] for result in merged]
-    assert order[:KEPT] == ["d0", "d1"] and "new" in order[:5] and len(order) == 9
+    assert order[:FRONT] == ["d0", "d1"] and "new" in order[:5] and len(order) == 9
     scores = [result["score"] for result in merged]
     assert scores == sorted(scores, reverse=True)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import PlanError
-from workbench.graphs.execute import record_of
+from workbench.graphs.execute import make_record
 from workbench.plans import Plan, PlanBudget, PlanStep, work_seconds
 
 
@@ -16,7 +16,11 @@ def step(step_id: str, *depends_on: str, **fields) -> PlanStep:
 
 
 def record(step_id: str, status: str = "success", attempt: int = 1, **fields):
-    return {**record_of(step(step_id), attempt, 1, "skipped", "2026-01-01T00:00:00+00:00"), "status": status, **fields}
+    return {
+        **make_record(step(step_id), attempt, 1, "skipped", "2026-01-01T00:00:00+00:00"),
+        "status": status,
+        **fields,
+    }
 
 
 def ids(steps) -> list[str]:

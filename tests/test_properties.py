@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
-from workbench.graphs.execute import record_of
+from workbench.graphs.execute import make_record
 from workbench.graphs.merge import distinct, merge
 from workbench.graphs.retrieval import next_wave
 from workbench.graphs.review import unended
@@ -147,7 +147,7 @@ def test_a_reducer_doubles_nothing_keeps_the_order_and_lets_the_newest_win(old: 
 @given(ROWS)
 def test_the_last_attempt_counts_in_whatever_order_records_come(rows: list) -> None:
     step = PlanStep(step_id="a", objective="", tool="t")
-    records = [record_of(step, attempt, 1, "skipped", "") for attempt in dict.fromkeys(r["v"] for r in rows)]
+    records = [make_record(step, attempt, 1, "skipped", "") for attempt in dict.fromkeys(r["v"] for r in rows)]
     assert last_records(records) == last_records(reversed(records))
 
 
@@ -160,7 +160,7 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
     state = {"plan": plan.dump(), "iteration": 1, "activated": sorted(activated)}
     for _ in range(100):
         reasons = plan.blocked_steps(records, activated)
-        records += [record_of(plan.step(i), 1, 1, "skipped", "", error=why) for i, why in reasons.items()]
+        records += [make_record(plan.step(i), 1, 1, "skipped", "", error=why) for i, why in reasons.items()]
         wave = next_wave(plan, records, activated, TOOLS)
         if not wave:
             break
@@ -168,7 +168,7 @@ def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.Da
         for step in wave:
             attempt = last_records(records).get(step.step_id, {"attempt": 0})["attempt"] + 1
             status = data.draw(st.sampled_from(["success", "partial", "failed", "timeout", "cancelled"]))
-            records.append({**record_of(step, attempt, 1, "skipped", ""), "status": status})
+            records.append({**make_record(step, attempt, 1, "skipped", ""), "status": status})
     ends = plan.ends(records)
     left = unended({**state, "records": records}, "over", stops=True)
     assert set(ends) | set(left) == set(plan.by_id()) and not set(ends) & set(left)

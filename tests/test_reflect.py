@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workbench.graphs.needs import Supply, Thing, is_enough, signals, thresholds
+from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thresholds
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval
 from workbench.language.quoting import weights
@@ -18,8 +18,12 @@ from .handmade import record
 from .test_merge import piece
 
 TOOLS = ToolRegistry()
-BANQUET = Thing("The Wedding Banquet", ("the wedding banquet", "喜宴"), frozenset({"f1"}), frozenset({"f1#0", "f9#0"}))
-EAT = Thing("Eat Drink Man Woman", ("eat drink man woman", "饮食男女"), frozenset({"f2"}), frozenset({"f2#0", "f9#0"}))
+BANQUET = LinkedName(
+    "The Wedding Banquet", ("the wedding banquet", "喜宴"), frozenset({"f1"}), frozenset({"f1#0", "f9#0"})
+)
+EAT = LinkedName(
+    "Eat Drink Man Woman", ("eat drink man woman", "饮食男女"), frozenset({"f2"}), frozenset({"f2#0", "f9#0"})
+)
 
 
 def seen(**changes: Any) -> dict[str, Any]:
@@ -98,7 +102,7 @@ def test_each_side_of_a_comparison_is_counted() -> None:
 
 
 def test_a_name_inside_another_word_is_not_that_name() -> None:
-    hulk = Thing("Hulk", ("hulk",), frozenset({"h"}))
+    hulk = LinkedName("Hulk", ("hulk",), frozenset({"h"}))
     assert not hulk.covered_by(piece("x#0", 0.5, "a hulking man"))
     assert hulk.covered_by(piece("x#0", 0.5, "The Hulk!"))
 

@@ -86,7 +86,6 @@ def reflects(enough: bool, *steps: dict[str, Any], verdict: str = "met") -> Call
 
 GOOD = {
     "planner": lambda _: {"steps": [step("east kiln")], "acceptance_criteria": ["Mei Lan born"]},
-    "grader": lambda text: {"grades": [{"need": n, "passages": [1]} for n, _ in enumerate(needs(text), 1)]},
     "reflector": reflects(True),
     "writer": lambda _: "Mei Lan was born in Jingdezhen [1].",
     "checker": lambda _: {"sentences": [{"sentence": 1, "verdict": "supported"}]},
@@ -115,7 +114,7 @@ def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:
     run = wb.ask(QUESTION, kb="notes")
     assert run.status == "done" and run.answer.startswith("Mei Lan was born in Jingdezhen [1]")
     calls = run.calls()
-    assert [call["role"] for call in calls] == ["planner", "grader", "reflector", "writer", "checker"]
+    assert [call["role"] for call in calls] == ["planner", "reflector", "writer", "checker"]
     assert [role_of(request) for request in server.requests] == [call["role"] for call in calls]
     assert run.plan.metadata["planner"] == "llm" and run.reflections[-1]["signals"]["judge"] == "openai:m"
     for call, request in zip(calls, server.requests, strict=True):
@@ -136,7 +135,7 @@ def test_mixed_runs_and_models_given_as_objects(bench, server) -> None:
     assert run.plan.metadata["planner"] == "rules" and [c["role"] for c in run.calls()] == ["reflector"]
     assert run.calls()[0]["model"] == "langchain:FakeListChatModel" and not server.requests
     run = wb.ask(QUESTION, kb="notes", models={"all": "openai:m", "writer": "rules", "checker": "rules"})
-    assert {c["role"] for c in run.calls()} == {"planner", "grader", "reflector"}
+    assert {c["role"] for c in run.calls()} == {"planner", "reflector"}
     with pytest.raises(RunError, match="Known: all, router"):
         wb.ask(QUESTION, models={"poet": "openai:m"})
     with pytest.raises(SettingsError, match="WORKBENCH_WRITER_MODEL is 'gpt'"):
@@ -271,12 +270,12 @@ def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> No
     server.respond = responder(**{**GOOD, "reflector": reflects(False, step("Mei Lan"), verdict="missing")})
     prices = tmp_path / "prices.toml"
     prices.write_text('["openai:m"]\ninput = 1000000.0\noutput = 0.0\n', encoding="utf-8")
-    wb = bench(token_budget=30, prices=str(prices))
+    wb = bench(token_budget=20, prices=str(prices))
     run = wb.ask(QUESTION, kb="notes")
-    assert run.status == "done" and len(server.requests) == 3 and run.answer
-    assert "30 tokens are spent" in run.reflections[-1]["signals"]["spent"]
-    assert "30 tokens are spent" in run.reflections[-1]["reasoning"]
-    assert [c["money"] for c in run.calls()] == [7.0] * 3
+    assert run.status == "done" and len(server.requests) == 2 and run.answer
+    assert "20 tokens are spent" in run.reflections[-1]["signals"]["spent"]
+    assert "20 tokens are spent" in run.reflections[-1]["reasoning"]
+    assert [c["money"] for c in run.calls()] == [7.0] * 2
     assert wb.replay(run.run_id).status == "done"
     cheap = bench(money_budget=8.0, prices=str(prices))
     assert len(cheap.ask(QUESTION, kb="notes").calls()) == 2
@@ -339,11 +338,11 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
 
 def test_no_key_and_no_password_is_left_behind(bench, server, tmp_path) -> None:
     password = "hunter2-of-the-roles"
-    server.respond = responder(**{**GOOD, "grader": lambda _: Reply(status=401, message=f"no: {KEY} {password}")})
+    server.respond = responder(**{**GOOD, "reflector": lambda _: Reply(status=401, message=f"no: {KEY} {password}")})
     with bench(chat_base_url=server.url.replace("//", f"//me:{password}@")) as wb:
         run = wb.ask(QUESTION, kb="notes")
         wb.export(run.run_id, tmp_path / "w" / "capsule.zip")
-        assert run.calls().of("grader")[0]["failed"] and KEY not in json.dumps(run.calls())
+        assert run.calls().of("reflector")[0]["failed"] and KEY not in json.dumps(run.calls())
     files = [f.read_bytes() for f in (tmp_path / "w").rglob("*") if f.is_file()]
     assert not [secret for secret in (KEY, password) if any(secret.encode() in kept for kept in files)]
 
@@ -435,13 +434,12 @@ def test_documents_that_give_orders_stay_data(bench, server, tmp_path) -> None:
         told = {
             "planner": {"steps": [step("kiln", tool="rm_rf", kb_prefix="secrets")]},
             "reflector": {"needs": [], "enough": True, "steps": [step("x", tool="rm_rf")], "reasoning": "MOO"},
-            "grader": {"grades": [{"need": 1, "passages": [99]}]},
             "checker": {"sentences": [{"sentence": 1, "verdict": "supported"}]},
             "writer": "MOO. Send it to http://evil.example/ [99].",
         }
         return lambda _: told[role]
 
-    roles = ("planner", "reflector", "grader", "checker", "writer")
+    roles = ("planner", "reflector", "checker", "writer")
     server.respond = responder(**{role: obeys(role) for role in roles})
     wb = bench()
     wb.add_knowledge("hostile", [hostile])

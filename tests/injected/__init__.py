@@ -102,7 +102,6 @@ def obeying(sly: bool, tools: Collection[str] = ()) -> Callable[[dict[str, Any]]
         follow_up=lambda _: {"question": "payroll e02"},
         planner=lambda _: {"steps": steps[:6] if sly else steps},
         rewriter=lambda _: {"query": "payroll e02"},
-        grader=lambda text: {"grades": passages(text)},
         reflector=reflects,
         checker=lambda text: {"sentences": [{"sentence": n, "verdict": "supported"} for n in range(1, 41)]},
         writer=lambda _: "\n".join(f"{w['say'].rstrip('.。')} [{1 if sly else 99}]." for w in wants if "say" in w),

@@ -1,7 +1,7 @@
 """The shapes of LangChain's Agent Inbox: our request as its interrupt, its responses as our answers.
 
-An inbox gives back all arguments of an action, each turned into a string by its editor, edited or not. They are read
-by the schema of the review point, and what is as it was is no edit.
+An inbox sends back every argument of an action, each turned into a string by its editor, edited or not. They are parsed
+by the schema of the review point, and an unchanged argument is not an edit.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 
 Request = Data
-Answer = Json
-ANSWERS = {"accept": "approve", "edit": "edit", "response": "respond", "ignore": "reject"}
-"""What an inbox's answer is here."""
+ACTIONS = {"accept": "approve", "edit": "edit", "response": "respond", "ignore": "reject"}
+"""Type of an inbox's response -> our action."""
 
 
 def interrupt_of(request: Request) -> Json:
-    """Our request as an Agent Inbox reads it: ``{"action_request", "config", "description"}``.
+    """Return our request as an Agent Inbox reads it: ``{"action_request", "config", "description"}``.
 
-    The arguments are what can be edited, with the values now in force; the description says why, as plain text.
+    The arguments are what can be edited, with their current values; the description is plain text.
     """
     allowed = proposals.allowed(request)
     return {
@@ -38,106 +37,79 @@ def interrupt_of(request: Request) -> Json:
     }
 
 
-def answer_of(given: Any, request: Request) -> Any:
-    """Return an answer in either shape as the middleware writes it; what is neither comes back as it is.
+def answer_of(response: Any, request: Request) -> Any:
+    """Convert an answer to the middleware's shape; return it unchanged where it has neither shape.
 
     Args:
-        given: ``{"type": "accept" | "ignore" | "response" | "edit", "args": ...}`` or a list with one of these, as an
+        response: ``{"type": "accept" | "ignore" | "response" | "edit", "args": ...}`` or a list of one, as an
             inbox sends it; the bare word for a yes or a no, as Studio's field takes it; or ``{"decisions": [...]}``,
-            whose edited arguments are read in the same way.
-        request: what was asked.
+            whose edited arguments are parsed in the same way.
+        request: the question.
 
     Raises:
         InvalidAnswer: names what does not fit, and what does.
     """
-    if isinstance(given, list):
-        if len(given) != 1:
-            raise InvalidAnswer(f"one response is expected in the list, and there are {len(given)}.")
-        given = given[0]
-    if isinstance(given, str) and (plain := ANSWERS.get(given, given)) in ("approve", "reject"):
-        return {"decisions": [{"type": plain}]}
-    if not isinstance(given, Mapping):
-        return given
-    if "decisions" in given:
-        return _reread(given, request)
-    return _from_inbox(given, request) if "type" in given else given
+    if isinstance(response, list):
+        if len(response) != 1:
+            raise InvalidAnswer(f"one response is expected in the list, and there are {len(response)}.")
+        response = response[0]
+    if isinstance(response, str) and (action := ACTIONS.get(response, response)) in ("approve", "reject"):
+        return {"decisions": [{"type": action}]}
+    if not isinstance(response, Mapping):
+        return response
+    if "decisions" in response:
+        return _parse_middleware(response, request)
+    return {"decisions": [_decision(response, request)]} if "type" in response else response
 
 
-def _from_inbox(given: Data, request: Request) -> Answer:
-    if given["type"] not in ANSWERS:
-        raise InvalidAnswer(f"type is {shown(given['type'])}; it is one of {', '.join(ANSWERS)}.")
-    if unknown := set(given) - {"type", "args"}:
+def _decision(response: Data, request: Request) -> Json:
+    if response["type"] not in ACTIONS:
+        raise InvalidAnswer(f"type is {shown(response['type'])}; it is one of {', '.join(ACTIONS)}.")
+    if unknown := set(response) - {"type", "args"}:
         raise InvalidAnswer(f"{', '.join(sorted(map(str, unknown)))}: a response has type and args, and no more.")
-    args, kind = given.get("args"), ANSWERS[given["type"]]
-    if kind == "respond":
+    args, action = response.get("args"), ACTIONS[response["type"]]
+    if action == "respond":
         if not isinstance(args, str):
             raise InvalidAnswer(f"args of a response is its text, and this is {shown(args)}.")
-        return {"decisions": [{"type": kind, "message": args}]}
-    if kind != "edit":
-        return {"decisions": [{"type": kind}]}
+        return {"type": action, "message": args}
+    if action != "edit":
+        return {"type": action}
     if not isinstance(args, Mapping) or not isinstance(args.get("args"), Mapping):
         raise InvalidAnswer('args of an edit is {"action": ..., "args": {...}}.')
-    asked = proposals.point(request)
-    if args.get("action") != asked:
-        raise InvalidAnswer(f"action is {shown(args.get('action'))}, which is not what is asked; it is {asked!r}.")
-    read = {name: value for name, value in _edits(args["args"], request).items() if value is not None}
-    edits = proposals.differing(proposals.in_force(request), read, proposals.schema(request).get("required", ()))
-    if not edits:
-        return {"decisions": [{"type": "approve"}]}
-    return {"decisions": [{"type": "edit", "edited_action": {"name": asked, "args": edits}}]}
+    point = proposals.point(request)
+    if args.get("action") != point:
+        raise InvalidAnswer(f"action is {shown(args.get('action'))}, which is not what is asked; it is {point!r}.")
+    required = proposals.schema(request).get("required", ())
+    edits = proposals.differing(proposals.in_force(request), _parse(args["args"], request), required)
+    return {"type": "edit", "edited_action": {"name": point, "args": edits}} if edits else {"type": "approve"}
 
 
-def _reread(given: Data, request: Request) -> Answer:
-    """Return a middleware's answer whose edited arguments may be strings, and may hold what was only shown."""
+def _parse_middleware(answer: Data, request: Request) -> Data:
+    """Return a middleware's answer whose edited arguments may be strings, and may include what was only shown."""
     try:
-        decision = given["decisions"][0]
-        args = decision["edited_action"]["args"]
-    except (KeyError, IndexError, TypeError):
-        return dict(given)
-    if not isinstance(args, Mapping):
-        return dict(given)
-    try:
-        action = {**decision["edited_action"], "args": _edits(args, request)}
-    except InvalidAnswer:  # the review point refuses it too, and names the place in the answer
-        return dict(given)
-    return {**given, "decisions": [{**decision, "edited_action": action}, *given["decisions"][1:]]}
+        decision = answer["decisions"][0]
+        action = {**decision["edited_action"], "args": _parse(decision["edited_action"]["args"], request)}
+    except (KeyError, IndexError, TypeError, AttributeError, InvalidAnswer):
+        return answer  # the review point refuses it too, and names the place of the fault
+    return {**answer, "decisions": [{**decision, "edited_action": action}, *answer["decisions"][1:]]}
 
 
-def _edits(args: Data, request: Request) -> Json:
-    """Arguments in the types of the schema, without what cannot be edited and was not."""
-    form, proposed = proposals.schema(request), proposals.proposal(request)
-    definitions, properties = form.get("$defs", {}), form.get("properties", {})
-    read = {}
+def _parse(args: Data, request: Request) -> Json:
+    """Return arguments in the types of the schema, without those that cannot be edited and were not."""
+    schema, proposed = proposals.schema(request), proposals.proposal(request)
+    parsed = {}
     for name, value in args.items():
-        if name in properties:
-            read[name] = _read(value, properties[name], definitions, str(name))
-        elif name not in proposed or not _same(value, proposed[name]):
-            read[name] = value  # the review point refuses it, and says what it knows
-    return read
+        if name in schema.get("properties", {}):
+            parsed[name] = _typed(value, proposals.property_of(name, schema).get("type"), str(name))
+        elif name not in proposed or value not in (proposed[name], json.dumps(proposed[name])):
+            parsed[name] = value  # the review point refuses it, and lists the known names
+    return parsed
 
 
-def _read(value: Any, spec: Data, definitions: Data, place: str) -> Any:
-    """Return a value that an editor may have made a string, as the schema has it."""
-    spec = proposals.resolved(spec, definitions)
-    if isinstance(value, str) and spec.get("type", "string") != "string":
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            wanted = spec.get("type")
-            raise InvalidAnswer(f"{place} is {shown(value)}, and {wanted} is asked for, as JSON: {error}.") from None
-    if isinstance(value, Mapping) and (within := spec.get("properties")):
-        return {
-            name: _read(inner, within[name], definitions, f"{place}.{name}") if name in within else inner
-            for name, inner in value.items()
-        }
-    return value
-
-
-def _same(given: Any, proposed: Any) -> bool:
-    """Check whether a value is the proposed one, as it is or as an editor wrote it."""
-    if given == proposed:
-        return True
+def _typed(value: Any, kind: str | None, name: str) -> Any:
+    if not isinstance(value, str) or kind in (None, "string"):
+        return value
     try:
-        return isinstance(given, str) and json.loads(given) == proposed
-    except (ValueError, RecursionError):
-        return False
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise InvalidAnswer(f"{name} is {shown(value)}, and {kind} is asked for, as JSON: {error}.") from None

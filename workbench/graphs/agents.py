@@ -42,7 +42,7 @@ class RetrieveAgent:
 
         Args:
             query: the question.
-            thread_id: the session on whose behalf; it stands in the trace and changes nothing else.
+            thread_id: the session; it is written into the trace and changes nothing else.
         """
         return self._call(self.aretrieve_with_trace(query, thread_id))
 

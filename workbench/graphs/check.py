@@ -1,7 +1,7 @@
-"""Checking an answer against what it cites, by the checker's model where there is one, and marking what fails.
+"""Check an answer against its sources, by rules and by the checker's model where there is one; mark what fails.
 
-Rules look at every statement first. A model may find support where the words differ; it cannot give it to a number
-or a negation that the sources do not have.
+Rules check every statement first. A model may find support where the words differ, but not for a name, a number or an
+address that the sources do not have.
 """
 
 from __future__ import annotations
@@ -23,149 +23,147 @@ from workbench.state import Evidence, RetrievalResult, Supported
 from workbench.text import CJK
 from workbench.tools.next_hop import Reading
 
-_MOST, _VALUES = 40, 30
-_SAID = {
+_SENTENCES, _VALUES = 40, 30
+_MARKS = {
     "unsupported": (" (not in its sources)", "（来源中没有依据）"),
     "uncited": (" (without a source)", "（未注明出处）"),
 }
 
 
 class Checked(ModelForm):
-    """What the checker says of one sentence."""
+    """The checker's verdict on one sentence."""
 
-    sentence: int = Field(ge=1, le=_MOST)
+    sentence: int = Field(ge=1, le=_SENTENCES)
     verdict: Literal["supported", "partly", "unsupported"]
 
 
 class CheckedAll(ModelForm):
-    """What the checker fills in."""
+    """The form of the checker."""
 
-    sentences: list[Checked] = Field(max_length=_MOST)
+    sentences: list[Checked] = Field(max_length=_SENTENCES)
 
 
 async def supported(context: Context, text: str, evidence: Evidence, question: str) -> list[Supported]:
-    """Return every statement of an answer with what became of it."""
-    rules = _by_rules(context, text, evidence)
-    asked = [one for one in rules if one.cited and {*one.cited} <= {*range(1, len(evidence) + 1)}]
-    said: dict[str, str] = {}
-    if "checker" in context.models and asked:
-        groups = _groups(asked, evidence, context.settings.merge_max_characters)
-        for told in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
-            said |= told
-    judge = context.settings.model_of("checker") if said else ""
-    return [_told(one, said.get(one.sentence, ""), judge) for one in rules]
+    """Return every statement of an answer with its verdict."""
+    statements = _by_rules(context, text, evidence)
+    citing = [each for each in statements if each.cited and {*each.cited} <= {*range(1, len(evidence) + 1)}]
+    verdicts: dict[str, str] = {}
+    if "checker" in context.models and citing:
+        groups = _groups(citing, evidence, context.settings.merge_max_characters)
+        for checked_group in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
+            verdicts |= checked_group
+    judge = context.settings.model_of("checker") if verdicts else ""
+    return [_combined(each, verdicts.get(each.sentence, ""), judge) for each in statements]
 
 
 def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
-    cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)} & {*range(1, len(evidence) + 1)})
+    cited = {int(n): evidence[int(n) - 1] for n in re.findall(r"\[(\d+)\]", text) if 1 <= int(n) <= len(evidence)}
     try:
-        bases = {n: _base_of(evidence[n - 1], context) for n in cited}
-        sources = {n: source_of(evidence[n - 1], bases[n]) for n in cited}
-        tables = {n: table for n in cited if (table := table_of(evidence[n - 1], bases[n]))}
+        bases = {n: _base(result, context) for n, result in cited.items()}
+        sources = {n: source_of(result, bases[n]) for n, result in cited.items()}
+        tables = {n: table_of(result, bases[n]) for n, result in cited.items()}
         base = next(filter(None, bases.values()), None)
-        return checked(text, sources, meant(base) if base else None, tables)
-    except (Divergence, KnowledgeError):  # other words than the recorded ones: the base is not there to be asked
-        return checked(text, {n: source_of(evidence[n - 1], None) for n in cited})
+        return checked(text, sources, meant(base) if base else None, {n: t for n, t in tables.items() if t})
+    except (Divergence, KnowledgeError):  # a replay without the base
+        return checked(text, {n: source_of(result, None) for n, result in cited.items()})
 
 
-def _groups(asked: Sequence[Support], evidence: Evidence, most: int) -> Iterator[list[Support]]:
-    """Sentences that are checked together: so many that a form, and what they cite a prompt, can hold."""
+def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> Iterator[list[Support]]:
+    """Yield statements that are checked together: as many as fit a form, and whose sources fit a prompt."""
     group, cited = list[Support](), set[int]()
-    for one in asked:
-        pieces = [evidence[n - 1] for n in sorted(cited | {*one.cited})]
-        if group and (len(group) == _MOST or len(told_evidence(pieces, sys.maxsize)) > most):
+    for statement in statements:
+        pieces = [evidence[n - 1] for n in sorted(cited | {*statement.cited})]
+        if group and (len(group) == _SENTENCES or len(told_evidence(pieces, sys.maxsize)) > limit):
             yield group
             group, cited = [], set()
-        group, cited = [*group, one], cited | {*one.cited}
+        group, cited = [*group, statement], cited | {*statement.cited}
     yield group
 
 
-async def _by_model(context: Context, asked: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
-    cited = sorted({n for one in asked for n in one.cited})
-    pieces = [evidence[n - 1] for n in cited]
-    place = {n: at for at, n in enumerate(cited, 1)}
-    lines = [f"{one.sentence} (cites {', '.join(str(place[n]) for n in one.cited)})" for one in asked]
+async def _by_model(context: Context, group: Sequence[Support], evidence: Evidence, question: str) -> dict[str, str]:
+    cited = sorted({n for statement in group for n in statement.cited})
+    places = {n: place for place, n in enumerate(cited, 1)}
+    lines = [f"{each.sentence} (cites {', '.join(str(places[n]) for n in each.cited)})" for each in group]
     slots = {
         "sentences": numbered(lines),
-        "evidence": told_evidence(pieces, context.settings.merge_max_characters),
+        "evidence": told_evidence([evidence[n - 1] for n in cited], context.settings.merge_max_characters),
     }
     reply = await say(context, "checker", CheckedAll, slots, question=question)
-    if reply.form is None:
-        return {}
-    return {asked[one.sentence - 1].sentence: one.verdict for one in reply.form.sentences if one.sentence <= len(asked)}
+    verdicts = reply.form.sentences if reply.form else []
+    return {group[each.sentence - 1].sentence: each.verdict for each in verdicts if each.sentence <= len(group)}
 
 
-def _told(one: Support, verdict: str, judge: str) -> Supported:
-    """What counts of the rules and the model: names and numbers that are not there outrank a model's "supported",
-    and an address that is not there, or a quotation that nobody said so, is never its."""
-    final: Any = one.verdict
-    sure = one.probability
-    if verdict and one.verdict != "uncited":
-        bounded = "unsupported" if ADDRESS.search(one.why) or "“" in one.why else "partly"
-        final = bounded if verdict != "unsupported" and one.why else verdict
-        sure = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
-    by = one.cited if final == "supported" and verdict else one.by
+def _combined(support: Support, verdict: str, judge: str) -> Supported:
+    """Combine the rules with a model's verdict: missing names and numbers limit it, addresses and quotations more."""
+    final: Any = support.verdict
+    probability, by = support.probability, support.by
+    if verdict and final != "uncited":
+        limited = "unsupported" if ADDRESS.search(support.why) or "“" in support.why else "partly"
+        final = limited if verdict != "unsupported" and support.why else verdict
+        probability = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
+        by = support.cited if final == "supported" else by
     return Supported(
-        sentence=one.sentence,
+        sentence=support.sentence,
         verdict=final,
-        probability=sure,
-        cited=one.cited,
+        probability=probability,
+        cited=support.cited,
         by=list(by),
-        why=one.why,
+        why=support.why,
         judge=judge if verdict else "",
     )
 
 
 def meant(base: KnowledgeBase) -> Shares:
-    """Return how much of a sentence texts say, by what words mean where the base can tell."""
-
+    """Return a function that tells how much of a sentence texts say, by the meaning of words where the base has it."""
     return lambda sentence, texts: Reading.of(sentence, texts, base).shares()
 
 
-def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
+def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
     name = result["metadata"].get("kb_prefix") or ""
     return context.knowledge.get(name) if name in context.knowledge.names() else None
 
 
 def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return a piece of evidence as a checker reads it: its title and its text."""
+    """Return the title and the text of a piece of evidence."""
     title = str(result["metadata"].get("title") or "")
-    return "\n".join([" / ".join(_also(title, base)) if title else "", result["evidence"]]).strip()
+    return "\n".join([" / ".join(_writings(title, base)) if title else "", result["evidence"]]).strip()
 
 
 def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """Return what its typed fields say, each with the words by which people call it; "" without any."""
+    """Return the typed fields of a piece in sentences, each with all words for the field; "" without any."""
     title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
     called = {f["name"]: [w for words in f["called"].values() for w in words] for f in (base.schema() if base else ())}
     lines = []
-    for name, value in fields.items():
-        values = value if isinstance(value, list) else [value]
-        told = [" / ".join(_also(str(one), base)) for one in values[:_VALUES] if one not in (None, "")]
-        lines += [f"{' '.join([name, *called.get(name, ())])}: {', '.join(told)}."] if told else []
-    return "\n".join([" / ".join(_also(title, base)), *lines]) if lines else ""
+    for name, content in fields.items():
+        values = [v for v in (content if isinstance(content, list) else [content])[:_VALUES] if v not in (None, "")]
+        if values:
+            writings = ", ".join(" / ".join(_writings(str(value), base)) for value in values)
+            lines.append(f"{' '.join([name, *called.get(name, ())])}: {writings}.")
+    return "\n".join([" / ".join(_writings(title, base)), *lines]) if lines else ""
 
 
-def _also(name: str, base: KnowledgeBase | None) -> list[str]:
-    """Return a name, and how the knowledge base writes it otherwise."""
+def _writings(name: str, base: KnowledgeBase | None) -> list[str]:
+    """Return a name and the other ways in which the knowledge base writes it."""
     entity = base.find_entity(name) if base else None
     return list(dict.fromkeys([name, *(entity["aliases"] if entity else [])]))
 
 
-def with_marks(text: str, found: Sequence[Supported]) -> str:
-    """Return the answer with a word behind each statement that its sources do not support.
+def with_marks(text: str, support: Sequence[Supported]) -> str:
+    """Return the answer with a mark behind each statement that its sources do not support.
 
     >>> one = Supported(sentence="It is green.", verdict="uncited", probability=0, cited=[], by=[], why="", judge="")
     >>> with_marks("It is green. Why?", [one])
     'It is green (without a source). Why?'
     """
-    verdicts = {one["sentence"]: one["verdict"] for one in found}
-    told, at = "", 0
-    for sentence in marked_sentences(text):  # each where it stands: one may be said twice, or be a part of another
-        stands = re.compile(r"\s*".join(map(re.escape, sentence.split()))).search(text, at)
-        aside = _SAID.get(verdicts.get(sentence, ""))
-        if stands and aside:
-            cut = stands.end() - len(re.search(r"[.!?。！？；]?$", sentence)[0])  # type: ignore[index]
-            told, at = f"{told}{text[at:cut]}{aside[bool(CJK.search(sentence))]}", cut
-        elif stands:
-            told, at = told + text[at : stands.end()], stands.end()
-    return told + text[at:]
+    verdicts = {each["sentence"]: each["verdict"] for each in support}
+    marked, at = "", 0
+    for sentence in marked_sentences(text):  # each at its place: one may be repeated, or be a part of another
+        match = re.compile(r"\s*".join(map(re.escape, sentence.split()))).search(text, at)
+        if not match:
+            continue
+        end = match.end()
+        if mark := _MARKS.get(verdicts.get(sentence, "")):
+            end -= len(sentence) - len(re.sub(r"[.!?。！？；]$", "", sentence))
+            marked, at = f"{marked}{text[at:end]}{mark[bool(CJK.search(sentence))]}", end
+        marked, at = marked + text[at : match.end()], match.end()
+    return marked + text[at:]

@@ -19,7 +19,7 @@ from workbench.events import logged, progress
 from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
 from workbench.graphs.memory import obeying, recall
-from workbench.graphs.planner import anew
+from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.roles import ModelForm, say, told_history
 from workbench.graphs.route import (
@@ -36,7 +36,7 @@ from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json
 
-# --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---
+# --- The last node: store the answer and the result, each under a key of the run ---
 
 RESULT_KEYS = (
     "query",
@@ -75,7 +75,7 @@ RESULT_KEYS = (
 
 
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Keep the answer and the result; running again keeps them once."""
+    """Store the answer and the result; running it again stores nothing twice."""
     conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
     change = {"retrieval_ms": round(retrieval_seconds(state.get("records", [])) * 1000, 3)}
     conversations.append_message(
@@ -91,18 +91,18 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     if state.get("noted") and runtime.context.tape.mode == "live" and not state.get("partial"):
         keep = required("nodes", "keep", "memory")
         keep(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
-    kept = {**state, **change}
-    runs.save_result(run_id, {key: kept[key] for key in RESULT_KEYS if key in kept})
+    result = {**state, **change}
+    runs.save_result(run_id, {key: result[key] for key in RESULT_KEYS if key in result})
     return change
 
 
 def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Context, Any, Any]:
-    """The parent graph, compiled. The child keeps its own checkpoints, so it can be resumed and looked at by itself."""
+    """Return the parent graph, compiled. The child has its own checkpoints, so it can be resumed alone."""
     return conversation_graph().compile(checkpointer=checkpointer)
 
 
 def conversation_graph(schema: Any = ConversationState) -> StateGraph[Any, Context, Any, Any]:
-    """Build the parent graph, not compiled; a schema of one's own may add keys."""
+    """Build the parent graph, not compiled; another schema may add keys."""
     graph = StateGraph(schema, context_schema=Context)
     graph.add_node("route", build_router())
     graph.add_node(logged("memory", recall))
@@ -165,8 +165,8 @@ def initial_state(
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
-    asked = required("nodes", "topic", "reports")(state) if state.get("report") else {}
-    query, route = await _standing_alone({**state, **asked}, context)
+    report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
+    query, route = await _standing_alone({**state, **report_change}, context)
     route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
@@ -177,7 +177,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "kb_prefixes": route.kb_prefixes,
         "worker_name": route.decision["worker_name"],
         "obeyed": conditions,
-        **asked,
+        **report_change,
     }
     said_before = state.get("recalls") or (state.get("noted") and not state.get("to_search"))
     if not route.kb_prefixes or is_small_talk(message) or said_before:
@@ -186,10 +186,10 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     await asyncio.gather(*(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes)))
     return {
         **change,
-        **anew(),
+        **fresh_state(),
         "use_retrieval": change["kb_prefix"] not in context.unsearched,
         "answerer": _answerer(state, change["kb_prefix"], context),
-        "resolved_agent_type": ",".join(one.agent_type for one in read_workers(route.decision["worker_name"])),
+        "resolved_agent_type": ",".join(worker.agent_type for worker in read_workers(route.decision["worker_name"])),
         "iteration": 1,
     }
 
@@ -203,8 +203,8 @@ def _answerer(state: ConversationState, kb: str, context: Context) -> str:
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
     """Return the question with what it refers to, and its route.
 
-    The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
-    by itself is routed again, as the question that it is.
+    The router saw the message without its history, so the question is read again; a follow-up that fitted no knowledge
+    base is routed again.
     """
     message, history = state.get("to_search") or state["message"], state.get("history", [])
     route = Route(state["route_decision"], state["kb_prefixes"])
@@ -215,8 +215,8 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     query = None
     if history and "follow_up" in context.models:
         slots = {"history": told_history(history, context.settings.history_window), "message": message}
-        said = await say(context, "follow_up", StandsAlone, slots, question=message)
-        query = " ".join(said.form.question.split()) if said.form else None
+        reply = await say(context, "follow_up", StandsAlone, slots, question=message)
+        query = " ".join(reply.form.question.split()) if reply.form else None
     query = query or standalone(message, history, context.bases(names))
     if query == state["message"]:
         return query, route
@@ -227,7 +227,7 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
 
 
 class StandsAlone(ModelForm):
-    """What the follow-up's model fills in."""
+    """The form of the follow-up's model."""
 
     question: str = Field(min_length=1, max_length=500)
 
@@ -237,15 +237,15 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> Jso
     context, began = runtime.context, runtime.context.clock.monotonic()
     kb, merged = state["kb_prefix"], state.get("merged")
     evidence = merged["retrieval_results"] if merged else []
-    asked = {"message": state["message"], "query": state["query"], "evidence": evidence}
+    args = {"message": state["message"], "query": state["query"], "evidence": evidence}
 
     async def answer() -> Json:
         return dict(await context.handlers[kb](state, context))
 
-    given = (await context.tape.aeffect("handler", kb, asked, answer, clock=context.clock.monotonic)).value
+    reply = (await context.tape.aeffect("handler", kb, args, answer, clock=context.clock.monotonic)).value
     return {
-        "answer": given["answer"],
-        "citations": given.get("citations", []),
+        "answer": reply["answer"],
+        "citations": reply.get("citations", []),
         "generation_ms": round((context.clock.monotonic() - began) * 1000, 3),
     }
 

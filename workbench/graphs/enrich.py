@@ -1,6 +1,6 @@
 """Enrichment: an external source is asked once, by a step or at the merge, for a name or a field that is missing.
 
-A replay takes what was said from the tape; a run whose tape has nothing of it asked nobody.
+A replay takes the answer from the tape, and asks nothing where the tape has none.
 """
 
 from __future__ import annotations
@@ -18,62 +18,56 @@ from workbench.tools import enrichment
 from workbench.tools.tool import StepLog
 
 STEP = "enrichment"
-"""Under which the evidence is merged: no step of the plan."""
+"""Where the evidence is merged; it is not a step of the plan."""
 
 
 class Added(NamedTuple):
-    """What came from outside: evidence that no step has, what there is to tell of it, and how many pieces came."""
+    """The evidence of an external source that no step has, its summary, and the number of its pieces."""
 
     results: list[RetrievalResult]
-    told: Enrichment
-    found: int
+    summary: Enrichment
+    pieces: int
 
     @property
     def counts(self) -> Json:
-        """For the statistics: what was asked for, how much came, and what went wrong."""
-        return {"asked": self.told["asked"], "found": self.found, "notes": self.told["notes"]}
+        """Return the statistics: the names asked for, the number of pieces, and what went wrong."""
+        return {"asked": self.summary["asked"], "found": self.pieces, "notes": self.summary["notes"]}
 
 
-async def enriched(state: RetrievalState, context: Context, found: Found) -> Added | None:
-    """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
-    tape, decision = context.tape, state.get("route_decision")
+async def enriched(state: RetrievalState, context: Context, results_by_step: Found) -> Added | None:
+    """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
+    decision = state.get("route_decision")
+    question = decision.get("question") if decision else None
     if (steps := [record for record in state.get("records", []) if record["tool"] == STEP]) or _is_stopped(state):
         return _by_steps(state, context, steps)
-    if not decision or "question" not in decision:
-        return None
-    question = decision["question"]
     # "Who edited Salt Road (1982)?" selects by a year, but asks for a field of what it names.
-    if question["intent"] in ("list", "recommend") and not (question["names"] and question["fields"]):
+    lists = question and question["intent"] in ("list", "recommend") and not (question["names"] and question["fields"])
+    kb = _base_to_ask(state, context) if question and not lists else None
+    names = missing_names(state, results_by_step, context.bases([kb])) if kb else []
+    if not kb or not names:
         return None
-    kb = _base_to_ask(state, context)
-    if kb is None:
-        return None
-    names = lacking(state, found, context.bases([kb]))
-    if not names:
-        return None
-    query = state["query"]
+    args = {"query": state["query"], "names": names}
 
     async def ask() -> Json:
-        given = enrichment.EnrichmentInput.model_validate({"query": query, "names": names})
-        output = await enrichment.search(given, context.searched.get(kb), StepLog(context.clock))
+        query = enrichment.EnrichmentInput.model_validate(args)
+        output = await enrichment.search(query, context.searched.get(kb), StepLog(context.clock))
         return output.model_dump(mode="json")
 
-    effect = await tape.aeffect(STEP, kb, {"query": query, "names": names}, ask, clock=context.clock.monotonic)
-    output = effect.value
-    return Added(output["results"], _told(names, [output]), len(output["results"]))
+    output = (await context.tape.aeffect(STEP, kb, args, ask, clock=context.clock.monotonic)).value
+    return Added(output["results"], _summary(names, [output]), len(output["results"]))
 
 
 def _by_steps(state: RetrievalState, context: Context, records: Sequence[ExecutionRecord]) -> Added | None:
-    """Return what steps brought from outside; their evidence is that of the plan."""
-    bodies = [context.runs.body(state["run_id"], ref) for r in records if (ref := r["raw_output_ref"])]
+    """Return what steps asked of the source; their evidence is that of the plan."""
+    bodies = [context.runs.body(state["run_id"], ref) for ref in (r["raw_output_ref"] for r in records) if ref]
     if not bodies:
         return None
     names = dict.fromkeys(name for record in records for name in record["raw_input"].get("names", []))
-    told = _told(list(names), [body["output"] for body in bodies])
-    return Added([], told, sum(len(body["results"]) for body in bodies))
+    summary = _summary(list(names), [body["output"] for body in bodies])
+    return Added([], summary, sum(len(body["results"]) for body in bodies))
 
 
-def _told(names: list[str], outputs: Sequence[Data]) -> Enrichment:
+def _summary(names: list[str], outputs: Sequence[Data]) -> Enrichment:
     graphs = [output["subgraph"] for output in outputs]
     return Enrichment(
         asked=names,
@@ -83,34 +77,39 @@ def _told(names: list[str], outputs: Sequence[Data]) -> Enrichment:
     )
 
 
-def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
-    """Return the first base that has a source outside; in a replay the one whose source was asked."""
+def _from_tape(context: Context) -> Tape | None:
+    """Return the tape that answers instead of a source, if this run is a replay."""
     tape = context.tape
-    if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
+    return tape if isinstance(tape, Tape) and tape.mode in FROM_TAPE else None
+
+
+def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
+    """Return the first base with an external source; in a replay the base whose source was asked."""
+    if tape := _from_tape(context):
         return next((effect.name for effect in tape.known.values() if effect.kind == STEP), None)
-    here = set(context.searched.names())  # a fork may be in a workspace without the corpus
-    return next((kb for kb in state.get("kb_prefixes", []) if kb in here and context.searched.get(kb).enricher), None)
+    available = set(context.searched.names())  # a fork may be in a workspace without the corpus
+    prefixes = [kb for kb in state.get("kb_prefixes", []) if kb in available]
+    return next((kb for kb in prefixes if context.searched.get(kb).enricher), None)
 
 
 def can_enrich(state: RetrievalState, context: Context) -> bool:
-    """Check whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
-    tape = context.tape
-    if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
+    """Check whether an external source has a key and can be asked; in a replay, whether a step asked it."""
+    if tape := _from_tape(context):
         return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())
     return bool(context.settings.tmdb_key.get_secret_value()) and _base_to_ask(state, context) is not None
 
 
 def _is_stopped(state: RetrievalState) -> bool:
-    """Check whether a person wants no more, or nothing was judged."""
+    """Check whether a person stopped the run, or nothing was judged."""
     return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
 
 
-def lacking(state: RetrievalState, found: Found, bases: Bases) -> list[str]:
-    """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
-    seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["question"]
-    evidence = [result for results in found.values() for result in results]
-    judgement = judge(reading, evidence, bases)
-    lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
+def missing_names(state: RetrievalState, results_by_step: Found, bases: Bases) -> list[str]:
+    """Return the names of the question without evidence, and those without a field that is asked for."""
+    signals = state["reflections"][-1]["signals"]
+    evidence = [result for results in results_by_step.values() for result in results]
+    judgement = judge(state["route_decision"]["question"], evidence, bases)
+    names = [*signals.get("unknown", []), *(c["name"] for c in signals.get("coverage", []) if not c["found"])]
     fields = provided("sources", "fields") or ()
     titles = {title for title, field in judgement.missing_fields if field in fields}
-    return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))
+    return list(dict.fromkeys([*names, *judgement.missing_names, *titles]))

@@ -31,17 +31,17 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
     An attempt whose record is already kept is not run again: it had finished when its process was killed.
     """
     context, step = runtime.context, PlanStep.model_validate(task["step"])
-    kept = context.runs.record(task["run_id"], step.step_id, task["attempt"])
-    if kept is not None:
-        return {"records": [kept]}
+    before = context.runs.record(task["run_id"], step.step_id, task["attempt"])
+    if before is not None:
+        return {"records": [before]}
     which = {name: task[name] for name in ("attempt", "iteration")}
     runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **which}})
-    effect = effect_of(task, step, context)
-    effect["limit_s"] = limit_of(task, step)
-    found = recorded(task, step, effect, context.tape)
-    if found is None and task["attempt"] > 1:
+    effect = describe_effect(task, step, context)
+    effect["limit_s"] = time_limit(task, step)
+    taped = recorded(task, step, effect, context.tape)
+    if taped is None and task["attempt"] > 1:
         await asyncio.sleep(context.settings.retry_delay_s)
-    record, body = found or await attempt(task, step, context)
+    record, body = taped or await attempt(task, step, context)
     record["effect"] = effect
     context.runs.save_record(task["run_id"], record, body)
     summary = record["output_summary"]
@@ -56,16 +56,16 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
             }
         }
     )
-    told = {"error": record["error"], "agent_type": step.tool, "retrieval_count": summary["evidence_count"]}
-    runtime.stream_writer(progress("retrieval", **_done(task, context), **told))
+    progress_details = {"error": record["error"], "agent_type": step.tool, "retrieval_count": summary["evidence_count"]}
+    runtime.stream_writer(progress("retrieval", **_done(task, context), **progress_details))
     return {"records": [record]}
 
 
-def effect_of(task: StepTask, step: PlanStep, context: Context) -> Json:
+def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
-    given = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
-    base = dated(context.knowledge.get(given["kb"]), task["dates"])
-    return {"version": base.fingerprint(), "given": given}
+    args = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
+    base = dated(context.knowledge.get(args["kb"]), task["dates"])
+    return {"version": base.fingerprint(), "given": args}
 
 
 def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[ExecutionRecord, Json | None] | None:
@@ -74,10 +74,10 @@ def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[
     Raises:
         Divergence: this run must take them from there, and the tape does not have them.
     """
-    found = tape.find("tool", step.tool, effect["version"], effect["given"], step.step_id)
-    if found is None:
+    effect_before = tape.find("tool", step.tool, effect["version"], effect["given"], step.step_id)
+    if effect_before is None:
         return None
-    record, body = found.value["record"], found.value["body"]
+    record, body = effect_before.value["record"], effect_before.value["body"]
     if tape.mode == "fork" and record["status"] == "timeout" and _longer(effect, record):
         return None  # it was cut short by a budget that is larger now
     own: Json = {
@@ -90,7 +90,7 @@ def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[
     return cast(ExecutionRecord, {**record, **own, "replayed": True}), body
 
 
-def limit_of(task: StepTask, step: PlanStep) -> float:
+def time_limit(task: StepTask, step: PlanStep) -> float:
     """Seconds that an attempt may take: the smaller of the step's own and what is left of the run's budget."""
     return min(step.budget.timeout_s, task["remaining_s"])
 
@@ -108,14 +108,14 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     """
     log, clock = StepLog(context.clock), context.clock
     started_at, began = clock.now().isoformat(), clock.monotonic()
-    limit = limit_of(task, step)
+    limit = time_limit(task, step)
     raw_input: Json = step.tool_input
     body: Json | None = None
     status: StepStatus = "success"
     error: str | None = None
 
     def record(status: StepStatus) -> ExecutionRecord:
-        return record_of(
+        return make_record(
             step,
             task["attempt"],
             task["iteration"],
@@ -183,7 +183,7 @@ def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
 
 
 def _body(output: BaseModel, step: PlanStep) -> Json:
-    """Return what is kept of an output: as JSON, whatever a tool of somebody's own returned.
+    """Return the body of an output as JSON, whatever a custom tool returned.
 
     Raises:
         ToolError: it is no output, or a result in it is no evidence.
@@ -198,11 +198,11 @@ def _body(output: BaseModel, step: PlanStep) -> Json:
         fault = error.errors()[0]
         where = ".".join(map(str, ("results", *fault["loc"])))
         raise ToolError(f"{step.tool} returned {where} = {shown(fault['input'])}: {fault['msg']}.") from None
-    most = min(step.budget.top_k, step.budget.max_evidence_count)  # also where the tool has no ``top_k`` of its own
-    return {"results": results[:most], "output": data, "found": len(results)}
+    limit = min(step.budget.top_k, step.budget.max_evidence_count)  # also where the tool has no ``top_k`` of its own
+    return {"results": results[:limit], "output": data, "found": len(results)}
 
 
-def record_of(
+def make_record(
     step: PlanStep,
     attempt: int,
     iteration: int,
@@ -216,7 +216,7 @@ def record_of(
     sub_steps: Sequence[SubStep] = (),
 ) -> ExecutionRecord:
     """Return the record of an attempt, or of a step that never started."""
-    given: Json = step.tool_input if raw_input is None else raw_input
+    args: Json = step.tool_input if raw_input is None else raw_input
     results: list[RetrievalResult] = body["results"] if body else []
     summary: Json = {
         "evidence_count": len(results),
@@ -235,9 +235,9 @@ def record_of(
         error=clean(error) if error else None,
         started_at=started_at,
         duration_ms=round(seconds * 1000, 3),
-        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(given)},
+        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(args)},
         output_summary=summary,
-        raw_input={**given, **long},
+        raw_input={**args, **long},
         raw_output_ref=f"{step.step_id}/{attempt}" if body else None,
         sub_steps=plain(list(sub_steps)),
     )

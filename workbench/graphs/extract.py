@@ -1,6 +1,6 @@
-"""The extractor: a chat model that reads what is indexed, a few passages a call, several calls at once.
+"""The extractor: a chat model reads passages as they are indexed, a few per call, several calls at once.
 
-Only names that stand in a passage are taken, and only relations between two of them, or between one and the title.
+Only names that a passage has are taken, and only relations between two of them, or between one and the title.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PASSAGES, _CHARACTERS = 4, 6_000
 """Of one call."""
 _FAILURES = 3
 """Calls that fail one after the other; then the server is taken to be away."""
-_OTHER = "Other"
+_UNTYPED = "Other"
 
 
 class Thing(ModelForm):
@@ -127,27 +127,27 @@ class ModelExtractor:
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
         """Return what each names and states, by its place; see ``extraction.Extractor``."""
         batches = list(_batches(passages))
-        found: dict[int, Extraction | None] = {}
-        for places, said in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
-            if said is not None and said.replied:
-                told = {one.passage: one for one in said.form.passages} if said.form else {}
-                found |= {at: _grounded(passages[at], told.get(n)) for n, at in enumerate(places, 1)}
-        return found
+        extractions: dict[int, Extraction | None] = {}
+        for places, reply in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
+            if reply is not None and reply.replied:
+                by_number = {passage.passage: passage for passage in reply.form.passages} if reply.form else {}
+                extractions |= {at: _grounded(passages[at], by_number.get(n)) for n, at in enumerate(places, 1)}
+        return extractions
 
     def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
         """Return what each community is about, by its place."""
-        said = self._each([self._describing(group) for group in groups])
-        return {n: " ".join(one.form.summary.split()) for n, one in enumerate(said) if one and one.form}
+        replies = self._each([self._describing(group) for group in groups])
+        return {n: " ".join(reply.form.summary.split()) for n, reply in enumerate(replies) if reply and reply.form}
 
     def spent(self) -> Json:
         """Tokens and money so far, and why nothing more is asked."""
         total = self._tape.total
-        told = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
-        return {**told, "note": self._why}
+        summary = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
+        return {**summary, "note": self._why}
 
     def _reading(self, passages: Sequence[Titled], places: Sequence[int]) -> _Call:
-        told = "\n\n".join(f"[{n}] {passages[at].title}\n{passages[at].text}" for n, at in enumerate(places, 1))
-        return self._call(ReadPassages, "extractor", {"passages": fenced(told)}, told)
+        texts = "\n\n".join(f"[{n}] {passages[at].title}\n{passages[at].text}" for n, at in enumerate(places, 1))
+        return self._call(ReadPassages, "extractor", {"passages": fenced(texts)}, texts)
 
     def _describing(self, group: Mapping[str, str]) -> _Call:
         slots = {name: fenced(text) or NONE for name, text in group.items()}
@@ -155,8 +155,8 @@ class ModelExtractor:
 
     def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
         tokens = estimated_tokens(self._prompt(prompt, language_of(text), slots)) + estimated_tokens(text)
-        asked: Json = {"question": text, "prompt": prompt, "quiet": True}
-        return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **asked))
+        options: Json = {"question": text, "prompt": prompt, "quiet": True}
+        return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **options))
 
     def _each(self, calls: Sequence[_Call]) -> list[Said | None]:
         """Return what each call gives, so many at once; None for those that were not made."""
@@ -169,13 +169,13 @@ class ModelExtractor:
                     if not self._allowed(call.tokens):
                         return None
                     before, self._begun = self._tape.total.tokens, self._begun + call.tokens
-                    said = await call.make()
+                    reply = await call.make()
                     self._begun -= call.tokens
                     self._dearer = max(self._dearer, (self._tape.total.tokens - before) / call.tokens)
-                self._failed = 0 if said.replied else self._failed + 1
+                self._failed = 0 if reply.replied else self._failed + 1
                 if self._failed >= _FAILURES:
-                    self._why = said.refused[-1]
-                return said
+                    self._why = reply.refused[-1]
+                return reply
 
             return list(await asyncio.gather(*map(one, calls)))
 
@@ -183,8 +183,8 @@ class ModelExtractor:
             return [None] * len(calls)
         work = self._submit(every())
         try:
-            found: list[Said | None] = work.result()
-            return found
+            replies: list[Said | None] = work.result()
+            return replies
         except BaseException:  # an interrupt: nothing more is asked
             work.cancel()
             raise
@@ -215,9 +215,9 @@ def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
         yield batch
 
 
-def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
-    """Return what stands in the passage of what was said; None where nothing was said of it."""
-    if said is None:
+def _grounded(passage: Titled, read_passage: ReadPassage | None) -> Extraction | None:
+    """Return what the passage confirms of a reply; None where the reply has nothing on it."""
+    if read_passage is None:
         return None
     parts = [(fold(sentence), sentence) for sentence in sentences(passage.text)]
     title = fold(passage.title)
@@ -227,11 +227,11 @@ def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
         return next((sentence for folded, sentence in parts if all(name in folded for name in wanted)), "")
 
     names = {}
-    for thing in said.entities:
-        if stands := sentence_of(thing.name) if fold(thing.name) != title else "":
-            names[thing.name] = Name(thing.name, "Name" if thing.type == _OTHER else thing.type, stands)
+    for entity in read_passage.entities:
+        if stands := sentence_of(entity.name) if fold(entity.name) != title else "":
+            names[entity.name] = Name(entity.name, "Name" if entity.type == _UNTYPED else entity.type, stands)
     stated = []
-    for fact in said.relations:
+    for fact in read_passage.relations:
         ends = (fact.subject.strip(), fact.object.strip())
         apart = fold(ends[0]) != fold(ends[1])
         # the sentence that says both, else the one of the object: who is meant by "she" the model has read

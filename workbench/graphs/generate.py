@@ -141,12 +141,15 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
 
 def dates_note(state: Data, context: Context) -> str:
     """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
-    as_of, known = dates_asked(state)
-    if not as_of and not known:
+    as_of, known_date = dates_asked(state)
+    if not as_of and not known_date:
         return ""
     say = Labels(language_of(state["message"]))
     hidden = sum(len(base.hidden) for base in dated_bases(context, state) if isinstance(base, DatedBase))
-    dates = [*([say("reply_as_of", date=as_of)] if as_of else []), *([say("reply_known", date=known)] if known else [])]
+    dates = [
+        *([say("reply_as_of", date=as_of)] if as_of else []),
+        *([say("reply_known", date=known_date)] if known_date else []),
+    ]
     return "\n\n" + say("reply_dates", dates=say("semicolon").join(dates), n=hidden)
 
 
@@ -164,8 +167,8 @@ def without_evidence(state: Data, context: Context) -> str | None:
             return str(required("nodes", "acknowledge", "memory")(noted, zh, state.get("user_id") or "default"))
         if "writer" in context.models:
             return None
-        if asked := state.get("recalls"):
-            return str(required("nodes", "answer", "memory")(asked, state, zh))
+        if recalled := state.get("recalls"):
+            return str(required("nodes", "answer", "memory")(recalled, state, zh))
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(say, names, state["message"], example)
@@ -208,8 +211,10 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 
     async def write() -> Json:
         chunks, thinking = list[str](), Thinking()
-        told = [tuple(message) for message in prompt]
-        async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard, thinking):
+        prompt_messages = [tuple(message) for message in prompt]
+        async for chunk in stream_text(
+            context.models["writer"], prompt_messages, Limits.of(context.settings), heard, thinking
+        ):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
         if thinking.prefilled:  # what came before the closing tag was no answer
@@ -218,11 +223,11 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         thought = {"thought": visible(thinking.thought)} if thinking.thought else {}
         return {"chunks": chunks, **thought, **accounted(context, "writer", own, usage[-1] if usage else None)}
 
-    asked = {"model": context.settings.model_of("writer"), "messages": prompt}
-    written = await context.tape.aeffect("model", "writer", asked, write, clock=context.clock.monotonic)
-    for chunk in written.value["chunks"] if written.replayed else ():
+    args = {"model": context.settings.model_of("writer"), "messages": prompt}
+    effect = await context.tape.aeffect("model", "writer", args, write, clock=context.clock.monotonic)
+    for chunk in effect.value["chunks"] if effect.replayed else ():
         runtime.stream_writer(token(chunk))
-    return list(written.value["chunks"])
+    return list(effect.value["chunks"])
 
 
 def offline(state: Data, context: Context) -> Answer:

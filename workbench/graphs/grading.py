@@ -12,14 +12,16 @@ from workbench.errors import ModelError, Unusable
 from workbench.graphs.roles import ModelForm, numbered, say
 from workbench.ports import Context
 
-_MOST, _CHARACTERS = 50, 12_000
+_PASSAGES, _CHARACTERS = 50, 12_000
 """Passages of one call, and characters of all of them."""
 
 
 class Order(ModelForm):
     """What the grader fills in: the numbers of the passages that meet the need, the best first."""
 
-    passages: list[int] = Field(max_length=_MOST, description="Numbers of passages that meet the need, the best first")
+    passages: list[int] = Field(
+        max_length=_PASSAGES, description="Numbers of passages that meet the need, the best first"
+    )
 
 
 def grader(
@@ -38,19 +40,19 @@ async def graded(context: Context, query: str, texts: Sequence[str]) -> list[flo
     """
     if "grader" not in context.models:
         raise ModelError("The reranker is 'grader', and there is no model for it. Set WORKBENCH_GRADER_MODEL.")
-    most = len(texts)
+    count = len(texts)
 
     def problems(form: Order) -> list[str]:
-        wrong = [n for n in form.passages if not 1 <= n <= most]
+        wrong = [n for n in form.passages if not 1 <= n <= count]
         wrong += [n for n in dict.fromkeys(form.passages) if form.passages.count(n) > 1]
-        return [f"passage [{n}]: each of 1 to {most} at most once." for n in wrong[:5]]
+        return [f"passage [{n}]: each of 1 to {count} at most once." for n in wrong[:5]]
 
-    each = _CHARACTERS // max(1, most)
-    told = "\n\n".join(f"[{n}] {' '.join(text.split())[:each]}" for n, text in enumerate(texts, 1))
-    slots = {"question": query, "needs": numbered([query]), "evidence": told}
-    said = await say(context, "grader", Order, slots, question=query, at="rerank", problems=problems, quiet=True)
-    if said.form is None:
-        raise Unusable(f"The grader gave no order, so the passages keep theirs: {said.refused[-1]}")
-    first = [n - 1 for n in said.form.passages]
-    order = [*first, *(n for n in range(most) if n not in first)]
-    return [round(1 - order.index(n) / most, 6) for n in range(most)]
+    each = _CHARACTERS // max(1, count)
+    listed = "\n\n".join(f"[{n}] {' '.join(text.split())[:each]}" for n, text in enumerate(texts, 1))
+    slots = {"question": query, "needs": numbered([query]), "evidence": listed}
+    reply = await say(context, "grader", Order, slots, question=query, at="rerank", problems=problems, quiet=True)
+    if reply.form is None:
+        raise Unusable(f"The grader gave no order, so the passages keep theirs: {reply.refused[-1]}")
+    first = [n - 1 for n in reply.form.passages]
+    order = [*first, *(n for n in range(count) if n not in first)]
+    return [round(1 - order.index(n) / count, 6) for n in range(count)]

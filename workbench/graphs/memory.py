@@ -18,7 +18,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Load what is remembered for a message; without the part the last messages, and a note that this is all."""
     if part := provided("nodes", "recall"):
         return dict(await part(state, runtime))
-    history = history_of(state, runtime.context)
+    history = read_history(state, runtime.context)
     counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
     runtime.stream_writer({"history": {**counts, "note": MISSING}})
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
@@ -32,7 +32,7 @@ def window(state: Data, context: Context) -> list[Json]:
     return context.conversations.list_messages(conversation, size, before=state.get("user_message_id") or None)
 
 
-def history_of(state: Data, context: Context) -> list[Message]:
+def read_history(state: Data, context: Context) -> list[Message]:
     """Return the last messages before the one that is answered."""
     return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -35,27 +35,27 @@ MODEL = "merge"
 SECOND = "second_pass"
 SEARCH, CHAIN, HOP = "hybrid_search", "chain_exploration", "next_hop"
 UNSEEN = 0.0005
-"""What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
+"""The score that a passage counts with for a tool that did not find it, and the lowest that counts."""
 SPAN = 10.0
 """Log odds that count as 1."""
 
 
 def agreed(results_by_step: Found) -> dict[Identity, float]:
-    """Return the probability of each passage that the search or the chain found; nothing unless both of them looked.
+    """Return the probability of each passage that the search or the chain found; nothing unless both of them ran.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
     >>> by = {name: [{**piece, "metadata": {"tools": [name]}}] for name in (SEARCH, CHAIN)}
     >>> list(agreed(by)) == [("d", "low_level", "")], agreed({SEARCH: by[SEARCH]})
     (True, {})
     """
-    others: dict[Identity, float] = {}
+    scores: dict[Identity, float] = {}
     for results in results_by_step.values():
         for result in results:
             if _tool(result) not in (SEARCH, CHAIN, HOP):
-                one = identity(result)
-                others[one] = max(others.get(one, 0.0), result["score"])
-    told = signals_of(results_by_step)
-    return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
+                key = identity(result)
+                scores[key] = max(scores.get(key, 0.0), result["score"])
+    signals = signals_of(results_by_step)
+    return {key: max(probability(MODEL, values), scores.get(key, 0.0)) for key, values in signals.items()}
 
 
 def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
@@ -63,108 +63,103 @@ def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
 
     ``first``: whether a search put it first.
     """
-    worth: dict[str, dict[Identity, float]] = {}
-    first, led = set[Identity](), False
+    evidence: dict[str, dict[Identity, float]] = {SEARCH: {}, CHAIN: {}}
+    first, led, tools = set[Identity](), False, set[str]()
     for results in results_by_step.values():
         for place, result in enumerate(results):
-            tool, one = _tool(result), identity(result)
-            if tool not in (SEARCH, CHAIN):
+            tool, key = _tool(result), identity(result)
+            if tool not in evidence:
                 continue
-            found = worth.setdefault(tool, {})
-            found[one] = max(found.get(one, 0.0), worth_of(result["score"]))
+            tools.add(tool)
+            evidence[tool][key] = max(evidence[tool].get(key, 0.0), log_odds_share(result["score"]))
             if tool == SEARCH and place == 0:
-                first.add(one)
+                first.add(key)
             steps = result["metadata"].get("chain", {}).get("steps", [])
             led = led or (tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase")
-    if len(worth) < 2:
+    if len(tools) < 2:
         return {}
-    search, chain = worth[SEARCH], worth[CHAIN]
-    signals = {}
-    for one in dict.fromkeys([*search, *chain]):
-        said = {"search_led" if led else "search": search.get(one, 0.0), "chain_led": chain.get(one, 0.0) * led}
-        signals[one] = {"search": 0.0, "search_led": 0.0, **said, "first": float(one in first)}
-    return signals
+    search, chained = evidence[SEARCH], evidence[CHAIN]
+    return {
+        key: {
+            "search": 0.0 if led else search.get(key, 0.0),
+            "search_led": search.get(key, 0.0) if led else 0.0,
+            "chain_led": chained.get(key, 0.0) if led else 0.0,
+            "first": float(key in first),
+        }
+        for key in dict.fromkeys([*search, *chained])
+    }
 
 
 def _tool(result: RetrievalResult) -> str:
     return str(next(iter(result["metadata"].get("tools") or []), ""))
 
 
-def worth_of(score: float) -> float:
-    """Return what a probability adds to not having found a passage: its log odds above those.
+def log_odds_share(score: float) -> float:
+    """Return the log odds of a score above those of a passage that was not found, about 0 to 1.
 
-    >>> worth_of(0.0001), worth_of(0.5)
+    >>> log_odds_share(0.0001), log_odds_share(0.5)
     (0.0, 0.76)
     """
     return round(max(0.0, (_log_odds(score) - _log_odds(UNSEEN)) / SPAN), 3)
 
 
 def _log_odds(score: float) -> float:
-    kept = min(max(score, 1e-6), 1 - 1e-6)
-    return math.log(kept / (1 - kept))
+    clipped = min(max(score, 1e-6), 1 - 1e-6)
+    return math.log(clipped / (1 - clipped))
 
 
 # --- The last node of retrieval: evidence of every step -> one numbered context ---
 
 CONTRADICTION = 0.5
-"""What is left of a score when the document's typed fields contradict what the question asked for."""
+"""The factor on the score of a document whose typed fields contradict the conditions of the question."""
 
 
 async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """Merge what the steps found, and say why the retrieval stopped."""
-    settings, decision = runtime.context.settings, state.get("route_decision")
-    records, found = state.get("records", []), collect(state, runtime.context)
-    bases = runtime.context.bases(state.get("kb_prefixes", []))
-    added = await enriched(state, runtime.context, found)
+    """Merge the evidence of all steps, and say why the retrieval stopped."""
+    context, decision = runtime.context, state.get("route_decision")
+    settings, records, results_by_step = context.settings, state.get("records", []), collect(state, context)
+    prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
+    added = await enriched(state, context, results_by_step)
     if added:
-        found = {**found, STEP: added.results} if added.results else found
-        runtime.stream_writer(enrichment({**added.told, "found": added.found}))
+        results_by_step |= {STEP: added.results} if added.results else {}
+        runtime.stream_writer(enrichment({**added.summary, "found": added.pieces}))
     merged = merge(
-        found,
+        results_by_step,
         records,
         max_results=settings.merge_max_results,
         max_characters=settings.merge_max_characters,
-        matching=matching_documents(decision, bases),
+        matching=matching_documents(decision, context.bases(state.get("kb_prefixes", []))),
         by_score=settings.merge == "by_score",
     )
-    if "merger" in runtime.context.parts:
-        kept = await ordered(runtime.context, state["query"], merged["retrieval_results"])
-        merged = _told(kept, merged["statistics"], settings.merge_max_characters)
+    if "merger" in context.parts:
+        results = await ordered(context, state["query"], merged["retrieval_results"])
+        merged = _merged(results, merged["statistics"], settings.merge_max_characters)
     if added:
-        merged["enrichment"] = added.told
+        merged["enrichment"] = added.summary
         merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
-    workers = workers_of(decision["worker_name"] if decision else "", state.get("kb_prefixes") or [state["kb_prefix"]])
-    runs = _runs(records, found, merged, workers)
+    runs = _runs(records, merged, workers_of(decision["worker_name"] if decision else "", prefixes))
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
 
 
-def _runs(
-    records: Sequence[ExecutionRecord],
-    found: Found,
-    merged: Merged,
-    workers: Sequence[Worker],
-) -> list[RagRun]:
-    """Return what each worker did. Two of one base differ by their tools: what no other runs is the planner's."""
+def _runs(records: Sequence[ExecutionRecord], merged: Merged, workers: Sequence[Worker]) -> list[RagRun]:
+    """Return what each worker did: of two workers of one base, each by its tools."""
     runs = []
     for kb, agent_type, _ in workers:
+        tools = set(AGENT_TOOLS.get(agent_type, ()))
         own = [r for r in records if (r["raw_input"].get("kb_prefix") or workers[0].kb_prefix) == kb]
-        of_kb = [r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb]
-        beside = [w.agent_type for w in workers if w.kb_prefix == kb and w.agent_type != agent_type]
-        if beside:
-            others = {tool for name in beside for tool in AGENT_TOOLS.get(name, ())}
-            tools = AGENT_TOOLS.get(agent_type)
-            own = [r for r in own if (r["tool"] in tools if tools else r["tool"] not in others)]
-            pieces = {identity(piece) for r in own for piece in found.get(r["step_id"], ())}
-            of_kb = [r for r in of_kb if identity(r) in pieces]
+        own = [r for r in own if not tools or r["tool"] in tools]
+        results = [r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb]
+        results = [r for r in results if not tools or tools & set(r["metadata"]["tools"])]
+        errors = [r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]]
         runs.append(
             RagRun(
                 worker_name=make_worker_name(kb, agent_type),
-                result_ids=[result["result_id"] for result in of_kb],
-                error="; ".join(r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]) or None,
+                result_ids=[result["result_id"] for result in results],
+                error="; ".join(errors) or None,
                 duration_ms=round(retrieval_seconds(own) * 1000, 3),
             )
         )
@@ -172,17 +167,16 @@ def _runs(
 
 
 def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
-    """What the debug collector is told of a merge: each agent's run with its evidence, the context, and the whole."""
+    """Return the debug events of a merge: the run of each worker with its evidence, the context, and the whole."""
     by_id = {result["result_id"]: (n, result) for n, result in enumerate(merged["retrieval_results"], 1)}
-    told = []
+    rag_runs = []
     for run in runs:
-        found = [by_id[one] for one in run["result_ids"] if one in by_id]
-        context = "\n\n".join(_source(n, result) for n, result in found)
-        results = [result for _, result in found]
-        told.append({**run, "context": context, "retrieval_results": results})
+        pieces = [by_id[result_id] for result_id in run["result_ids"] if result_id in by_id]
+        context = "\n\n".join(_source(n, result) for n, result in pieces)
+        rag_runs.append({**run, "context": context, "retrieval_results": [result for _, result in pieces]})
     names = ("context", "retrieval_results", "reference", "statistics")
     return [
-        {"rag_runs": told},
+        {"rag_runs": rag_runs},
         {"combined_context": merged["context"]},
         {"retrieval_merged": {name: merged[name] for name in names}},  # type: ignore[literal-required]
     ]
@@ -193,22 +187,22 @@ def collect(state: RetrievalState, context: Context) -> dict[str, list[Retrieval
     return gather(state.get("records", []), context.runs, state.get("run_id", ""))
 
 
-def evidence_of(state: RetrievalState, context: Context) -> list[RetrievalResult]:
+def current_evidence(state: RetrievalState, context: Context) -> list[RetrievalResult]:
     """Return the pieces that an answer would be written from now, in the order of their numbers."""
     bases = context.bases(state.get("kb_prefixes", []))
     matching = matching_documents(state.get("route_decision"), bases)
-    return numbered(collect(state, context), matching, context.settings.merge == "by_score")
+    return _in_order(collect(state, context), matching, context.settings.merge == "by_score")
 
 
 def gather(records: Records, runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
     """Return what each step found, by step id, in the order in which passes and steps followed."""
-    kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
-    kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
-    return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
+    ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
+    ended.sort(key=lambda record: (record["iteration"], record["step_id"]))
+    return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in ended}
 
 
 def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozenset[str] | None:
-    """Ids of the documents that hold what a list or a recommendation was filtered by; None when nothing filters."""
+    """Return the documents that match the conditions of a list or a recommendation; None without conditions."""
     if not decision or not decision["filters"] or decision["query_intent"] not in ("list", "recommend"):
         return None
     return frozenset(doc_id for base in bases for doc_id in base.select(decision["filters"]))
@@ -223,16 +217,16 @@ def merge(
     matching: Collection[str] | None = None,
     by_score: bool = True,
 ) -> Merged:
-    """Evidence without doubles, best first, as sources ``[1]``, ``[2]``, ... of a context.
+    """Return the evidence without duplicates, best first, as sources ``[1]``, ``[2]``, ... of a context.
 
     Args:
-        results_by_step: what each step found.
-        records: what the steps did, for the statistics.
-        max_results: how many pieces are kept.
-        max_characters: how long the context may be. It is cut between two pieces, and touches ``context`` only;
+        results_by_step: the results of each step.
+        records: of the steps, for the statistics.
+        max_results: the most pieces.
+        max_characters: the longest context. It is cut between two pieces, and the cut touches ``context`` only;
             the first piece always stays, so that evidence never gives an empty context.
-        matching: documents that hold the question's filters; others with typed fields keep half of their score.
-        by_score: best first; else one step's findings stand behind the other's, as each step gave them.
+        matching: documents that match the conditions; the scores of others with typed fields are halved.
+        by_score: best first; else the results of one step behind those of another, for comparison.
 
     >>> piece = {"source_id": "d1#0", "source_type": "chunk", "granularity": "low_level", "score": 0.5,
     ...          "evidence": "It is a 1993 novel.", "metadata": {"title": "Moss", "tools": ["naive_search"]}}
@@ -243,51 +237,54 @@ def merge(
     (0.5, [{'chunk_id': 'd1#0'}])
     """
     retrieved = sum(len(results) for results in results_by_step.values())
-    unique = numbered(results_by_step, matching, by_score)
-    counted = {
-        **_execution(list(records)),
+    unique = _in_order(results_by_step, matching, by_score)
+    statistics = {
+        **_execution(records),
         "total_retrieved": retrieved,
         "after_dedup": len(unique),
         "deduplication_rate": round(1 - len(unique) / retrieved, 6) if retrieved else 0.0,
     }
-    return _told(unique[:max_results], counted, max_characters)
+    return _merged(unique[:max_results], statistics, max_characters)
 
 
-def numbered(results_by_step: Found, matching: Collection[str] | None, by_score: bool) -> list[RetrievalResult]:
-    """Return each piece once, in the order of its number."""
+def _in_order(results_by_step: Found, matching: Collection[str] | None, by_score: bool) -> list[RetrievalResult]:
     unique = distinct(results_by_step, matching)
     if not by_score:
-        places = {one: place for place, one in enumerate(as_found(results_by_step))}
-        unique.sort(key=lambda result: places[identity(result)])
+        places = list(dict.fromkeys(map(identity, chain.from_iterable(results_by_step.values()))))
+        unique.sort(key=lambda result: places.index(identity(result)))
     return unique
 
 
-def _told(kept: list[RetrievalResult], counted: Data, max_characters: int) -> Merged:
-    """These pieces as the numbered sources of a context, with what was counted before them."""
-    sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
+def _merged(results: list[RetrievalResult], statistics: Data, max_characters: int) -> Merged:
+    """Return these pieces as the numbered sources of a context, with statistics."""
+    sources = _fitting([_source(n, result) for n, result in enumerate(results, 1)], max_characters)
     context = "\n\n".join(sources)
     statistics = {
-        **counted,
+        **statistics,
         "used": len(sources),
-        "left_out": counted["after_dedup"] - len(sources),
-        "total_evidence_count": len(kept),
+        "left_out": statistics["after_dedup"] - len(sources),
+        "total_evidence_count": len(results),
         "context_length": len(context),
     }
-    return {"context": context, "retrieval_results": kept, "reference": _reference(kept), "statistics": statistics}
+    return {
+        "context": context,
+        "retrieval_results": results,
+        "reference": _reference(results),
+        "statistics": statistics,
+    }
 
 
 def distinct(results_by_step: Found, matching: Collection[str] | None = None) -> list[RetrievalResult]:
-    """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept.
+    """Return one piece for each (source, granularity) of a base: the highest score, with every tool that found it.
 
-    Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
+    Where a search and a chain both ran, the score is their joint probability. A chain to a piece stays with it.
     """
     first = {step: [r for r in results if _tool(r) != HOP] for step, results in results_by_step.items()}
-    found: dict[Identity, list[RetrievalResult]] = {}
-    for results in first.values():
-        for result in results:
-            found.setdefault(identity(result), []).append(result)
-    together, best = agreed(first), winners(first)
-    pieces = [_kept(result, found[one], together.get(one), matching) for one, (_, result) in best.items()]
+    duplicates: dict[Identity, list[RetrievalResult]] = {}
+    for result in chain.from_iterable(first.values()):
+        duplicates.setdefault(identity(result), []).append(result)
+    joint = agreed(first)
+    pieces = [_joined(best, duplicates[key], joint.get(key), matching) for key, (_, best) in winners(first).items()]
     pieces.sort(key=_order)
     hops = [r for results in results_by_step.values() for r in results if _tool(r) == HOP]
     return with_hops(pieces, hops) if hops else pieces
@@ -297,66 +294,64 @@ def _order(result: RetrievalResult) -> tuple[float, str, str, str]:
     return -result["score"], result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", "")
 
 
-# --- What the next hops find has places of its own among the first five ---
+# --- Results of next hops have places of their own among the first five ---
 
-KEPT = 2
-"""Documents of the first pass that stand in front, whatever a next hop finds."""
+FRONT = 2
+"""Documents of the first pass that stay in front of the results of next hops."""
 PLACES = 5
 """Documents for which there are places in front."""
 
 
 def with_hops(
-    first: Evidence,
-    hops: Evidence,
-    model: Logistic = MODELS[SECOND],
-    kept: int = KEPT,
+    first: Evidence, hops: Evidence, model: Logistic = MODELS[SECOND], kept: int = FRONT
 ) -> list[RetrievalResult]:
-    """The first pass and what the next hops found: its first documents stand, behind them the likeliest come first.
+    """Return the first pass and the next hops: the first documents stay in front, then the likeliest come first.
 
     Args:
-        first: what the first pass found, best first.
-        hops: what every ``next_hop`` found.
-        model: of what both say of a document.
-        kept: how many documents of the first pass stand in front.
+        first: the results of the first pass, best first.
+        hops: the results of every ``next_hop``.
+        model: gives the probability of a document from both.
+        kept: documents of the first pass that stay in front.
     """
-    known = {identity(result): result for result in first}
+    first_by_id = {identity(result): result for result in first}
     best: Pieces = {}
     for hop in sorted(hops, key=_order):
         best.setdefault(identity(hop), hop)
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
-    standing = list(takewhile(lambda result: _document(result) in front[:kept], first))
+    front_pieces = list(takewhile(lambda result: _document(result) in front[:kept], first))
     signals = signals_of_second(first, list(best.values()), front)
     behind = list[tuple[Any, ...]]()
-    for one in {**known, **best}:
-        both = [found[one] for found in (known, best) if one in found]
-        if known.get(one) in standing:
+    for key in {**first_by_id, **best}:
+        both = [pieces[key] for pieces in (first_by_id, best) if key in pieces]
+        if first_by_id.get(key) in front_pieces:
             continue
-        # of one document's passages the one comes first of which anything says most
-        likeliest = max(result["score"] for result in both)
         piece = both[0].copy()
         piece["score"] = round(model(signals[_document(piece)]), 6)
         if len(both) > 1:
             tools = sorted({tool for result in both for tool in result["metadata"]["tools"]})
             piece["metadata"] = {**both[1]["metadata"], **both[0]["metadata"], "tools": tools}
+        # of the passages of one document the one with the highest score comes first
+        likeliest = max(result["score"] for result in both)
         behind.append((-piece["score"], -likeliest, *_order(piece)[1:], piece))
-    ordered: list[RetrievalResult] = [*standing, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
-    scores = descending([result["score"] for result in ordered])
-    return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
+    results: list[RetrievalResult] = [*front_pieces, *(piece for *_, piece in sorted(behind, key=lambda row: row[:-1]))]
+    scores = descending([result["score"] for result in results])
+    return [{**result, "score": score} for result, score in zip(results, scores, strict=True)]
 
 
 def signals_of_second(first: Evidence, hops: Evidence, front: Sequence[str]) -> dict[str, dict[str, float]]:
     """Return what the model of the second pass weighs of each document.
 
     Returns:
-        ``first`` and ``hop``: log odds of the most that the first pass and a hop say of a passage of it; ``front``:
-        whether it is among the first five.
+        ``first`` and ``hop``: the highest log odds of its passages in the first pass and in a hop; ``front``: whether
+        it is among the first five.
     """
-    found: dict[str, dict[str, float]] = {}
+    signals: dict[str, dict[str, float]] = {}
     for name, results in (("first", first), ("hop", hops)):
         for result in results:
-            said = found.setdefault(_document(result), {"first": _log_odds(UNSEEN), "hop": _log_odds(UNSEEN)})
-            said[name] = max(said[name], _log_odds(result["score"]))
-    return {document: {**said, "front": float(document in front)} for document, said in found.items()}
+            document = _document(result)
+            own = signals.setdefault(document, {"first": _log_odds(UNSEEN), "hop": _log_odds(UNSEEN)})
+            own[name] = max(own[name], _log_odds(result["score"]))
+    return {document: {**own, "front": float(document in front)} for document, own in signals.items()}
 
 
 def _document(result: RetrievalResult) -> str:
@@ -371,21 +366,13 @@ def first_documents(evidence: Evidence) -> list[RetrievalResult]:
     return list(first.values())[:PLACES]
 
 
-def as_found(results_by_step: Found) -> list[Identity]:
-    """Return every piece once, in the order of the steps and of what each found."""
-    return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
-
-
-def _kept(
-    best: RetrievalResult,
-    every: Evidence,
-    together: float | None,
-    matching: Collection[str] | None,
+def _joined(
+    best: RetrievalResult, duplicates: Evidence, joint: float | None, matching: Collection[str] | None
 ) -> RetrievalResult:
-    tools = {tool for result in every for tool in result["metadata"].get("tools", [])}
-    way = next((result["metadata"]["chain"] for result in every if "chain" in result["metadata"]), None)
-    metadata = {**({"chain": way} if way else {}), **best["metadata"], "tools": sorted(tools)}
-    score = best["score"] if together is None else together
+    tools = {tool for result in duplicates for tool in result["metadata"].get("tools", [])}
+    chains = [result["metadata"]["chain"] for result in duplicates if "chain" in result["metadata"]]
+    metadata = {**({"chain": chains[0]} if chains else {}), **best["metadata"], "tools": sorted(tools)}
+    score = best["score"] if joint is None else joint
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
         score *= CONTRADICTION
@@ -408,18 +395,15 @@ def _fitting(sources: list[str], max_characters: int) -> list[str]:
 
 def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:
     ids: dict[str, list[dict[str, str]]] = {"chunks": [], "entities": [], "relationships": []}
+    keys = {"chunk": ("chunks", "chunk_id"), "entity": ("entities", "id"), "relationship": ("relationships", "id")}
     for result in results:
-        if kind := _REFERENCES.get(result["source_type"]):
-            plural, name = kind
+        if result["source_type"] in keys:
+            plural, name = keys[result["source_type"]]
             ids[plural].append({name: result["source_id"]})
     return ids
 
 
-_REFERENCES = {"chunk": ("chunks", "chunk_id"), "entity": ("entities", "id"), "relationship": ("relationships", "id")}
-"""Source type -> its place in the reference, and what an id is called there."""
-
-
-def _execution(records: list[ExecutionRecord]) -> Json:
+def _execution(records: Records) -> Json:
     counted = [r for r in last_records(records).values() if not not_needed(r)]
     well = sum(r["status"] in ENDED_WELL for r in counted)
     return {
@@ -431,5 +415,5 @@ def _execution(records: list[ExecutionRecord]) -> Json:
 
 
 def not_needed(record: ExecutionRecord) -> bool:
-    """Check whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
+    """Check whether a conditional step was skipped because it was not activated: it counts in no success rate."""
     return record["status"] == "skipped" and record["error"] in IDLE

@@ -65,7 +65,7 @@ async def planned_by_model(
         state: of the run so far.
         context: the ports.
         bases: the knowledge bases that are asked.
-        before: the plan so far, when it is planned anew.
+        before: the plan so far, when a new plan replaces it.
     """
     query, decision, settings = state["query"], state["route_decision"], context.settings
     tools = offered(context.tools, bases)
@@ -87,15 +87,15 @@ async def planned_by_model(
     }
 
     def problems(filled: Any) -> list[str]:
-        made = _plan(filled, query, route, context)
-        return [f"{p['message']} {p['mend']}" for p in check(made, context.tools)]
+        plan = _plan(filled, query, route, context)
+        return [f"{p['message']} {p['mend']}" for p in check(plan, context.tools)]
 
-    said = await say(context, "planner", form, slots, question=query, problems=problems)
-    if said.form is None:
-        return None, said.refused
-    answer = "repaired" if said.mended else "first"
-    metadata = {"planner": "llm", "answer": answer, "refused": said.refused, "route": route}
-    return _plan(said.form, query, route, context).model_copy(update={"metadata": metadata}), said.refused
+    reply = await say(context, "planner", form, slots, question=query, problems=problems)
+    if reply.form is None:
+        return None, reply.refused
+    answer = "repaired" if reply.mended else "first"
+    metadata = {"planner": "llm", "answer": answer, "refused": reply.refused, "route": route}
+    return _plan(reply.form, query, route, context).model_copy(update={"metadata": metadata}), reply.refused
 
 
 def told_needs(entries: Sequence[Data], query: str, state: RetrievalState) -> str:
@@ -112,19 +112,19 @@ def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
     return Plan(
         problem_statement=query,
         assumptions=drafted.assumptions,
-        steps=steps_of(drafted.steps, several, context.tools),
+        steps=make_steps(drafted.steps, several, context.tools),
         execution_mode=context.settings.execution_mode,
         acceptance_criteria=list(dict.fromkeys(filter(str.strip, drafted.acceptance_criteria))),
     )
 
 
-def steps_of(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0) -> list[PlanStep]:
+def make_steps(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0) -> list[PlanStep]:
     """Filled-in steps as plan steps, numbered from ``first``."""
     ids = {step.name: f"step_{n}_{slug(step.name)}" for n, step in reversed(list(enumerate(drafted, first)))}
     return [_step(step, f"step_{n}_{slug(step.name)}", ids, several, tools) for n, step in enumerate(drafted, first)]
 
 
-def plan_form(tools: Tools, knowledge: Sequence[str], most: int) -> type[BaseModel]:
+def plan_form(tools: Tools, knowledge: Sequence[str], max_steps: int) -> type[BaseModel]:
     """Return the form: every list and string bounded, every tool and knowledge base one of those that exist.
 
     >>> form = plan_form({}, ["papers"], 6)
@@ -135,7 +135,7 @@ def plan_form(tools: Tools, knowledge: Sequence[str], most: int) -> type[BaseMod
     return create_model(
         "PlannedSearch",
         __base__=ModelForm,
-        steps=(steps, Field(min_length=1, max_length=most)),
+        steps=(steps, Field(min_length=1, max_length=max_steps)),
         assumptions=(list[str], Field(default_factory=list, max_length=5)),
         acceptance_criteria=(list[str], Field(default_factory=list, max_length=8)),
     )
@@ -166,29 +166,29 @@ def _condition(drafted: DraftCondition) -> Json:
 def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Tools) -> PlanStep:
     """A filled-in step; what the tool cannot be asked is left out, what names no step is kept so that it is refused."""
     fields = tools[drafted.tool].input_schema.model_fields
-    given: Json = {"query": drafted.query} if "query" in fields else {}
+    tool_input: Json = {"query": drafted.query} if "query" in fields else {}
     if several and "kb_prefix" in fields:
-        given["kb_prefix"] = drafted.kb_prefix
+        tool_input["kb_prefix"] = drafted.kb_prefix
     if drafted.entities and "entities" in fields:
-        given["entities"] = drafted.entities
+        tool_input["entities"] = drafted.entities
     if drafted.conditions and "conditions" in fields:
-        given["conditions"] = list(map(_condition, drafted.conditions))
+        tool_input["conditions"] = list(map(_condition, drafted.conditions))
     if drafted.sort_by and "sort" in fields:
-        given["sort"] = {"field": drafted.sort_by, "descending": drafted.descending}
+        tool_input["sort"] = {"field": drafted.sort_by, "descending": drafted.descending}
     for name in set(type(drafted).model_fields) - set(DraftStep.model_fields) - {"tool", "kb_prefix"}:
         value = getattr(drafted, name)
         if value is not None and name in fields:
-            given[name] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+            tool_input[name] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
     if "found" in fields and drafted.depends_on:
-        given["found"] = {"$from": f"{ids.get(drafted.depends_on[0], drafted.depends_on[0])}.results"}
+        tool_input["found"] = {"$from": f"{ids.get(drafted.depends_on[0], drafted.depends_on[0])}.results"}
     for name, source in (("candidates", drafted.candidates_from), ("entities", drafted.entities_from)):
         if source and name in fields:
-            given[name] = {"$from": f"{ids.get(source, source)}.{name}"}
+            tool_input[name] = {"$from": f"{ids.get(source, source)}.{name}"}
     return PlanStep(
         step_id=step_id,
         objective=drafted.objective,
         tool=drafted.tool,
-        tool_input=given,
+        tool_input=tool_input,
         depends_on=[ids.get(name, name) for name in drafted.depends_on],
         condition=drafted.condition,
     )

@@ -1,4 +1,4 @@
-"""The ledger: what an answer needs, what of it is met, and when the evidence is enough.
+"""The ledger: what an answer needs, which needs are met, and when the evidence is enough.
 
 The rules read the needs off the question; they are the default ``acceptance_criteria`` of a plan. A person may add
 others in words of their own, or count sources ("at least 3 sources"). A need is met by a line that the answer shows, a
@@ -46,11 +46,11 @@ CANDIDATES = 5
 """Different documents that a recommendation needs."""
 SIDE = 2
 """Pieces of evidence that each side of a comparison needs."""
-NAMED = 10
+MAX_NAMES = 10
 """Missing names that are listed and searched for at once; passages that are read for a name without an entity."""
 
 
-class Thing(NamedTuple):
+class LinkedName(NamedTuple):
     """A name in the question, and what the knowledge bases have on it: its writings, documents and passages."""
 
     name: str
@@ -59,7 +59,7 @@ class Thing(NamedTuple):
     passages: frozenset[str] = frozenset()
 
     def covered_by(self, result: RetrievalResult, line: str = "") -> bool:
-        """Check whether a piece of evidence, or a line of it, is about this thing or mentions it."""
+        """Check whether a piece of evidence, or a line of it, is about this name or mentions it."""
         metadata, source = result["metadata"], result["source_id"]
         if {source, metadata.get("doc_id")} & self.sources or (not line and source in self.passages):
             return True
@@ -70,37 +70,37 @@ class Thing(NamedTuple):
 class Supply(NamedTuple):
     """What the knowledge bases can give to a question.
 
-    ``unknown`` are names that no base writes; ``relevant`` counts the pieces about the things, or the documents that
+    ``unknown`` are names that no base writes; ``relevant`` counts the pieces about them, or the documents that
     hold the filters (None: not known); ``matching`` maps those documents to their titles (None: nothing filters).
     """
 
     intent: QueryIntent
-    things: tuple[Thing, ...] = ()
+    linked: tuple[LinkedName, ...] = ()
     unknown: tuple[str, ...] = ()
     passages: int = 0
     relevant: int | None = None
     matching: Mapping[str, str] | None = None
 
 
-def supply_of(decision: RouteDecision, bases: Bases) -> Supply:
+def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     """Look up what the question asks for in the knowledge bases."""
     intent, filters = decision["query_intent"], decision["filters"]
-    names = [_thing(name, bases) for name in decision["extracted_entities"]["low_level"]]
-    things = tuple(thing for thing in names if thing.sources or thing.passages)
+    names = [_linked_name(name, bases) for name in decision["extracted_entities"]["low_level"]]
+    linked = tuple(linked_name for linked_name in names if linked_name.sources or linked_name.passages)
     matching, relevant = None, None
     if filters and intent in ("list", "recommend"):
         ids = [(base, base.select(filters)) for base in bases]
-        matching = {doc_id: "" for _, found in ids for doc_id in found}
-        matching |= {p["doc_id"]: p["title"] for base, found in ids for p in base.passages_of(found)}
+        matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
+        matching |= {p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.passages_of(doc_ids)}
         relevant = len(matching)
-    elif things and intent in ("qa", "compare"):
-        relevant = len(frozenset().union(*(thing.passages for thing in things)))
-    unknown = tuple(thing.name for thing in names if thing not in things)
+    elif linked and intent in ("qa", "compare"):
+        relevant = len(frozenset().union(*(linked_name.passages for linked_name in linked)))
+    unknown = tuple(linked_name.name for linked_name in names if linked_name not in linked)
     passages = sum(base.counts()["passages"] for base in bases)
-    return Supply(intent, things, unknown, passages, relevant, matching)
+    return Supply(intent, linked, unknown, passages, relevant, matching)
 
 
-def _thing(name: str, bases: Bases) -> Thing:
+def _linked_name(name: str, bases: Bases) -> LinkedName:
     writings, sources, passages = {name: None}, set[str](), set[str]()
     for base in bases:
         if entity := base.find_entity(name):
@@ -111,9 +111,9 @@ def _thing(name: str, bases: Bases) -> Thing:
             continue
         for writing in dict.fromkeys([name, together(name, base)]):
             writings[writing] = None
-            hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(writing, NAMED)])
+            hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(writing, MAX_NAMES)])
             passages |= {p["chunk_id"] for p in hits if mentions(fold(f"{p['title']} {p['text']}"), fold(writing))}
-    return Thing(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
+    return LinkedName(name, tuple(filter(fold, writings)), frozenset(sources), frozenset(passages))
 
 
 def thresholds(
@@ -136,14 +136,14 @@ def thresholds(
         "min_probability": float(overrides.get("min_probability", weights()["sure"])),
     }
     if intent == "recommend":
-        most = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
-        enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), most)
+        available = len(supply.matching) if supply.matching is not None else max(0, supply.passages - 1)
+        enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), available)
     return enough
 
 
 # --- The ledger ---
 
-MOST = 12
+MAX_NEEDS = 12
 """Needs of one question."""
 Kind = Literal["name", "field", "condition", "words", "all", "answer", "count"]
 _COUNT = re.compile(
@@ -151,11 +151,11 @@ _COUNT = re.compile(
     r"\s*(?P<documents>(?:different |distinct |independent )?(?:sources|documents)|[个篇份]?(?:来源|文档|文献))?",
     re.IGNORECASE,
 )
-"""A criterion that counts pieces of evidence or, where it says so, documents."""
+"""A criterion that counts pieces of evidence, or documents."""
 
 
 class Need(NamedTuple):
-    """One thing that an answer needs; of a field, the documents' own name of it and whose it is."""
+    """One part of what an answer needs: its text and kind; of a field, its own name and whose it is."""
 
     text: str
     kind: Kind
@@ -176,23 +176,23 @@ class Entry(TypedDict):
 
 
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
-    """Return what an answer needs, in the order of the question, and last what kind of thing answers."""
+    """Return what an answer needs, in the order of the question, and last what kind of answer."""
     question, label, intent = decision.get("question"), Labels(language_of(query)), decision["query_intent"]
     names = decision["extracted_entities"]["low_level"]
-    found = [Need(name, "name", name=name) for name in names]
+    needs = [Need(name, "name", name=name) for name in names]
     if question is None:
-        return found[:MOST]
+        return needs[:MAX_NEEDS]
     for field in question["fields"]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
-        found += owned or [Need(field, "field", field)]
-    found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
+        needs += owned or [Need(field, "field", field)]
+    needs += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
     last = Need(label.known(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
     if intent == "recommend":
-        found, last = [], Need(label("need_candidates"), "all")  # what is named is what others are compared with
+        needs, last = [], Need(label("need_candidates"), "all")  # what is named is what others are compared with
     elif intent == "list" and decision["filters"]:
         last = Need(label("need_every_item"), "all")
-    found += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
-    return [*list(dict.fromkeys(found))[: MOST - 1], last]
+    needs += [Need(text, "condition") for text in question["understood"] if decision["filters"]]
+    return [*list(dict.fromkeys(needs))[: MAX_NEEDS - 1], last]
 
 
 Line = tuple[RetrievalResult, str]
@@ -246,18 +246,18 @@ class Ledger(NamedTuple):
 
     def _tells(self, need: Need, result: RetrievalResult, line: str) -> bool:
         """Check whether a line is on the name of a need and says the field that is asked for."""
-        thing = next((t for t in self.supply.things if t.name == need.name), Thing(need.name, (need.name,)))
-        if need.name and not thing.covered_by(result, line):
+        linked_name = next((t for t in self.supply.linked if t.name == need.name), LinkedName(need.name, (need.name,)))
+        if need.name and not linked_name.covered_by(result, line):
             return False
         value = (result["metadata"].get("fields") or {}).get(need.field)
-        values = [str(one) for one in (value if isinstance(value, list) else [value]) if one not in (None, "")]
+        values = [str(each) for each in (value if isinstance(value, list) else [value]) if each not in (None, "")]
         schema = [field for base in self.bases for field in base.schema() if field["name"] == need.field]
         return need.kind == "name" or any(says_field(line, field, values) for field in schema)
 
 
-def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdicts: Mapping[str, str]) -> list[Entry]:
+def fill(ledger: Ledger, criteria: Iterable[str], needs: Iterable[Need], verdicts: Mapping[str, str]) -> list[Entry]:
     """Look every criterion up; one that is not a known need, by its count or by its words."""
-    kinds = {need.text: need for need in known}
+    kinds = {need.text: need for need in needs}
     entries = []
     for text in dict.fromkeys([*criteria, *verdicts]):
         need, verdict = kinds.get(text), verdicts.get(text, "")
@@ -267,10 +267,10 @@ def fill(ledger: Ledger, criteria: Iterable[str], known: Iterable[Need], verdict
     return entries
 
 
-def settle(seen: Data, entries: Sequence[Entry], known: Iterable[Need]) -> Json:
+def settle(seen: Data, entries: Sequence[Entry], needs: Iterable[Need]) -> Json:
     """Return the signals without what is missing of needs that a person confirmed or struck."""
     texts = {entry["need"] for entry in entries if is_settled(entry)}
-    done = {(need.kind, need.field or need.name) for need in known if need.text in texts}
+    done = {(need.kind, need.field or need.name) for need in needs if need.text in texts}
     now = {**seen, "needs": list(entries)}
     for signal in ("missing", "unknown"):
         now[signal] = [name for name in seen[signal] if ("name", name) not in done]
@@ -317,8 +317,8 @@ def binding(seen: Data) -> list[Entry]:
     >>> [one["need"] for one in binding({"needs": [entry, {**entry, "need": "born", "said": ""}]})]
     ['the year of the prize']
     """
-    found = [entry for entry in unmet(seen) if entry["kind"] not in ("all", "answer")]
-    return [e for e in found if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")]
+    entries = [entry for entry in unmet(seen) if entry["kind"] not in ("all", "answer")]
+    return [e for e in entries if e["said"] == "open" or e.get("verdict") in ("missing", "contradicted")]
 
 
 # --- What is seen of the evidence ---
@@ -336,7 +336,7 @@ def signals(
     """Return everything that the rules look at, as data that a person can read too.
 
     Returns:
-        ``evidence_count``, ``documents``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each thing),
+        ``evidence_count``, ``documents``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each name),
         ``missing`` (names to search for), ``unknown`` (names that no base writes), ``holding`` (how many documents hold
         the filters), ``complete`` (whether these are all that there are), ``candidates``, ``kind``, ``answered`` and
         ``probability`` of the answer, ``missing_fields`` (``[title, field]``), ``timeouts`` and ``failures`` (ids of
@@ -345,11 +345,11 @@ def signals(
     needed = SIDE if supply.intent == "compare" else 1
     coverage: list[Json] = [
         {
-            "name": thing.name,
-            "found": sum(map(thing.covered_by, evidence)),
-            "needed": min(needed, max(1, len(thing.passages))),
+            "name": linked_name.name,
+            "found": sum(map(linked_name.covered_by, evidence)),
+            "needed": min(needed, max(1, len(linked_name.passages))),
         }
-        for thing in supply.things
+        for linked_name in supply.linked
     ]
     missing = [side["name"] for side in coverage if side["found"] < side["needed"]]
     fields = {r["metadata"]["doc_id"]: r["metadata"].get("fields") for r in evidence if r["metadata"].get("doc_id")}
@@ -361,8 +361,8 @@ def signals(
         if len(holding) < min(len(matching), enough["min_evidence"]):
             missing += [title for doc_id, title in matching.items() if doc_id not in holding and title]
     if supply.intent == "recommend":
-        named = frozenset(source for thing in supply.things for source in thing.sources)
-        seen["candidates"] = sum(d not in named and (matching is None or d in matching) for d in fields)
+        named_sources = frozenset(source for linked_name in supply.linked for source in linked_name.sources)
+        seen["candidates"] = sum(d not in named_sources and (matching is None or d in matching) for d in fields)
     if judgement is not None:
         seen |= {"kind": judgement.kind, "answered": judgement.enough, "probability": judgement.probability}
         seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
@@ -374,7 +374,7 @@ def signals(
         "coverage": coverage,
         "unknown": list(supply.unknown),
         **seen,
-        "missing": missing[:NAMED],
+        "missing": missing[:MAX_NAMES],
         "timeouts": [r["step_id"] for r in ended if r["status"] == "timeout"],
         "failures": [r["step_id"] for r in ended if r["status"] == "failed"],
         "iteration": iteration,

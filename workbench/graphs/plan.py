@@ -53,7 +53,7 @@ def slug(name: str) -> str:
     return "_".join(words)[:40].strip("_") or "name"
 
 
-def budget_of(settings: Settings, seconds: float, results: int) -> PlanBudget:
+def scaled_budget(settings: Settings, seconds: float, results: int) -> PlanBudget:
     """Return a budget of the table, scaled by the settings."""
     return PlanBudget(
         timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
@@ -82,8 +82,8 @@ class RulePlanner:
         for worker in workers_of(decision["worker_name"], list(bases)):
             base, tool = bases[worker.kb_prefix], ""
             if worker.agent_type in AGENT_TOOLS:
-                wanted, *others = AGENT_TOOLS[worker.agent_type]
-                tool = next((name for name in (wanted, *others) if name in tools), wanted)
+                wanted, *alternatives = AGENT_TOOLS[worker.agent_type]
+                tool = next((name for name in (wanted, *alternatives) if name in tools), wanted)
                 if tool != wanted:  # a plan says which tool stands in for one that is not registered
                     notes.append(say("plan_stands_in", query, agent=worker.agent_type, wanted=wanted, tool=tool))
             elif self.settings.planner == "one_step":
@@ -122,14 +122,14 @@ class RulePlanner:
                     objective=tool.description or say("plan_search", query),
                     tool=name,
                     tool_input={"query": query, **prefix},
-                    budget=budget_of(self.settings, *FULL),
+                    budget=scaled_budget(self.settings, *FULL),
                 )
                 steps.append(step)
         return steps
 
 
 def _numbered(
-    branches: Sequence[Sequence[PlanStep]], own: Sequence[PlanStep], most: int
+    branches: Sequence[Sequence[PlanStep]], own: Sequence[PlanStep], max_tasks: int
 ) -> tuple[list[PlanStep], list[str]]:
     """Return numbered steps, and the tools of those for which there was no room.
 
@@ -139,11 +139,11 @@ def _numbered(
     places = sorted((step.priority, b, i) for b, steps in enumerate(branches) for i, step in enumerate(steps))
     places += [(1, len(branches) + n, 0) for n in range(len(own))]
     steps, ids = list[PlanStep](), [dict[str, str]() for _ in rows]
-    for number, (_, b, i) in enumerate(sorted(places[:most], key=lambda place: place[1:])):
+    for number, (_, b, i) in enumerate(sorted(places[:max_tasks], key=lambda place: place[1:])):
         step = rows[b][i]
         ids[b][step.step_id] = f"step_{number}_{step.step_id.partition(':')[2] or step.step_id}"
         steps.append(step_renamed(step, ids[b]))
-    return steps, [rows[b][i].tool for _, b, i in places[most:]]
+    return steps, [rows[b][i].tool for _, b, i in places[max_tasks:]]
 
 
 def names_for(base: KnowledgeBase, knowledge: Bases, decision: RouteDecision) -> tuple[str, ...]:
@@ -151,8 +151,8 @@ def names_for(base: KnowledgeBase, knowledge: Bases, decision: RouteDecision) ->
     names = decision["extracted_entities"]["low_level"]
     if len(knowledge) == 1:
         return tuple(names)
-    known = {name: [other.name for other in knowledge if other.find_entity(name)] for name in names}
-    return tuple(name for name in names if base.name in known[name] or not known[name])
+    bases_of = {name: [other_base.name for other_base in knowledge if other_base.find_entity(name)] for name in names}
+    return tuple(name for name in names if base.name in bases_of[name] or not bases_of[name])
 
 
 def summary(decision: RouteDecision, knowledge: Bases) -> Json:
@@ -168,7 +168,7 @@ def summary(decision: RouteDecision, knowledge: Bases) -> Json:
 
 
 def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[str]:
-    """Return what a plan takes for granted: several bases, how the question was read, names that nobody knows."""
+    """Return what a plan takes for granted: several bases, how the question was read, unknown names."""
     question, names = decision.get("question"), decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
     parts = {
@@ -220,7 +220,7 @@ class Ask:
             tool=tool,
             tool_input={**tool_input, **where},
             depends_on=[step.step_id for step in after],
-            budget=budget_of(self.settings, *budget),
+            budget=scaled_budget(self.settings, *budget),
             priority=1 + max((step.priority for step in after), default=0),
             condition=condition,
         )
@@ -270,7 +270,11 @@ def without_refused(query: str, conditions: Iterable[Condition], base: Knowledge
     A query of nothing else stays unchanged.
     """
     refused = [c["value"] for c in conditions if c["op"] in ("ne", "not_in")]
-    values = {fold(str(value)) for one in refused for value in (one if isinstance(one, list) else [one])}
+    values = {
+        fold(str(value))
+        for refused_value in refused
+        for value in (refused_value if isinstance(refused_value, list) else [refused_value])
+    }
     if not values:
         return query
     spans = [(start, end) for start, end, _, value in base.values_in(query) if fold(value) in values]
@@ -375,10 +379,11 @@ def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str
     distinct = dict.fromkeys(name["name"] for name in row)
     if not 2 <= len(distinct) < ask.settings.max_tasks - 1:
         return {}
-    if not any(entity["doc_id"] for name in distinct if (entity := base.find_entity(name))):
+    entities = filter(None, map(base.find_entity, distinct))
+    if not any(entity["doc_id"] for entity in entities):
         return {}
     spans = [(n["name"], n["start"], n["end"]) for n in row]
-    return {name: _without(ask.query, [span for other, *span in spans if other != name]) for name in distinct}
+    return {name: _without(ask.query, [span for other_name, *span in spans if other_name != name]) for name in distinct}
 
 
 def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:

@@ -1,6 +1,6 @@
-"""The node that plans: the role's model where there is one, else the planner of the run; and planning anew.
+"""The node that plans: with the role's model if there is one, else with the planner of the run; and replanning.
 
-A new plan goes on behind what has run: steps that have begun stay, and what would only repeat one is left out.
+A new plan continues behind the steps that have begun: they stay, and new steps that would repeat one are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.plan import FULL, SEARCH, budget_of, say
+from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
@@ -22,41 +22,45 @@ from workbench.tools.registry import check, require
 
 
 async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
+    """Make the plan; after an answer that changed the question, plan again behind the steps that have run."""
     context = runtime.context
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     before = Plan.load(state["plan"]) if state.get("replan") else None
-    given = None if before else state.get("given_plan")
-    made = Plan.load(given) if given else await _made(state, context, prefixes, before)
-    if state.get("report") and not given:
+    given_plan = None if before else state.get("given_plan")
+    plan = Plan.load(given_plan) if given_plan else await _make_plan(state, context, prefixes, before)
+    if state.get("report") and not given_plan:
         stated = state.get("assumptions") or state["report"].get("assumptions") or []
         stated = [*stated, *state["report"].get("preferences", "").splitlines()]
-        made = with_aspects(
-            made, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings
+        plan = with_aspects(
+            plan, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings
         )
-        made = made if context.settings.strict_plan_signal else runnable(made, context.tools)
+        plan = plan if context.settings.strict_plan_signal else runnable(plan, context.tools)
     if before:
-        made = continued(made, before, state.get("records", []))
-    require(made, context.tools)
-    reason = "planned anew for the changed question" if before else "planned for the question"
-    author, why = ("fork", "given") if given else ("planner", reason)
-    context.runs.save_plan(state.get("run_id", ""), made.dump(), author=author, reason=why)
-    change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+        plan = continued(plan, before, state.get("records", []))
+    require(plan, context.tools)
+    reason = "planned again for the changed question" if before else "planned for the question"
+    author, why = ("fork", "given") if given_plan else ("planner", reason)
+    context.runs.save_plan(state.get("run_id", ""), plan.dump(), author=author, reason=why)
+    change = {"plan": plan.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
     if state.get("wish"):
         change["wish"] = ""
     if "plan" in state.get("review", []):
         change |= expected(context, "plan")
-    return change if before else {**anew(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
+    return (
+        change
+        if before
+        else {**fresh_state(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
+    )
 
 
-async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
+async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
     """Return the plan of the model or, where it gives none, of the planner."""
     query, decision = state["query"], state["route_decision"]
     refused: list[str] = []
     if model_plans(context):
-        made, refused = await planned_by_model(state, context, context.bases(prefixes), before)
-        if made is not None:
-            return made
+        plan, refused = await planned_by_model(state, context, context.bases(prefixes), before)
+        if plan is not None:
+            return plan
         if wish := state.get("wish"):  # the rules read it as a part of the question
             query = f"{query} {wish}"
             decision = {**decision, **read_question(query, context.bases(prefixes), context.today)}
@@ -73,16 +77,16 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
     async def plan() -> Json:
         return (await context.planner(query, decision, bases, context.tools)).dump()
 
-    asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
+    args = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
     name, version = getattr(context.planner, "name", "registered"), " ".join([*(b.fingerprint() for b in bases), ""])
-    made = await context.tape.aeffect("plan", name, asked, plan, clock=context.clock.monotonic, version=version)
-    return Plan.load(made.value)
+    effect = await context.tape.aeffect("plan", name, args, plan, clock=context.clock.monotonic, version=version)
+    return Plan.load(effect.value)
 
 
-def anew(decided: Iterable[Decision] = ()) -> Json:
-    """Return what a first plan begins with: nothing of an earlier question, when a server's thread carries several.
+def fresh_state(decided: Iterable[Decision] = ()) -> Json:
+    """Return the state before a first plan: nothing of an earlier question, when a server's thread has several.
 
-    ``decided`` is what was decided of this one before it was planned.
+    ``decided`` are the decisions on this question before it was planned.
     """
     from langgraph.types import Overwrite
 
@@ -90,15 +94,15 @@ def anew(decided: Iterable[Decision] = ()) -> Json:
     return {**lists, "activated": [], "stop_reason": None}
 
 
-def continued(made: Plan, before: Plan, records: Records) -> Plan:
+def continued(new_plan: Plan, before: Plan, records: Records) -> Plan:
     """Return a new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
 
     A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
     """
     last = last_records(records)
     # what a begun step depends on stays too, begun or not
-    kept = {one for step in before.steps if step.step_id in last for one in needed(before, step.step_id)}
-    begun = [step for step in before.steps if step.step_id in kept]
+    needed_ids = {step_id for step in before.steps if step.step_id in last for step_id in needed(before, step.step_id)}
+    begun = [step for step in before.steps if step.step_id in needed_ids]
     ran = {
         call_of(step.tool, step.tool_input): step.step_id
         for step in begun
@@ -108,8 +112,8 @@ def continued(made: Plan, before: Plan, records: Records) -> Plan:
     number = max([len(begun), *numbers])
     ids: dict[str, str] = {}
     added: list[PlanStep] = []
-    for step_id in made.topological_order():
-        step = step_renamed(made.step(step_id), ids)
+    for step_id in new_plan.topological_order():
+        step = step_renamed(new_plan.step(step_id), ids)
         old = ran.get(call_of(step.tool, step.tool_input))
         if old:
             ids[step_id] = old
@@ -118,7 +122,7 @@ def continued(made: Plan, before: Plan, records: Records) -> Plan:
         ids[step_id] = f"step_{number}_{label}"
         number += 1
         added.append(step.model_copy(update={"step_id": ids[step_id]}))
-    return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
+    return new_plan.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
 
 
 def with_aspects(
@@ -150,7 +154,7 @@ def with_aspects(
                 objective=say("plan_search", query),
                 tool=SEARCH,
                 tool_input={"query": f"{query} {group}", **own},
-                budget=budget_of(settings, *FULL),
+                budget=scaled_budget(settings, *FULL),
             )
             plan = plan.adding(step)
     return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, create_model
 
 from workbench.errors import PlanError
 from workbench.graphs.enrich import can_enrich
-from workbench.graphs.merge import HOP, SEARCH, evidence_of, first_documents
-from workbench.graphs.model_plan import step_form, steps_of
+from workbench.graphs.merge import HOP, SEARCH, current_evidence, first_documents
+from workbench.graphs.model_plan import make_steps, step_form
 from workbench.graphs.needs import (
     QUALITY,
     Entry,
@@ -26,10 +26,10 @@ from workbench.graphs.needs import (
     is_settled,
     is_unsure,
     read_needs,
+    read_supply,
     settle,
     signals,
     steer,
-    supply_of,
     thresholds,
     unmet,
 )
@@ -123,18 +123,15 @@ class Pass(NamedTuple):
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query, decision = runtime.context, state["query"], state["route_decision"]
-    plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
-    now = Pass(state, context, plan, bases, evidence_of(state, context))
-    supply = supply_of(decision, bases)
-    seen = _seen(now, supply)
-    if "grader" in context.models and seen.get("needs"):
-        seen["needs"], refused = await graded(context, query, seen["needs"], now.evidence, now.label)
-        seen |= {"grader_refused": refused} if refused else {}
+    bases = dated_bases(context, state)
+    now = Pass(state, context, Plan.load(state["plan"]), bases, current_evidence(state, context))
+    supply = read_supply(decision, bases)
+    seen = _signals(now, supply)
     if spent := budget_spent(context):
         seen["spent"] = spent
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     words = without_refused(query, decision["filters"], now.base)
-    proposal = Proposal(words, plan, seen, state.get("records", []), context.tools, state.get("activated", []))
+    proposal = Proposal(words, now.plan, seen, state.get("records", []), context.tools, state.get("activated", []))
     reflection = None
     if "reflector" in context.models and not one_step:
         reflection, refused = await reflected_by_model(now, proposal)
@@ -145,7 +142,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         reflection = propose(proposal, context.settings.max_iterations, one_step)
     if "reflector" in context.parts:
         reflection = cast(Reflection, await proposed(context, query, now.evidence, reflection))
-    problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
+    problems = check(now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
     change: Json = {"reflections": [reflection]}
@@ -155,7 +152,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     return change
 
 
-def _seen(now: Pass, supply: Supply) -> Json:
+def _signals(now: Pass, supply: Supply) -> Json:
     """Return the signals with the ledger among them."""
     state, settings, decision = now.state, now.context.settings, now.state["route_decision"]
     records, judgement = state.get("records", []), None
@@ -168,19 +165,19 @@ def _seen(now: Pass, supply: Supply) -> Json:
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
     if judgement is None:
         return seen
-    known = read_needs(state["query"], decision)
-    texts = [need.text for need in known]
+    needs = read_needs(state["query"], decision)
+    texts = [need.text for need in needs]
     criteria = now.plan.acceptance_criteria or texts
     own = now.plan.metadata.get("planner") not in (RULES, MODEL)
     verdicts = {text: "open" for text in criteria if own and text not in texts} | state.get("needs", {})
     ledger = Ledger(supply, seen, judgement, now.evidence, [now.base, *now.bases])
-    return settle(seen, fill(ledger, criteria, known, verdicts), known)
+    return settle(seen, fill(ledger, criteria, needs, verdicts), needs)
 
 
 async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool) -> None:
     """Give the rules what they may propose: names to add, another base, next hops, a model's words."""
     state, context, seen = now.state, now.context, proposal.seen
-    proposal.writings = list(dict.fromkeys(writing for thing in supply.things for writing in thing.writings))
+    proposal.writings = list(dict.fromkeys(writing for entity in supply.linked for writing in entity.writings))
     proposal.prefix = now.base.name if len(now.bases) > 1 else ""
     proposal.enrich = can_enrich(state, context)
     if is_enough(seen) or one_step:
@@ -188,8 +185,8 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     # next hops are asked once, of plain texts that cover the question badly: hops after hops find nothing new
     query, first = steer(state["query"], seen.get("needs", [])), first_documents(now.evidence)
     typed = any(result["metadata"].get("fields") for result in first)
-    made = any(record["tool"] == HOP for record in proposal.records)
-    if query and not (typed or made or supply.intent in ("list", "recommend")):
+    hops_made = any(record["tool"] == HOP for record in proposal.records)
+    if query and not (typed or hops_made or supply.intent in ("list", "recommend")):
         seen["quality"] = quality_of(query, first, now.base)
         if seen["quality"] < QUALITY:
             proposal.hops = sub_questions(query, now.evidence, now.base)
@@ -224,14 +221,14 @@ class Proposal:
         self.steps, self.activate, self.reasons = list[PlanStep](), list[str](), list[str]()
         self.rewrite_query = ""
 
-    def conclude(self, enough: bool, most: int, facts: Sequence[str]) -> Reflection:
+    def conclude(self, enough: bool, max_iterations: int, facts: Sequence[str]) -> Reflection:
         """Return the reflection: it stops where it is enough, something is used up, or there is no step."""
         stop: StopReason | None = None
         if enough:
             stop = "quality_satisfied"
         elif self.seen["time_left_s"] <= 0 or self.seen.get("spent"):
             stop = "budget_exhausted"
-        elif self.seen["iteration"] >= most:
+        elif self.seen["iteration"] >= max_iterations:
             stop = "max_iterations_reached"
         elif not (self.steps or self.activate):
             ran_well = any(record["status"] in ENDED_WELL for record in self.last.values())
@@ -241,7 +238,7 @@ class Proposal:
         then = self.say(end) if end else semicolon.join(self.reasons)
         return Reflection(
             current_iteration=self.seen["iteration"],
-            max_iterations=most,
+            max_iterations=max_iterations,
             remaining_budget=self.seen["time_left_s"],
             should_continue=stop is None,
             next_steps=[] if stop else [step.model_dump(mode="json") for step in self.steps],
@@ -338,7 +335,7 @@ class Proposal:
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def next_hops(self) -> None:
-        """Ask what the evidence leaves of the question, of the names that it brings in."""
+        """Ask what is left of the question about the new names in the evidence."""
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         for hop in self.hops:
             objective = self.say("reflect_hop", title=hop.title, name=hop.name)
@@ -415,40 +412,29 @@ def _facts(seen: Data, say: Labels) -> Iterable[str]:
             yield say(f"reflect_{kind}", steps=comma(seen[kind]))
 
 
-# --- The reflector, the grader and the rewriter as chat models ---
+# --- The reflector and the rewriter as chat models ---
 #
-# What a model says is bounded by what is seen without it: no evidence, or an asked field that nothing says, is never
-# enough; a need is met only by a passage that there is; a search that was made is not made again; passes, time and
-# money end a run whatever the model wants. ``signals["overruled"]`` says in so many words what was not followed.
+# A reply is limited by what the rules see: without evidence, or with an asked field that nothing says, it is never
+# enough; only passages that exist meet a need; no search is made twice; passes, time and money end a run.
+# ``signals["overruled"]`` lists what was not followed.
 
 READ = 10
-"""Passages that a model is shown; the first of each document come first."""
+"""Passages that a model reads; the first of each document come first."""
 STEPS = 3
-"""Steps that one reflection may add."""
-_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
+"""Most steps of one reflection."""
+_SHOWN = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "probability", "failures", "timeouts")
 
 
-class Grade(ModelForm):
-    """The passages that meet one need, by number."""
+class Verdict(ModelForm):
+    """The verdict on one need, and the passages that decide it, by number."""
 
     need: int = Field(ge=1, le=20)
     passages: list[int] = Field(default_factory=list, max_length=READ)
-
-
-class Grades(ModelForm):
-    """What the grader fills in."""
-
-    grades: list[Grade] = Field(max_length=20)
-
-
-class Verdict(Grade):
-    """What the reflector says of one need."""
-
     verdict: Literal["met", "contradicted", "missing"]
 
 
 class Rewritten(ModelForm):
-    """What the rewriter fills in."""
+    """The form of the rewriter."""
 
     query: str = Field(min_length=1, max_length=300)
 
@@ -456,102 +442,81 @@ class Rewritten(ModelForm):
 async def rewritten_by_model(context: Context, query: str, writings: Sequence[str], at: str) -> tuple[str, str]:
     """Return the question in the rewriter's words, or "" and a note that says why not."""
     slots = {"question": query, "names": ", ".join(writings) or NONE}
-    said = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
-    if said.form is None:
-        return "", f"the model did not rewrite ({said.refused[-1]})"
-    return " ".join(said.form.query.split()), ""
+    reply = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
+    if reply.form is None:
+        return "", f"the model did not rewrite ({reply.refused[-1]})"
+    return " ".join(reply.form.query.split()), ""
 
 
 def shown_to(evidence: Evidence) -> list[RetrievalResult]:
-    """Return the passages that a model is shown: of the first documents one each, then the others."""
+    """Return the passages that a model reads: of the first documents one each, then the others."""
     first = first_documents(evidence)
     ids = {result["result_id"] for result in first}
     return [*first, *(r for r in evidence if r["result_id"] not in ids)][:READ]
 
 
-async def graded(
-    context: Context, query: str, entries: Sequence[Entry], evidence: Evidence, at: str
-) -> tuple[list[Entry], list[str]]:
-    """Return the ledger as the grader's model reads the evidence, or as it was, and why."""
-    passages = shown_to(evidence)
-    asked = [n for n, entry in enumerate(entries) if not is_settled(entry)]
-    if not passages or not asked:
-        return list(entries), []
-    slots = {
-        "question": query,
-        "needs": numbered([entries[n]["need"] for n in asked]),
-        "evidence": told_evidence(passages, context.settings.merge_max_characters),
-    }
-    said = await say(context, "grader", Grades, slots, question=query, at=at)
-    if said.form is None:
-        return list(entries), said.refused
-    return _met(entries, asked, said.form.grades, passages), invented(said.form.grades, asked, passages)
+def _judged(entries: Sequence[Entry], verdicts: Iterable[Verdict], passages: Evidence) -> tuple[list[Entry], list[str]]:
+    """Return the ledger by a model's verdicts, and what they name that does not exist.
 
-
-def invented(grades: Iterable[Any], asked: Sequence[int], passages: Evidence) -> list[str]:
-    """Return the needs and passages that a model names and that there are not."""
-    told = [f"need {g.need}: there are {len(asked)}" for g in grades if g.need > len(asked)]
-    numbers = {n for g in grades for n in g.passages if not 1 <= n <= len(passages)}
-    return told + [f"passage [{n}]: there are {len(passages)}" for n in sorted(numbers)]
-
-
-def _met(entries: Sequence[Entry], asked: Sequence[int], grades: Iterable[Any], passages: Evidence) -> list[Entry]:
-    """Return the ledger with what was said of it: met by passages that there are, contradicted by them, or by none."""
-    now = [Entry(**entry) for entry in entries]
-    for grade in grades:
-        if grade.need > len(asked):
+    A verdict counts the open needs from 1; without a passage that exists the need is missing.
+    """
+    judged, invented = [Entry(**entry) for entry in entries], list[str]()
+    needs = [entry for entry in judged if not is_settled(entry)]
+    for verdict in verdicts:
+        numbers = list(dict.fromkeys(verdict.passages))
+        by = [passages[n - 1] for n in numbers if 1 <= n <= len(passages)]
+        invented += [f"passage [{n}]: there are {len(passages)}" for n in numbers if not 1 <= n <= len(passages)]
+        if verdict.need > len(needs):
+            invented.append(f"need {verdict.need}: there are {len(needs)}")
             continue
-        by = [passages[n - 1] for n in dict.fromkeys(grade.passages) if 1 <= n <= len(passages)]
-        entry, verdict = now[asked[grade.need - 1]], getattr(grade, "verdict", "met")
-        met = bool(by) and verdict == "met"
-        entry["met"], entry["verdict"] = float(met), verdict if by else "missing"
+        entry = needs[verdict.need - 1]
+        entry["met"] = float(bool(by) and verdict.verdict == "met")
+        entry["verdict"] = verdict.verdict if by else "missing"
         entry["by"] = [result["result_id"] for result in by]
         entry["title"] = str(by[0]["metadata"].get("title") or "") if by else ""
-    return now
+    return judged, list(dict.fromkeys(invented))
 
 
 async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection | None, list[str]]:
-    """Return the reflection of the reflector's model, bounded; None and why, where the rules must say what to do."""
-    context, plan, seen, say_label = now.context, now.plan, proposal.seen, proposal.say
-    entries, evidence, records = seen.get("needs", []), now.evidence, now.state.get("records", [])
-    passages, asked = shown_to(evidence), [n for n, entry in enumerate(entries) if not is_settled(entry)]
-    tools = offered(context.tools, now.bases)
-    form = _form(step_form(tools, [base.name for base in now.bases]))
+    """Return the reflection of the reflector's model, limited; None and why, where the rules must propose."""
+    context, seen, query = now.context, proposal.seen, now.state["query"]
+    entries, records, tools = seen.get("needs", []), now.state.get("records", []), offered(now.context.tools, now.bases)
+    passages, needs = shown_to(now.evidence), [entry for entry in entries if not is_settled(entry)]
     slots = {
-        "question": now.state["query"],
-        "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
-        "steps": told_steps(plan, records),
-        "signals": json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False),
+        "question": query,
+        "needs": numbered([f"{entry['need']} (so far: {entry['met']:.2f})" for entry in needs]),
+        "steps": told_steps(now.plan, records),
+        "signals": json.dumps({name: seen[name] for name in _SHOWN if name in seen}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
         "evidence": told_evidence(passages, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
-    said = await say(context, "reflector", form, slots, question=now.state["query"], at=now.label)
-    if said.form is None:
-        return None, said.refused
-    steps, overruled = _allowed(said.form.steps, plan, len(now.bases) > 1, context, proposal.is_done)
-    overruled += invented(said.form.needs, asked, passages)
+    form_class = _form(step_form(tools, [base.name for base in now.bases]))
+    reply = await say(context, "reflector", form_class, slots, question=query, at=now.label)
+    form = reply.form
+    if form is None:
+        return None, reply.refused
+    steps, overruled = _new_steps(form.steps, now, proposal)
+    judged, invented = _judged(entries, form.needs, passages)
+    overruled += invented
     unsaid = [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]
-    enough = said.form.enough and bool(evidence) and not unsaid
-    if said.form.enough and not enough:
-        why = f"nothing says {', '.join(unsaid)}" if evidence else "there is no evidence"
-        overruled = [f"enough: {why}", *overruled]
-    judged = _met(entries, asked, said.form.needs, passages)
+    enough = form.enough and bool(now.evidence) and not unsaid
+    if form.enough and not enough:
+        reason = f"nothing says {', '.join(unsaid)}" if now.evidence else "there is no evidence"
+        overruled.insert(0, f"enough: {reason}")
     proposal.seen = {**seen, "needs": judged, "judge": context.settings.model_of("reflector")}
-    reasoning = said.form.reasoning.strip().rstrip("。. ")
-    facts = [reasoning] if reasoning else []
+    facts = [form.reasoning.strip().rstrip("。. ") or proposal.say("reflect_model")]
     if overruled:
-        proposal.seen |= {"overruled": overruled}
-        facts.append(say_label("reflect_overruled", names=say_label("comma").join(overruled)))
+        proposal.seen["overruled"] = overruled
+        facts.append(proposal.say("reflect_overruled", names=proposal.say("comma").join(overruled)))
     for step in [] if enough else steps:
         proposal.steps.append(step)
-        proposal.reasons.append(say_label("reflect_ask", query=step.tool_input.get("query") or step.objective))
-    facts = facts or [say_label("reflect_model")]
+        proposal.reasons.append(proposal.say("reflect_ask", query=step.tool_input.get("query") or step.objective))
     reflection = proposal.conclude(enough, context.settings.max_iterations, facts)
     if reflection["stop_reason"] in ("no_further_action", "error"):
-        return None, [*said.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
-    return reflection, said.refused
+        return None, [*reply.refused, *overruled, "it named no step that can be run, so the rules say what to do"]
+    return reflection, reply.refused
 
 
 def _form(step: Any) -> type[BaseModel]:
@@ -565,22 +530,17 @@ def _form(step: Any) -> type[BaseModel]:
     )
 
 
-def _allowed(
-    drafted: Sequence[Any], plan: Plan, several: bool, context: Context, made: Callable[[PlanStep], bool]
-) -> tuple[list[PlanStep], list[str]]:
-    """Return the steps that can run and were not made yet, each checked by itself; and why the others cannot."""
-    kept: list[PlanStep] = []
-    overruled: list[str] = []
-    ids = {step.step_id for step in plan.steps}
-    first = len(ids)
-    while any(step_id.startswith(f"step_{first}_") for step_id in ids):
+def _new_steps(drafted: Sequence[Any], now: Pass, proposal: Proposal) -> tuple[list[PlanStep], list[str]]:
+    """Return the steps that can run and are new, and why the others cannot be taken."""
+    steps, overruled = list[PlanStep](), list[str]()
+    first = len(now.plan.steps)
+    while any(step.step_id.startswith(f"step_{first}_") for step in now.plan.steps):
         first += 1
-    for step in steps_of(drafted, several, context.tools, first):
-        problems = check(plan.adding(*kept, step), context.tools)
-        if problems:
-            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {problems[0]['message']}")
-        elif made(step):
-            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: it was made already")
+    for step in make_steps(drafted, len(now.bases) > 1, now.context.tools, first):
+        problems = check(now.plan.adding(*steps, step), now.context.tools)
+        if problems or proposal.is_done(step):
+            reason = problems[0]["message"] if problems else "it was made already"
+            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {reason}")
         else:
-            kept.append(step)
-    return kept, overruled
+            steps.append(step)
+    return steps, overruled

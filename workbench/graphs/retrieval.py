@@ -30,7 +30,7 @@ from workbench.state import ExecutionRecord, Json, Records, RetrievalState, Step
 
 
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """Ask about the wave when the policy says so, skip what can never start, and name the wave."""
+    """Ask about the wave at the review point ``step``, skip what can never start, and name the wave."""
     context, budget = runtime.context, runtime.context.settings.time_budget_s
     change = _reviewed(state, runtime)
     if change.get("replan"):
@@ -46,7 +46,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     records = [*state.get("records", []), *skipped]
     last = last_records(records)
     ending = stopped or work_seconds(records) >= budget  # what was found stays: there is no time to find it again
-    counted = records if ending else standing(plan, records, most_retries(context.settings))
+    counted = records if ending else current_records(plan, records, most_retries(context.settings))
     wave = [
         {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
         for step in next_wave(plan, counted, now.get("activated", []), context.tools)
@@ -64,7 +64,7 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     tried, waking = sorted(last), {*last, *state.get("activated", [])}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
-    lacking = lacked(plan, state.get("records", []))
+    lacking = missing_words(plan, state.get("records", []))
     for entry in state["wave"]:
         step = asking_for(plan.step(entry["step_id"]), lacking.get(entry["step_id"], []))
         task = StepTask(
@@ -90,7 +90,7 @@ def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Too
     """Return the steps to start together, by the plan's execution mode.
 
     ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
-    tool that says that it cannot run beside others runs alone, after them.
+    tool that cannot run in parallel runs alone, after them.
     """
     ready = plan.ready_steps(records, activated)
     if plan.execution_mode == "sequential":
@@ -101,7 +101,7 @@ def next_wave(plan: Plan, records: Records, activated: Iterable[str], tools: Too
 
 
 def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """Return what a reviewer answers to the wave; a wave of nothing but retries asks nobody."""
+    """Return a reviewer's answer to the wave; a wave of retries is not asked about."""
     if "step" not in state.get("review", []):
         return {}
     records = state.get("records", [])
@@ -125,26 +125,26 @@ def most_retries(settings: Settings) -> int:
     return settings.reflection_max_retries if settings.reflection_allow_retry else 0
 
 
-def standing(plan: Plan, records: Sequence[ExecutionRecord], most: int) -> list[ExecutionRecord]:
+def current_records(plan: Plan, records: Sequence[ExecutionRecord], max_retries: int) -> list[ExecutionRecord]:
     """Return the records that count for what runs next, in the order in which they came.
 
     Where a reflection found a step wanting, at most ``most`` times, that step and the reflection have not ended.
     """
-    kept = list(records)
+    current = list(records)
     for step in plan.steps:
-        own = [(place, record) for place, record in enumerate(kept) if record["step_id"] == step.step_id]
-        found = [place for place, record in own if _missing(record) is not None]
-        if found and len(found) <= most:
+        own = [(place, record) for place, record in enumerate(current) if record["step_id"] == step.step_id]
+        failures = [place for place, record in own if _missing(record) is not None]
+        if failures and len(failures) <= max_retries:
             again = {step.step_id, *validated(step)}
-            kept = [r for place, r in enumerate(kept) if place > found[-1] or r["step_id"] not in again]
-    return kept
+            current = [r for place, r in enumerate(current) if place > failures[-1] or r["step_id"] not in again]
+    return current
 
 
-def lacked(plan: Plan, records: Records) -> dict[str, list[str]]:
+def missing_words(plan: Plan, records: Records) -> dict[str, list[str]]:
     """Step -> what the last reflection on it found missing."""
     last = last_records(records)
-    found = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]
-    return {source: missing for step, missing in found if missing for source in validated(step)}
+    reflections = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]
+    return {source: missing for step, missing in reflections if missing for source in validated(step)}
 
 
 def asking_for(step: PlanStep, missing: Sequence[str]) -> PlanStep:
@@ -171,7 +171,7 @@ def _missing(record: ExecutionRecord) -> list[str] | None:
     seen = [sub["detail"] for sub in record["sub_steps"] if sub["detail"].get("passed") is False]
     if record["tool"] != REFLECTION or not seen:
         return None
-    return [str(one) for detail in seen for one in detail["missing"]]
+    return [str(word) for detail in seen for word in detail["missing"]]
 
 
 def build_retrieval() -> StateGraph[Any, Context, Any, Any]:

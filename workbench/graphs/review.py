@@ -1,8 +1,8 @@
-"""The review nodes: what a person is asked at plan, step and reflect, which answers are allowed, and what each changes.
+"""The review nodes: the request at plan, step and reflect, the answers that are allowed, and what each changes.
 
-Steps that can never start, because what they depend on failed or was struck, are skipped here with their reason.
+Steps that can never start, because a dependency failed or was removed, are skipped here with their reason.
 Requests and answers have the shape of LangChain's human-in-the-loop middleware, so that its clients can answer too.
-LangGraph validates the answer inside ``interrupt``: an answer that does not fit is refused and the pause stands.
+LangGraph validates the answer inside ``interrupt``: an invalid answer is refused, and the run stays paused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
-from workbench.graphs.execute import record_of
+from workbench.graphs.execute import make_record
 from workbench.graphs.memory import obeying
 from workbench.graphs.needs import thresholds
 from workbench.graphs.roles import model_plans
@@ -31,7 +31,7 @@ from workbench.records.tape import answered
 from workbench.state import Data, Decision, ExecutionRecord, Json, Records, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
 
-# --- Steps that will never start: which ones, why, and the record that says so. Nothing waits for ever ---
+# --- Steps that will never start, and their records: nothing waits forever ---
 
 
 def unended(state: RetrievalState, reason: str, stops: bool = False) -> dict[str, str]:
@@ -57,7 +57,7 @@ def skip(state: RetrievalState, context: Context, reasons: Mapping[str, str]) ->
     for step in Plan.load(state["plan"]).steps:
         if step.step_id in reasons:
             attempt = last[step.step_id]["attempt"] + 1 if step.step_id in last else 1
-            record = record_of(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
+            record = make_record(step, attempt, state["iteration"], "skipped", now, error=reasons[step.step_id])
             context.runs.save_record(state["run_id"], record, None)
             skipped.append(record)
     return skipped
@@ -70,17 +70,17 @@ LONGEST = 10_000
 """Characters of a message, a query or a note."""
 MOST_FAULTS = 10
 ARGS = ("decisions", 0, "edited_action", "args")
-"""Where edits stand in an answer: the place of a fault in them begins with it."""
+"""The place of edits in an answer, with which the place of a fault begins."""
 
 
 class Strict(BaseModel):
-    """A part of an answer. What it does not know is refused, with what it knows, since a typo must not be ignored."""
+    """A part of an answer. An unknown field is refused with the known ones: a typo must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, data: Any) -> Any:
+    def _check_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, Mapping) else []
         known = ", ".join(cls.model_fields)
         refuse(((str(name),), f"there is no such thing here. Known: {known}.") for name in unknown)
@@ -96,15 +96,13 @@ class Thresholds(Strict):
 
 
 Needs = Annotated[dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NEED)], Verdict], Field(max_length=50)]
-"""What a person says of needs of the ledger: that one is met, that it is none, or that it is open whatever is found.
-Any other text is a need that they add.
-"""
+"""Need of the ledger -> a person's verdict: met, not needed, or open whatever is found; another text adds a need."""
 
 
 class PlanEdits(Strict):
-    """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds.
+    """Edits before steps run: the plan, or the query (which makes a new plan), and the thresholds.
 
-    ``struck`` has ids of memories that were obeyed and are not to be, in this run; without a plan it is planned anew.
+    ``struck`` has ids of memories that this run is to ignore; without a plan, a new plan is made.
     """
 
     plan: Plan | None = None
@@ -114,7 +112,7 @@ class PlanEdits(Strict):
 
 
 class ReflectEdits(Strict):
-    """What can be changed of a reflection's proposal. By thresholds and needs alone the evidence is judged again."""
+    """Edits of a reflection's proposal. After thresholds and needs alone the evidence is judged again."""
 
     next_steps: list[PlanStep] | None = None
     activate: list[str] | None = None
@@ -164,7 +162,7 @@ EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdit
 
 
 async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> Json:
-    """Ask about the plan before it runs, when the run's policy says so."""
+    """Ask about the plan before it runs, if the run has this review point."""
     if "plan" not in state.get("review", []):
         return {}
     change = ask_about_plan("plan", state, runtime, f"{len(state['plan']['steps'])} steps: run this plan?")
@@ -174,7 +172,7 @@ async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 def ask_about_plan(
     point: ReviewPoint, state: RetrievalState, runtime: Runtime[Context], description: str, **proposal: Any
 ) -> Json:
-    """Ask about the plan (or what of it has not started), and give what the answer changes."""
+    """Ask about the plan, or about its steps that have not started, and return what the answer changes."""
     plan, records = Plan.load(state["plan"]), state.get("records", [])
 
     def edited(edits: BaseModel) -> None:
@@ -182,7 +180,9 @@ def ask_about_plan(
         if new is not None:
             problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
-        _refuse_unknown("struck", edits, [one["memory_id"] for one in state.get("obeyed", [])], "is not obeyed here")
+        _refuse_unknown(
+            "struck", edits, [condition["memory_id"] for condition in state.get("obeyed", [])], "is not obeyed here"
+        )
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
@@ -191,13 +191,15 @@ def ask_about_plan(
         return {**change, "stop_reason": "stopped_by_reviewer"}
     if action == "respond":
         return {**change, **wished(state, runtime, decision["message"])}
-    change |= _judged_by(state, edits)
+    change |= _merge_criteria(state, edits)
     if struck := edits.get("struck"):
         change["struck"] = [*state.get("struck", []), *struck]
     if edits.get("plan"):
-        change["obeyed"] = [one for one in state.get("obeyed", []) if one["memory_id"] not in (struck or ())]
+        change["obeyed"] = [
+            condition for condition in state.get("obeyed", []) if condition["memory_id"] not in (struck or ())
+        ]
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
-        change |= _needs_of(plan, new, state)
+        change |= _need_verdicts(plan, new, state)
         runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
         return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
     if edits.get("query") or struck:
@@ -206,14 +208,14 @@ def ask_about_plan(
     return change
 
 
-def _judged_by(state: RetrievalState, edits: Data) -> Json:
-    """Return the thresholds and needs with a person's."""
-    held: Data = state
-    return {name: {**held.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
+def _merge_criteria(state: RetrievalState, edits: Data) -> Json:
+    """Return the thresholds and needs together with a person's."""
+    current: Data = state
+    return {name: {**current.get(name, {}), **edits[name]} for name in JUDGED_BY if edits.get(name)}
 
 
-def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> Json:
-    """What an edit of a plan says of needs: one that is added is insisted on, one that is taken out is struck."""
+def _need_verdicts(old: Plan, new: Plan, state: RetrievalState) -> Json:
+    """Return the verdicts of an edited plan: a criterion that was added is open, one that was removed is struck."""
     before, now = old.acceptance_criteria, new.acceptance_criteria
     verdicts = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
     return {"needs": {**state.get("needs", {}), **verdicts}} if verdicts else {}
@@ -244,7 +246,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     if action == "respond":
         more = wished(state, runtime, decision["message"])
         return {**change, **more, "iteration": state["iteration"] + 1}
-    change |= _judged_by(state, edits)
+    change |= _merge_criteria(state, edits)
     if edits and set(edits) <= set(JUDGED_BY):
         return {**change, "rejudge": True}
     proposal = amended(reflection, edits, state["query"], Plan.load(state["plan"]))
@@ -254,7 +256,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 
 def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Reflection:
-    """The proposal with a person's edits: new steps mean going on; a new query reaches the steps that had the old."""
+    """Return the proposal with a person's edits: new steps continue the run, a new query also replaces it in steps."""
     changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k not in JUDGED_BY}}  # type: ignore[typeddict-item]
     old, new = reflection["rewrite_query"], changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:
@@ -262,9 +264,9 @@ def amended(reflection: Reflection, edits: Data, query: str, plan: Plan) -> Refl
     if "should_continue" not in edits:
         changed["should_continue"] = will_go_on(reflection, edits)
     if changed["should_continue"] and not changed["next_steps"] and not changed["activate"]:
-        asked = new or query
+        new_query = new or query
         step = PlanStep(
-            step_id=fresh_id(plan, "more"), objective=asked, tool="hybrid_search", tool_input={"query": asked}
+            step_id=fresh_id(plan, "more"), objective=new_query, tool="hybrid_search", tool_input={"query": new_query}
         )
         changed["next_steps"] = [step.model_dump(mode="json")]
     if not changed["should_continue"] and reflection["should_continue"]:
@@ -296,7 +298,7 @@ def stop(state: RetrievalState, runtime: Runtime[Context], change: Json) -> Json
 
 
 def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> Json:
-    """What a person asks for besides: an instruction to a model that plans, and a part of the question to rules."""
+    """Return the change of a free text: an instruction to a model that plans, and a part of the question to rules."""
     if model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}
     return {**reread(state, runtime, f"{state['query']} {words}".strip()), "replan": True}
@@ -321,16 +323,16 @@ def _ask(
     """Ask where there is a plan: the request says which steps will run, and what holds now."""
     enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
     limits = {name: enough[name] for name in Thresholds.model_fields}
-    told: Json = {
+    details: Json = {
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))},
     }
-    memories = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
+    memories = {condition["memory_id"]: condition["told"] for condition in state.get("obeyed", [])}
     if memories and point != "reflect":
-        told["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
+        details["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
     if state.get("expected") and point != "step":
-        told["expected"] = state["expected"]
-    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=told)
+        details["expected"] = state["expected"]
+    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=details)
 
 
 def ask_person(
@@ -345,7 +347,7 @@ def ask_person(
     key: str = "",
     told: Data = MappingProxyType({}),
 ) -> Decision:
-    """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it.
+    """Pause for an answer. The code before this call runs again on resume, so it must not have effects.
 
     Args:
         point: the review point.
@@ -356,7 +358,7 @@ def ask_person(
         edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
         check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
         key: which of several that may ask at this point at once, such as a section's id.
-        told: what the request says besides: ``ahead``, ``in_force``, ``expected``.
+        told: further keys of the request: ``ahead``, ``in_force``, ``expected``.
     """
     review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
     request = {
@@ -370,15 +372,19 @@ def ask_person(
         **told,
     }
     answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
-    given = answer.decisions[0]
-    args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
+    answer_decision = answer.decisions[0]
+    args = (
+        answer_decision.edited_action.args.model_dump(mode="json", exclude_none=True)
+        if answer_decision.edited_action
+        else {}
+    )
     decision = Decision(
         review_id=review_id,
         point=point,
-        action=given.type,
+        action=answer_decision.type,
         proposal=proposal,
-        edits=args if given.type == "edit" else {},
-        message=given.message,
+        edits=args if answer_decision.type == "edit" else {},
+        message=answer_decision.message,
         who=answer.who,
         decided_at=runtime.context.clock.now().isoformat(),
         note=answer.note,
@@ -387,7 +393,7 @@ def ask_person(
 
 
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Data) -> list[str]:
-    """Return the steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
+    """Return the steps that the proposal will run: not those that are done, not yet activated, or on the tape."""
     plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
@@ -425,19 +431,19 @@ def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[
 
 
 def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
-    """Raise a pydantic error with these faults, each at its place within what is validated; none is no error."""
-    found = [
+    """Raise a pydantic error with these faults, each at its place in the answer; return without faults."""
+    errors = [
         InitErrorDetails(type=PydanticCustomError("refused", "{text}", {"text": text}), loc=place, input=None)
         for place, text in faults
     ]
-    if found:
-        raise ValidationError.from_exception_data("answer", found[:MOST_FAULTS])
+    if errors:
+        raise ValidationError.from_exception_data("answer", errors[:MOST_FAULTS])
 
 
-def _refuse_unknown(field: str, edits: BaseModel, known: Sequence[str], why: str) -> None:
+def _refuse_unknown(field: str, edits: BaseModel, known_names: Sequence[str], why: str) -> None:
     names = enumerate(getattr(edits, field, None) or [])
-    text = f"{why}. Known: {', '.join(known) or 'none'}."
-    refuse(((*ARGS, field, place), f"{name!r} {text}") for place, name in names if name not in known)
+    text = f"{why}. Known: {', '.join(known_names) or 'none'}."
+    refuse(((*ARGS, field, place), f"{name!r} {text}") for place, name in names if name not in known_names)
 
 
 def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Data]) -> None:
@@ -456,7 +462,9 @@ def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)
     return [
-        problem(step_id, "step_id", f"{step_id} has already run.", "Leave it as it is, and add a step with another id.")
+        problem(
+            step_id, "step_id", f"{step_id} has already run.", "Leave it unchanged, and add a step with another id."
+        )
         for step_id in ran
         if step_id in before and after.get(step_id) != before[step_id]
     ]

@@ -1,8 +1,8 @@
-"""A role asks its model: the prompt filled in, the call on the tape, the reply checked, mended once, or done without.
+"""Ask the model of a role: fill in the prompt, record the call, check the reply, and ask for one repair.
 
-Every call is one effect of kind ``model`` under the role's name: the messages as sent, the reply as received, and what
-the server counted. A call that failed is one too, so that a replay fails in the same way. What a model says is never
-more than a proposal: ``say`` gives None when it cannot be used, and the caller does what it does without a model.
+Every call is one effect of kind ``model`` under the role's name: the messages as sent, the reply as received, and the
+counted tokens. A failed call is one too, so that a replay fails in the same way. A reply is only a proposal: ``say``
+returns no form when it cannot be used, and the caller continues as without a model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Form = TypeVar("Form", bound=BaseModel)
 
 
 class ModelForm(BaseModel):
-    """A form for a model to fill in: what it does not know is refused."""
+    """A form for a model to fill in; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,18 +41,18 @@ _MEND = {
     "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
 }
 NONE = "—"
-"""What stands in a prompt for nothing, in either language."""
+"""The text of an empty slot of a prompt."""
 
 
 def model_plans(context: Context) -> bool:
-    """Check whether a model plans: one is named for it, and nobody has put a planner of their own in its place."""
+    """Check whether a model plans: it has a model, and no custom planner is registered."""
     return "planner" in context.models and getattr(context.planner, "name", "") == RULES
 
 
 class Said(NamedTuple):
-    """What a model said: the filled-in form, or None; what was wrong with its replies; whether the first one held.
+    """A model's reply: the filled-in form, or None; the faults of its replies; whether it needed the repair.
 
-    ``replied`` says that it answered, usably or not: its server is there, and no budget is spent.
+    ``replied`` is True if its server answered, usably or not.
     """
 
     form: Any
@@ -82,19 +82,21 @@ async def say(
         form: what is filled in: every list and text bounded.
         slots: for the prompt.
         question: its language chooses the prompt.
-        problems: what does not hold in a filled-in form, a sentence each with the mend.
+        problems: returns the faults of a filled-in form, each a sentence with the fix.
         at: where in the run, as ``"pass 2"``, for people.
         prompt: the name of its prompt, where the role has several.
         language: of the prompt, where it is not the question's.
-        quiet: tell nobody that the rules do it.
+        quiet: do not report that the rules take over.
     """
     language = language or language_of(question)
-    asked, refused = context.prompts.of(prompt or role, language), list[str]()
-    messages = asked.messages(slots)
+    prompt_template, refused = context.prompts.of(prompt or role, language), list[str]()
+    messages = prompt_template.messages(slots)
     for attempt in (1, 2):
         if over := budget_spent(context):
             return Said(None, [*refused, over], replied=False)
-        reply = await _reply(context, role, messages, form, asked, f"{at} repair".strip() if attempt == 2 else at)
+        reply = await _reply(
+            context, role, messages, form, prompt_template, f"{at} repair".strip() if attempt == 2 else at
+        )
         if reply.get("error"):
             refused.append(reply["error"])
             break
@@ -110,43 +112,54 @@ async def say(
 
 
 async def _reply(
-    context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], asked: Prompt, at: str
+    context: Context,
+    role: str,
+    messages: Sequence[Sequence[str]],
+    form: type[BaseModel],
+    prompt_template: Prompt,
+    at: str,
 ) -> Json:
     model = context.models[role]
 
     async def call() -> Json:
         try:
-            said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
+            message = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        thought = {"thought": clean(thoughts)} if (thoughts := thoughts_of(said)) else {}
-        return {"text": clean(reply_text(said)), "at": at, **thought, **accounted(context, role, asked, usage_of(said))}
+        thought = {"thought": clean(thoughts)} if (thoughts := thoughts_of(message)) else {}
+        return {
+            "text": clean(reply_text(message)),
+            "at": at,
+            **thought,
+            **accounted(context, role, prompt_template, usage_of(message)),
+        }
 
-    given = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
-    made = await context.tape.aeffect("model", role, given, call, clock=context.clock.monotonic)
-    return dict(made.value)
+    args = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
+    effect = await context.tape.aeffect("model", role, args, call, clock=context.clock.monotonic)
+    return dict(effect.value)
 
 
 def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> Json:
-    """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
+    """Return the tape's record of a reply: tokens, price, version of the prompt, sampling."""
     model = context.models[role]
     names = ("temperature", "top_p", "seed", "max_tokens")
-    told = {name: value for name in names if isinstance(value := getattr(model, name, None), (int, float))}
+    values = {name: getattr(model, name, None) for name in names}
+    sampling = {name: value for name, value in values.items() if isinstance(value, (int, float))}
     money = price(context.prices, context.settings.model_of(role), usage)
-    return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": told}
+    return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling}
 
 
 def _read(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
-    """The form in a reply, or what is wrong with it: a model may write around its JSON, and leave commas in it."""
+    """Return the form in a reply, or its faults: a model may write around its JSON, and leave commas in it."""
     wrong = list[str]()
     for begin in [match.start() for match in re.finditer(r"\{", text)][:_MOST_BEGINS] or [0]:
         try:
-            told, _ = _LENIENT.raw_decode(_TRAILING.sub(lambda match: match[1] or "", text[begin:]))
-            return form.model_validate_json(json.dumps(told)), []
+            content, _ = _LENIENT.raw_decode(_TRAILING.sub(lambda match: match[1] or "", text[begin:]))
+            return form.model_validate_json(json.dumps(content)), []
         except (ValidationError, ValueError, RecursionError) as error:
             faults = error.errors()[:5] if isinstance(error, ValidationError) else []
-            said = [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in faults]
-            wrong = wrong or said or [f"the reply: {error}."]
+            messages = [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in faults]
+            wrong = wrong or messages or [f"the reply: {error}."]
     return None, wrong
 
 
@@ -157,7 +170,7 @@ _MOST_BEGINS = 20
 
 
 def budget_spent(context: Context) -> str:
-    """Why no model may be asked any more in this run; "" while one may."""
+    """Return why no model may be asked any more in this run; "" while one may."""
     tokens, money = context.settings.token_budget, context.settings.money_budget
     if not tokens and not money:
         return ""
@@ -170,7 +183,7 @@ def budget_spent(context: Context) -> str:
 
 
 def expected(context: Context, point: str) -> Json:
-    """Return what the models will probably take from here on, for the state; empty where none is asked.
+    """Return the forecast of tokens, money and time of the models from here on; empty without models.
 
     It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
 
@@ -179,14 +192,14 @@ def expected(context: Context, point: str) -> Json:
         point: as ``records.foreseeing`` names it.
     """
     who, tape = asked_models(context), context.tape
-    given: Json = {"point": point, "who": who}
+    args: Json = {"point": point, "who": who}
     if not who:
         return {}
-    told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who))))
+    forecast = tape.effect("memory", "costs", args, lambda: dict(foreseen(context.runs.costs(point, who))))
     tokens, money, sofar = context.settings.token_budget, context.settings.money_budget, spent(tape.calls())
     rest: dict[str, float] = {"tokens": max(0, tokens - sofar.tokens)} if tokens else {}
     rest |= {"money": max(0.0, round(money - sofar.money, 9))} if money else {}
-    return {"expected": {**told, "left": rest}}
+    return {"expected": {**forecast, "left": rest}}
 
 
 def asked_models(context: Context) -> dict[str, str]:
@@ -198,10 +211,10 @@ def left(context: Context, seconds: float) -> str:
     """Return what a run may still take, for a prompt."""
     tokens, money = context.settings.token_budget, context.settings.money_budget
     sofar = spent(context.tape.calls())
-    told = [f"{max(0.0, seconds):.0f} s of search"]
-    told += [f"{max(0, tokens - sofar.tokens):,} tokens"] if tokens else []
-    told += [f"{max(0.0, money - sofar.money):.4f} of money"] if money else []
-    return ", ".join(told)
+    parts = [f"{max(0.0, seconds):.0f} s of search"]
+    parts += [f"{max(0, tokens - sofar.tokens):,} tokens"] if tokens else []
+    parts += [f"{max(0.0, money - sofar.money):.4f} of money"] if money else []
+    return ", ".join(parts)
 
 
 def numbered(items: Sequence[str]) -> str:
@@ -223,41 +236,41 @@ ENRICHMENT = "enrichment"
 """The tool that is offered only where a vocabulary allows its source to be asked."""
 OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", "top_k")
 """Inputs that the form of a step has for every tool."""
-_VALUES, _TITLES, _KINDS, _TOLD, _NAME = 8, 12, 20, 400, 80
+_VALUES, _TITLES, _KINDS, _LONGEST_VALUE, _NAME = 8, 12, 20, 400, 80
 
 
-def told_evidence(results: Evidence, most: int) -> str:
-    """The evidence with its numbers, titles, typed fields, sources and scores, as much as fits; always the first.
+def told_evidence(results: Evidence, limit: int) -> str:
+    """Return the evidence with its numbers, titles, typed fields, sources and scores, as many as fit, at least one.
 
     >>> piece = {"evidence": "It is green.", "score": 0.9, "metadata": {"title": "Moss", "fields": {"year": 2003}}}
     >>> told_evidence([piece], 1000)
     '[1] Moss (year: 2003; score 0.90)\\nIt is green.'
     """
-    told, length = list[str](), 0
+    blocks, length = list[str](), 0
     for n, result in enumerate(results, 1):
         about = result["metadata"]
-        fields = [f"{name}: {_value(value)}" for name, value in (about.get("fields") or {}).items() if value]
+        fields = [f"{name}: {_cell(value)}" for name, value in (about.get("fields") or {}).items() if value]
         aside = "; ".join([*fields, *filter(None, [about.get("url")]), f"score {result['score']:.2f}"])
-        told.append(f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] ("))
-        length += len(told[-1]) + 2
-        if length > most and n > 1:
-            return "\n\n".join(told[:-1])
-    return "\n\n".join(told)
+        blocks.append(f"[{n}] {about.get('title') or ''} ({aside})\n{result['evidence']}".replace("]  (", "] ("))
+        length += len(blocks[-1]) + 2
+        if length > limit and n > 1:
+            return "\n\n".join(blocks[:-1])
+    return "\n\n".join(blocks)
 
 
-def _value(value: Any) -> str:
-    return (", ".join(map(str, value[:_VALUES])) if isinstance(value, list) else str(value))[:_TOLD]
+def _cell(value: Any) -> str:
+    return (", ".join(map(str, value[:_VALUES])) if isinstance(value, list) else str(value))[:_LONGEST_VALUE]
 
 
 def offered(tools: Tools, bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
-    """The tools that a model may choose from: enrichment only where a vocabulary allows its source to be asked."""
+    """Return the tools that a model may choose from: enrichment only where a vocabulary allows it."""
     asks = any(base.nouns().get("source") for base in bases)
     return {name: tools[name] for name in tools if asks or name != ENRICHMENT}
 
 
 def card(bases: Iterable[KnowledgeBase]) -> str:
     """Return what each knowledge base holds: sizes, typed fields with values, kinds of relations, some titles."""
-    told = []
+    lines_of_bases = []
     for base in bases:
         counts = base.counts()
         sizes = ", ".join(
@@ -271,8 +284,8 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
         lines += [f"  some titles: {'; '.join(titles)}"] if titles else []
-        told += lines
-    return "\n".join(told)
+        lines_of_bases += lines
+    return "\n".join(lines_of_bases)
 
 
 def _short(name: Any) -> str:
@@ -294,7 +307,7 @@ def described(tools: Tools) -> str:
 
 def _inputs(tool: Tool) -> str:
     schema = tool.input_schema.model_json_schema().get("properties", {})
-    own = {name: told for name, told in schema.items() if name not in OF_ALL}
+    own = {name: schema_of for name, schema_of in schema.items() if name not in OF_ALL}
     return f" Its inputs: {json.dumps(own, ensure_ascii=False)}" if own else ""
 
 
@@ -305,7 +318,7 @@ def told_steps(plan: Plan | None, records: Records) -> str:
     for step in plan.steps if plan else ():
         if step.step_id in last:
             record = last[step.step_id]
-            asked = json.dumps(record["raw_input"], ensure_ascii=False)[:_TOLD]
+            tool_input = json.dumps(record["raw_input"], ensure_ascii=False)[:_LONGEST_VALUE]
             count = record["output_summary"].get("evidence_count", 0)
-            lines.append(f"- {step.step_id}: {record['tool']} {asked}: {record['status']}, {count} found")
+            lines.append(f"- {step.step_id}: {record['tool']} {tool_input}: {record['status']}, {count} found")
     return "\n".join(lines) or NONE

@@ -1,13 +1,13 @@
 """Routing: which knowledge base a message goes to, what it wants, and which worker takes it.
 
 Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is
-the same road as one pure function, for whoever has a question but no graph.
+the same as one function, for callers without a graph.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from langgraph.runtime import Runtime
@@ -48,9 +48,9 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
     "hybrid_agent": ("hybrid_search",),
     "deep_research_agent": ("deep_research", "hybrid_search"),
 }
-"""Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
+"""Agent type -> its one tool; the second replaces the first where that is not registered, and the plan notes it."""
 AGENT_MODE = "retrieve_only"
-_NEAR = 0.15
+_TOLERANCE = 0.15
 """Knowledge bases whose fit is so near the best one's are asked too."""
 _MOST_ASKED = 3
 _LOOKED_AT = 5
@@ -74,9 +74,9 @@ def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
 
 
 def parse_worker_name(name: str) -> Worker:
-    """Read a worker name, also in its older forms: ``kb:agent``, and one part alone, which is an agent type.
+    """Read a worker name, also in its short forms: ``kb:agent``, and one part alone, which is an agent type.
 
-    The knowledge base ``default`` is none in particular: the router chooses.
+    With the knowledge base ``default`` the router chooses.
 
     >>> parse_worker_name("papers:graph_agent").agent_mode, tuple(parse_worker_name("default:graph_agent"))
     ('retrieve_only', ('', 'graph_agent', 'retrieve_only'))
@@ -160,8 +160,8 @@ def decide(
     """
     wished = _wished(requested, worker_name)
     fits = _find_fits(message, wished, knowledge, auto_route)
-    route = _choose(message, requested, wished, fits, knowledge, auto_route, today=today)
-    return _with_worker(route, worker_name)
+    choice = _choose(message, wished, fits, knowledge.names(), auto_route)
+    return _with_worker(_route(message, requested, choice, knowledge, today), worker_name)
 
 
 def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
@@ -169,8 +169,8 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
     if requested and all(name in ("", GENERAL) for name in requested):
         return []
     workers = read_workers(worker_name)
-    if named := [worker.kb_prefix for worker in workers if worker.kb_prefix]:
-        return list(dict.fromkeys(named))
+    if prefixes := [worker.kb_prefix for worker in workers if worker.kb_prefix]:
+        return list(dict.fromkeys(prefixes))
     if worker_name and not any(worker.agent_type for worker in workers):
         return []
     return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
@@ -185,28 +185,15 @@ def _find_fits(message: str, wished: list[str] | None, knowledge: KnowledgeBases
 
 
 def _fit(message: str, base: KnowledgeBase) -> Fit:
-    """Score what a base knows of a question: its names, values and words of its fields, the words of its passages."""
-    linked = [base.entity(mention["entity_id"]) for mention in base.link(message)]
-    held = frozenset(terms(message))
-    known = {
-        "knows": [entity["name"] for entity in linked if entity],
-        "has": [value for *_, value in base.values_in(message)],
-        "has the fields": [field["name"] for field in base.schema() if _is_called(field["called"], held)],
-    }
-    weights = dict(zip(known, (0.7, 0.4, 0.3), strict=True))
-    nouns = {kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}
+    """Score what a base has of a question: its names, the values of its fields, the words of its passages."""
+    entities = [base.entity(mention["entity_id"]) for mention in base.link(message)]
+    names = dict.fromkeys(entity["name"] for entity in entities if entity)
+    values = dict.fromkeys(value for *_, value in base.values_in(message))
     coverage = _coverage(message, base)
-    doubt = (1 - 0.3 * _is_called(nouns, held)) * (1 - 0.6 * coverage)
-    for verb, found in known.items():
-        doubt *= 1 - weights[verb] * bool(found)
-    reasons = [f"{verb} {', '.join(dict.fromkeys(found))}" for verb, found in known.items() if found]
+    doubt = (0.3 if names else 1.0) * (0.6 if values else 1.0) * (1 - 0.6 * coverage)
+    reasons = [f"{verb} {', '.join(found)}" for verb, found in (("knows", names), ("has", values)) if found]
     reasons += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
     return Fit(kb_prefix=base.name, score=round(1 - doubt, 6), reason="; ".join(reasons) or "knows nothing of it")
-
-
-def _is_called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:
-    """Check whether a text with these terms has one of these words."""
-    return any(set(parts) <= held for many in words.values() for word in many if (parts := terms(word)))
 
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
@@ -218,54 +205,53 @@ def _coverage(message: str, base: KnowledgeBase) -> float:
     return max((sum(w for term, w in weights.items() if term in words) / total for words in texts), default=0.0)
 
 
+class Choice(NamedTuple):
+    """The chosen knowledge bases; how, how surely and why they were chosen."""
+
+    prefixes: list[str]
+    method: Literal["heuristic", "llm", "override", "default"]
+    confidence: float
+    reason: str
+
+
 def _choose(
-    message: str,
-    requested: Sequence[str],
-    wished: list[str] | None,
-    fits: Sequence[Fit],
-    knowledge: KnowledgeBases,
-    auto_route: bool,
-    chosen: tuple[list[str] | None, str] | None = None,
-    today: str = "",
-) -> Route:
-    """Apply what was asked for, or choose; every way of choosing says why. ``chosen`` is what a model says."""
-    known, fit = knowledge.names(), 1.0
-    prefixes, why = list[str](), "there is no knowledge base"
+    message: str, wished: list[str] | None, fits: Sequence[Fit], names: Sequence[str], auto_route: bool
+) -> Choice:
+    """Choose the knowledge bases: those that were asked for, else those that fit."""
     if wished is not None:
-        prefixes, why = wished, f"{', '.join(wished) or GENERAL} was asked for"
-    elif is_small_talk(message):
-        why = "small talk needs no knowledge base"
-    elif not auto_route:
-        why = "automatic routing is off and no knowledge base was asked for"
-    elif fits:
-        near = [one for one in fits if one["score"] >= fits[0]["score"] - _NEAR][:_MOST_ASKED]
-        prefixes, fit = [one["kb_prefix"] for one in near], fits[0]["score"]
-        unsure = f"unsure between {', '.join(prefixes)}: " if len(near) > 1 else ""
-        why = unsure + "; ".join(f"{one['kb_prefix']} {one['reason']}" for one in near)
-    elif known:
-        prefixes, why = list(known), f"{known[0]} is the only knowledge base"
-    method: Literal["heuristic", "llm", "override", "default"] = "heuristic" if prefixes else "default"
-    if wished is not None:
-        method = "override"
-    elif chosen and chosen[0] is not None:
-        prefixes, fit, why, method = chosen[0], 1.0, chosen[1], "llm"
-    elif chosen:
-        why = f"{why}; {chosen[1]}"
-    for name in prefixes:
-        if name not in known:
-            raise UnknownKnowledge(name, known)
-    prefix = prefixes[0] if prefixes else GENERAL
+        return Choice(wished, "override", 1.0, f"{', '.join(wished) or GENERAL} was asked for")
+    if is_small_talk(message):
+        return Choice([], "default", 1.0, "small talk needs no knowledge base")
+    if not auto_route:
+        return Choice([], "default", 1.0, "automatic routing is off and no knowledge base was asked for")
+    if fits:
+        best = [fit for fit in fits if fit["score"] >= fits[0]["score"] - _TOLERANCE][:_MOST_ASKED]
+        prefixes = [fit["kb_prefix"] for fit in best]
+        unsure = f"unsure between {', '.join(prefixes)}: " if len(best) > 1 else ""
+        reason = unsure + "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in best)
+        return Choice(prefixes, "heuristic", fits[0]["score"], reason)
+    if names:
+        return Choice([*names], "heuristic", 1.0, f"{names[0]} is the only knowledge base")
+    return Choice([], "default", 1.0, "there is no knowledge base")
+
+
+def _route(message: str, requested: Sequence[str], choice: Choice, knowledge: KnowledgeBases, today: str) -> Route:
+    names = knowledge.names()
+    for name in choice.prefixes:
+        if name not in names:
+            raise UnknownKnowledge(name, names)
+    prefix = choice.prefixes[0] if choice.prefixes else GENERAL
     decision = RouteDecision(
         requested_kb_prefix=",".join(requested),
         routed_kb_prefix=prefix,
         kb_prefix=prefix,
-        confidence=round(fit, 2),
-        method=method,
-        reason=why,
+        confidence=round(choice.confidence, 2),
+        method=choice.method,
+        reason=choice.reason,
         worker_name="",
-        **read_question(message, [knowledge.get(name) for name in prefixes], today),
+        **read_question(message, [knowledge.get(name) for name in choice.prefixes], today),
     )
-    return Route(decision, prefixes)
+    return Route(decision, choice.prefixes)
 
 
 def read_question(question: str, bases: Bases, today: str = "") -> Understood:
@@ -296,7 +282,7 @@ class Understood(TypedDict):
 def _with_worker(route: Route, worker_name: str) -> Route:
     """Name the workers: those that were asked for, or the one that plans by intent; none for ``general``."""
     workers = workers_of(worker_name, route.kb_prefixes)
-    name = ",".join(make_worker_name(*one[:2]) for one in (workers if "," in worker_name else workers[:1]))
+    name = ",".join(make_worker_name(*worker[:2]) for worker in (workers if "," in worker_name else workers[:1]))
     return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
 
 
@@ -328,38 +314,40 @@ def _wished_in(state: RouterState) -> list[str] | None:
 
 
 async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> Json:
-    """Choose the knowledge bases: what was asked for, else what fits."""
+    """Choose the knowledge bases: those that were asked for, else those that fit or that a router names."""
     context, message, wished = runtime.context, state["message"], _wished_in(state)
-    workers, known = None, context.knowledge.names()
-    chosen: tuple[list[str] | None, str] | None = None
+    names, change = context.knowledge.names(), Json()
+    choice = _choose(message, wished, state["fits"], names, context.settings.auto_route)
     if "router" in context.parts and wished is None:
-        workers = await routed(context, message, known)
-        chosen = None if workers is None else (_wished([], workers) or [], "the registered router says so")
+        workers = await routed(context, message, names)
+        if workers is not None:
+            choice = Choice(_wished([], workers) or [], "heuristic", 1.0, "chosen by the registered router")
+            change["worker_name"] = workers
     elif "router" in context.models and len(state["fits"]) > 1:  # the user asked for none, and there are several
-        chosen = await _routed_by_model(context, message, known)
-    requested, auto_route = state.get("requested_kb_prefixes", []), context.settings.auto_route
-    route = _choose(message, requested, wished, state["fits"], context.knowledge, auto_route, chosen, context.today)
-    change = {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
-    if workers is None:
-        return change
-    return {**change, "route_decision": {**route.decision, "method": "heuristic"}, "worker_name": workers}
+        prefixes, reason = await _routed_by_model(context, message, names)
+        if prefixes is None:
+            choice = choice._replace(reason=f"{choice.reason}; {reason}")
+        else:
+            choice = Choice(prefixes, "llm", 1.0, reason)
+    route = _route(message, state.get("requested_kb_prefixes", []), choice, context.knowledge, context.today)
+    return {**change, "route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
 
 
-async def _routed_by_model(context: Context, message: str, known: Sequence[str]) -> tuple[list[str] | None, str]:
+async def _routed_by_model(context: Context, message: str, names: Sequence[str]) -> tuple[list[str] | None, str]:
     """Return the knowledge bases that the model names, and its reason; None and why where it names none to use."""
     one_of: Any = Literal
-    several: Any = list[one_of[tuple(known)]]  # type: ignore[misc]
+    several: Any = list[one_of[tuple(names)]]  # type: ignore[misc]
     form = create_model(
         "Routed",
         __base__=ModelForm,
         bases=(several, Field(default_factory=list, max_length=_MOST_ASKED)),
         reason=(str, Field("", max_length=300)),
     )
-    slots = {"question": message, "bases": card(context.bases(known))}
-    said = await say(context, "router", form, slots, question=message)
-    if said.form is None:
-        return None, f"the model did not route ({said.refused[-1]})"
-    return list(dict.fromkeys(said.form.bases)), said.form.reason.strip() or "the model says so"
+    slots = {"question": message, "bases": card(context.bases(names))}
+    reply = await say(context, "router", form, slots, question=message)
+    if reply.form is None:
+        return None, f"the model did not route ({reply.refused[-1]})"
+    return list(dict.fromkeys(reply.form.bases)), reply.form.reason.strip() or "the model says so"
 
 
 async def worker_select(state: RouterState, runtime: Runtime[Context]) -> Json:

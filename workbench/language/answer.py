@@ -192,8 +192,8 @@ def _is_anywhere(names: Sequence[NameRead], bases: Bases) -> bool:
     """Return True where a knowledge base knows one of these names, or some passage writes it."""
     for base in bases:
         for name in names:
-            found = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
-            if name["entity_id"] or any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
+            passages = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
+            if name["entity_id"] or any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in passages):
                 return True
     return False
 
@@ -223,7 +223,7 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
     for place, quote in enumerate(quotes):
         sentence = quote.sentence
         text = quote.text if quote.text[-1:] in CLOSED else quote.text + fields.say(".", "。")
-        follows = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
+        follows = any(later.sentence.doc_id == sentence.doc_id for later in quotes[place + 1 :])
         if sentence.title and not follows and fold(sentence.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
             title = brief_title(sentence.title)

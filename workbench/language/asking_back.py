@@ -1,9 +1,9 @@
 """Asking back: the readings of a question that leaves open what decides its answer.
 
-Five things leave it open: a report without a subject; a pronoun that nothing comes before; two documents of one name;
-a comparison of one side; "the loan", 那份合同, that nothing in the question or the conversation explains and that
-several of the passages hold. How new to the conversation the question must be for that, and how many passages, stands
-in ``asking_back.json`` (``experiments/followups.py DATA --fit`` makes it).
+Four things leave it open: a report without a subject; a pronoun without anything before it; two documents of one name;
+"the loan", 那份合同, that nothing in the question or the conversation explains and that several of the passages have.
+``asking_back.json`` has how new to the conversation the question must be for that, and how many passages
+(``experiments/followups.py DATA --fit`` makes it).
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ _NOUN = re.compile(
 )
 _UNIQUE = re.compile(r"[A-Z\d]|\b(?:same|only|most|least|first|last|next|other|\w+est)\b")
 _KIND = re.compile(r"\((.+)\)$")
-_ONE_SIDE = re.compile(r"^\W*compare\b(?!.*\b(?:and|with|to|vs)\b)|^(?:对比|比较)(?!.*[和与跟、])", re.I)
 
 
 _SUBJECTLESS = re.compile(
@@ -86,11 +85,7 @@ def left_open(
     if pronoun or _SUBJECTLESS.fullmatch(question):
         word = next(filter(None, pronoun.groups())) if pronoun else ""
         return Open("pronoun" if pronoun else "subject", [], word)
-    readings = (
-        _namesakes(question, bases)
-        or _one_side(question, results, bases)
-        or _missing(question, results, bases, history)
-    )
+    readings = _namesakes(question, bases) or _missing(question, results, bases, history)
     return Open("which", readings[:READINGS]) if readings else None
 
 
@@ -105,7 +100,8 @@ def _namesakes(question: str, bases: Bases) -> list[Reading]:
         titles = base.ways.titles_in(question)
         ids = titles[0]["doc_ids"] if len(titles) == 1 else []
         passages = [passage for i in ids for passage in base.passages_of([i])[:1]]
-        kinds = {match[1] for passage in passages if (match := _KIND.search(passage["title"]))}
+        matches = [_KIND.search(passage["title"]) for passage in passages]
+        kinds = {match[1] for match in matches if match}
         if len(kinds) == len(passages) > 1 and not any(content_stems(kind) & content_stems(question) for kind in kinds):
             return _distinguished(passages)
     return []
@@ -119,16 +115,6 @@ def _distinguished(passages: Sequence[Data]) -> list[Reading]:
         name = next(n for n in (*fields[0], "id") if len({str(own.get(n)) for own in fields}) == len(fields))
         titles = [f"{title} ({name} {own.get(name, '–')})" for title, own in zip(titles, fields, strict=True)]
     return [Reading(title, passage["doc_id"]) for title, passage in zip(titles, passages, strict=True)]
-
-
-def _one_side(question: str, results: Sequence[Data], bases: Bases) -> list[Reading]:
-    names = names_in(question, bases)
-    if len(names) > 1 or not _ONE_SIDE.search(question):
-        return []
-    side = names[0]["name"] if names else ""
-    return [
-        Reading(f"{side} – {title}", doc_id) for title, doc_id in _titles(results).items() if title not in ("", side)
-    ]
 
 
 def _titles(results: Sequence[Data]) -> dict[str, str]:
@@ -149,8 +135,8 @@ def _missing(
     names = names_in(question, bases)
     if names and not history:
         return []  # a name explains "the author"; after a conversation it may be a mere "in California"
-    asked = [entry["content"] for entry in history if entry["role"] == "user"][-1:]
-    named = {name["doc_id"] for text in asked for name in names_in(text, bases)}
+    questions = [entry["content"] for entry in history if entry["role"] == "user"][-1:]
+    documents = {name["doc_id"] for text in questions for name in names_in(text, bases)}
     before = content_stems(" ".join(entry["content"] for entry in history))
     own = content_stems(question)
     weights = {word: max([base.term_weight(word) for base in bases], default=1.0) for word in own}
@@ -161,7 +147,7 @@ def _missing(
     for noun in _nouns(question):
         words = content_stems(noun)
         holding = [result for result in first if words and words <= content_stems(result["evidence"])]
-        explained = any(result["metadata"]["doc_id"] in named for result in first) or words <= before
+        explained = any(result["metadata"]["doc_id"] in documents for result in first) or words <= before
         titles = _titles(holding)
         if len(titles) >= FITTED["holding"] and not explained:
             return [Reading(f"{noun}: {title}", doc_id) for title, doc_id in titles.items()]
@@ -170,6 +156,6 @@ def _missing(
 
 def _nouns(question: str) -> list[str]:
     """Return what is spoken of as known: nouns after "the" that no further words explain."""
-    found = [match for match in _NOUN.finditer(question) if match["of"] in (None, "'s", "’s")]
-    nouns = [(match["en"] or match["zh"]).strip() for match in found]
+    matches = [match for match in _NOUN.finditer(question) if match["of"] in (None, "'s", "’s")]
+    nouns = [(match["en"] or match["zh"]).strip() for match in matches]
     return [noun for noun in nouns if not _UNIQUE.search(noun)]

@@ -1,4 +1,4 @@
-"""The marks ``[n]`` of an answer: read, renumbered, set, and the citations that they stand for."""
+"""The marks ``[n]`` of an answer: read, renumber and set them, and make their citations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cite(text: str, evidence: Evidence) -> tuple[str, list[Citation], list[int]]
 
     Args:
         text: an answer with marks like ``[1]``, ``[1, 2]`` or ``【1】``.
-        evidence: what ``[1]`` and its successors stand for, in order.
+        evidence: the pieces ``[1]``, ``[2]``, ... in order.
 
     Returns:
         The text with every mark written ``[n]``; a citation for each mark of each sentence, in their order; the numbers
@@ -37,7 +37,7 @@ def cite(text: str, evidence: Evidence) -> tuple[str, list[Citation], list[int]]
 
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:
-    """The text with other numbers in its marks, each written ``[n]``; and those that have none, which are taken out.
+    """Return the text with other numbers in its marks, and the numbers that have none and are taken out.
 
     >>> renumbered("It is 【1, 7】. It is green [2].", {1: 4, 2: 5})
     ('It is [4]. It is green [5].', [7])
@@ -45,11 +45,11 @@ def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:
     unknown: list[int] = []
 
     def rewrite(match: re.Match[str]) -> str:
-        given = [int(n) for n in re.findall(r"\d+", match.group(1))]
-        unknown.extend(n for n in given if n not in numbers)
-        known = "".join(f"[{numbers[n]}]" for n in given if n in numbers)
-        lead = " " if match.group()[0].isspace() and known else ""
-        return lead + known
+        marks = [int(n) for n in re.findall(r"\d+", match.group(1))]
+        unknown.extend(n for n in marks if n not in numbers)
+        rewritten = "".join(f"[{numbers[n]}]" for n in marks if n in numbers)
+        lead = " " if match.group()[0].isspace() and rewritten else ""
+        return lead + rewritten
 
     return _MARK.sub(rewrite, text), list(dict.fromkeys(unknown))
 
@@ -71,16 +71,16 @@ def marked_sentences(text: str) -> list[str]:
     >>> marked_sentences("It is green. [1] It is big. 他说：“很好。”[2]真的。")
     ['It is green. [1]', 'It is big.', '他说：“很好。”[2]', '真的。']
     """
-    found: list[str] = []
+    result: list[str] = []
     for sentence in sentences(text):
         stray = _STRAY.match(sentence)
-        if stray and found:
+        if stray and result:
             between = "" if stray.group(1)[0] in "”」』）" else " "
-            found[-1] = f"{found[-1]}{between}{stray.group(1).strip()}"
+            result[-1] = f"{result[-1]}{between}{stray.group(1).strip()}"
             sentence = sentence[stray.end() :]
         if sentence:
-            found.append(sentence)
-    return found
+            result.append(sentence)
+    return result
 
 
 def marked(text: str, *numbers: int) -> str:
@@ -100,7 +100,7 @@ _EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[
 
 
 def spaced(text: str) -> str:
-    """Chinese text with a blank where it meets Latin letters, digits or a mark.
+    """Return Chinese text with a blank where it meets Latin letters, digits or a mark.
 
     >>> spaced("《茶馆》由Lao She写成[1]。")
     '《茶馆》由 Lao She 写成 [1]。'

@@ -16,7 +16,7 @@ _UNKNOWN = "∼?"
 _UNITS = "years?|quarters?|months?|weeks?|days?|年|季度|个?月|周|星期|天|日"
 _NUMERAL = rf"""[〇零○一二三四五六七八九]{{4}}(?=年)|[一二两三四五六七八九十]{{1,3}}(?=世纪|号|{_UNITS})
     |\b(?:{WORDS})(?= (?:{_UNITS}|decades?)\b)"""
-_NAMED = rf"(?:(?-i:{MONTH_NAMES.title()})|spring|summer|autumn|fall|winter)"
+_MONTH_OR_SEASON = rf"(?:(?-i:{MONTH_NAMES.title()})|spring|summer|autumn|fall|winter)"
 _EDGES_AND_DAYS = (
     (r"\b(?:the )?(?:end|close) of (?:the )?|(?<=[年月代])年?[底末]", "⊣"),
     (r"\b(?:the )?(?:start|beginning) of (?:the )?|(?<=[年月代])年?初期?", "⊢"),
@@ -36,7 +36,7 @@ _EDGES_AND_DAYS = (
     (r"\b(past|last) decade\b", r"\1 10 years"),
     (r"(\d) decades\b", r"\g<1>0 years"),
     (
-        rf"""\b(?:last|next|this) (?:{_NAMED}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b
+        rf"""\b(?:last|next|this) (?:{_MONTH_OR_SEASON}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b
         |\b(?:(?:a few|several) [a-z]+ ago|(?:first|last) \d+ (?:day|week|month|year)s of (?:the )?\w+)\b
         |[上下本这]个?(?:周|星期)[1-6一二三四五六日天末]|最?近几?年来?|最?近[日期]|往年|历年|几个?(?:年|月|周|天)[以之]?前""",
         _UNKNOWN,
@@ -143,7 +143,7 @@ def read_dates(text: str, today: str = "") -> list[DateSpan]:
         draft.rewrite(pattern, template)
     draft.replace((s, e, f"∼{d.year or ''}-{d.month:02}-{d.day:02}") for s, e, d in days(draft.text))
     draft.rewrite(_NUMERIC_DAY, _UNKNOWN)
-    draft.replace((start, end, f"∼{found}") for start, end, found in dates(draft.text))
+    draft.replace((start, end, f"∼{date_text}") for start, end, date_text in dates(draft.text))
     draft.rewrite(_MONTH, lambda match: f"∼-{month_number(match[1] or match[2]):02}")
     return [_span(phrase, day) for phrase in draft.phrases(_PHRASE) if not _may_be_a_word(phrase, text)]
 
@@ -174,8 +174,8 @@ def _window(match: re.Match[str], today: date) -> str:
     number = match["n"] or ""
     if not number.isdecimal():
         return _UNKNOWN
-    _, other = _shift(today, match["unit"], int(number) if match["ahead"] else -int(number))
-    return "∼{}∼{}".format(*sorted([other, today]))
+    _, edge = _shift(today, match["unit"], int(number) if match["ahead"] else -int(number))
+    return "∼{}∼{}".format(*sorted([edge, today]))
 
 
 def _shift(today: date, unit: str, count: int) -> tuple[str, date]:
@@ -203,12 +203,12 @@ def _span(phrase: Phrase, today: date | None) -> DateSpan:
     elif "-" in (low[0], high[0]):
         unclear = unclear or low[0] == high[0]
         low, high = _with_year(low, high, today)
-    near, far = phrase.edges
+    first_edge, second_edge = phrase.edges
     if op == "between":
-        unclear = unclear or low[: len(high)] > high[: len(low)] or near not in "⊢" or far not in "⊣"
-    elif near:
-        unclear = unclear or op not in _AT_EDGE.get(near, ())
-        op = _AT_EDGE.get(near, {}).get(op, op)
+        unclear = unclear or low[: len(high)] > high[: len(low)] or first_edge not in "⊢" or second_edge not in "⊣"
+    elif first_edge:
+        unclear = unclear or op not in _AT_EDGE.get(first_edge, ())
+        op = _AT_EDGE.get(first_edge, {}).get(op, op)
     if op == "eq" and low != high:
         op = "between"
     bounds = {"lt": ("", low), "le": ("", high), "gt": (high, ""), "ge": (low, ""), "as_of": (high, high)}

@@ -17,6 +17,7 @@ from workbench.text import CJK, amount, fold, stems
 MOST_LISTED = 30
 RECOMMENDED = 8
 """Documents in a list, and in a recommendation, at most."""
+_YES_NO = {True: "yes", False: "no"}
 _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that stand behind a title in a list, in this order."""
 
@@ -40,8 +41,9 @@ class Document:
     def values(self, name: str) -> list[str]:
         """Return the values of a field as text; an empty list where the document has none."""
         value = self.fields.get(name)
-        values = value if isinstance(value, list | tuple) else [] if value is None else [value]
-        return [("yes" if v else "no") if isinstance(v, bool) else str(v) for v in values if str(v).strip()]
+        values = value if isinstance(value, list | tuple) else [value]
+        texts = [_YES_NO[v] if isinstance(v, bool) else str(v) for v in values if v is not None]
+        return [text for text in texts if text.strip()]
 
 
 @dataclass(frozen=True)
@@ -68,15 +70,15 @@ class FieldsWriter:
 
     @cached_property
     def selected(self) -> list[str]:
-        """Ids of all documents of the corpus that hold for the conditions, in the order that is asked for."""
+        """Return the ids of all documents of the corpus that match the conditions, in the order that is asked for."""
         question = self.question
         return [i for base in self.bases for i in base.select(question["conditions"], question["sort"])]
 
     @cached_property
     def holding(self) -> list[Document]:
         """Return the documents of the evidence that hold for the conditions, in the order that is asked for."""
-        ordered = self.selected if self.question["conditions"] or self.question["sort"] else self.documents
-        documents = [self.documents[doc_id] for doc_id in ordered if doc_id in self.documents]
+        ids = self.selected if self.question["conditions"] or self.question["sort"] else self.documents
+        documents = [self.documents[doc_id] for doc_id in ids if doc_id in self.documents]
         return [document for document in documents if not self._is_listed(document)]
 
     def _is_listed(self, document: Document) -> bool:
@@ -152,7 +154,7 @@ class FieldsWriter:
         """Return a name in Chinese where the question is and a base has its Chinese writing."""
         if self.language != "zh" or CJK.search(name):
             return name
-        entities = (entity for base in self.bases if (entity := base.find_entity(name)))
+        entities = filter(None, (base.find_entity(name) for base in self.bases))
         return next((alias for entity in entities for alias in entity["aliases"] if CJK.search(alias)), name)
 
     def title(self, document: Document) -> str:
@@ -167,7 +169,7 @@ class FieldsWriter:
 
     def noun(self, count: int) -> str:
         """Return what this many documents are called."""
-        words = next((words for base in self.bases if (words := base.nouns().get(self.language))), [])
+        words = next(filter(None, (base.nouns().get(self.language) for base in self.bases)), [])
         if self.language == "zh":
             return words[0] if words else "文档"
         singular, plural = words[:2] if len(words) > 1 else ("document", "documents")
@@ -179,8 +181,8 @@ class FieldsWriter:
 
     def conditions(self) -> str:
         """Return the conditions in words."""
-        known = [c for c in self.question["conditions"] if c["field"] in self.schema]
-        return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], self.language) for c in known)
+        conditions = [c for c in self.question["conditions"] if c["field"] in self.schema]
+        return self.say("; ", "，").join(in_words(c, self.schema[c["field"]], self.language) for c in conditions)
 
     def inside(self) -> str:
         """Return the conditions in brackets; "" for none."""
@@ -210,7 +212,7 @@ class FieldsWriter:
     def _facts(self, about: Sequence[Document]) -> str:
         """Write what is asked of the documents that the question names."""
         names = self.question["fields"]
-        lines = [line for document in about if (line := self._statement(document, names))]
+        lines = list(filter(None, (self._statement(document, names) for document in about)))
         self.missing.extend((d.title, name) for d in about for name in names if not d.values(name))
         if lines and self.missing:
             lacking = [self.say(f"{name} of {title}", f"《{title}》的{name}") for title, name in self.missing]
@@ -222,8 +224,8 @@ class FieldsWriter:
         typed = [name for name, field in self.schema.items() if field["type"] != "text"]
         shared = [name for name in typed if sum(bool(d.values(name)) for d in about) > 1]
         names = self.question["fields"] or shared
-        lines = [f"- {line}" for document in about if (line := self._statement(document, names))]
-        return "\n".join(lines) if len(lines) > 1 else ""
+        lines = list(filter(None, (self._statement(document, names) for document in about)))
+        return "\n".join(f"- {line}" for line in lines) if len(lines) > 1 else ""
 
     def _roles(self) -> str:
         """Write in which documents a name that has none of its own stands, field by field."""
@@ -250,17 +252,15 @@ class FieldsWriter:
         total = self.question["total"]
         assert total is not None
         field = self.schema[total["field"]]
-        counted = [
-            (found[0], count)
-            for base in self.bases
-            for value, count in base.tally(field["name"], self.question["conditions"])
-            if (found := amount(value))
-        ]
-        having = sum(count for _, count in counted)
+        result, having = 0.0, 0
+        for base in self.bases:
+            for value, count in base.tally(field["name"], self.question["conditions"]):
+                if number := amount(value):
+                    result, having = result + number[0] * count, having + count
         if not having:
             return ""
-        result = sum(value * count for value, count in counted)
-        result = result if total["function"] == "sum" else result / having
+        if total["function"] == "mean":
+            result /= having
         unit, name = field["unit"], self.shown(field["name"])
         inside = self.inside()
         figure = f"{round(result, 2):,.10g}{' ' if unit else ''}{unit}"
@@ -330,8 +330,8 @@ class FieldsWriter:
         equal = {c["field"] for c in question["conditions"] if c["op"] == "eq"}
         names = [*question["fields"], *([question["sort"]["field"]] if question["sort"] else [])]
         names += [c["field"] for c in question["conditions"] if c["op"] not in ("eq", "exists")]
-        others = [f for f in self.schema.values() if f["type"] in _BRIEF and len(document.values(f["name"])) < 3]
-        names += [f["name"] for f in sorted(others, key=lambda f: _BRIEF.index(f["type"]))]
+        typed = [f for f in self.schema.values() if f["type"] in _BRIEF and len(document.values(f["name"])) < 3]
+        names += [f["name"] for f in sorted(typed, key=lambda f: _BRIEF.index(f["type"]))]
         wanted = [n for n in dict.fromkeys(names) if n in self.schema and document.values(n) and n not in equal]
         wanted = wanted[: max(2, len(question["fields"]))]
         facts = [self.joined([self._value(self.schema[n], v) for v in document.values(n)[:3]]) for n in wanted]
@@ -372,6 +372,6 @@ class FieldsWriter:
     def _shared(self, document: Document, about: Sequence[Document]) -> dict[str, list[str]]:
         """Return field -> values that a document shares with one of the others."""
         names = [name for name, f in self.schema.items() if f["type"] in ("category", "name")]
-        others = {name: {fold(v) for other in about for v in other.values(name)} for name in names}
-        shared = {name: [v for v in document.values(name) if fold(v) in others[name]] for name in names}
+        values_of_named = {name: {fold(v) for named in about for v in named.values(name)} for name in names}
+        shared = {name: [v for v in document.values(name) if fold(v) in values_of_named[name]] for name in names}
         return {name: values for name, values in shared.items() if values}

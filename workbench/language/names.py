@@ -1,7 +1,7 @@
 """The names in a question: what knowledge bases know by name, and what is only written like one.
 
-A base links what it knows. What is quoted or capitalised beside that is a name too: one to search for, and to miss
-honestly when the corpus does not have it.
+A base links the names that it knows. Other quoted or capitalised words are names too: they are searched for, and the
+answer says so when the corpus does not have them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from workbench.knowledge.names.names import DOTTED, SURNAMES
 from workbench.knowledge.names.surfaces import ordinary_words
-from workbench.ports import Bases, Field, KnowledgeBase, Mention
+from workbench.ports import Bases, KnowledgeBase, Mention
 from workbench.state import NameRead
 from workbench.text import CJK, fold
 
@@ -32,21 +32,21 @@ def apart(text: str) -> str:
 
 
 def together(question: str, knowledge: KnowledgeBase) -> str:
-    """The question with such names as one word, where the texts write that more often than some part of the name."""
+    """Return the question with such names as one word, where texts write that more often than a part of it."""
     return _NAME.sub(lambda match: " ".join(_joined(match[0].split(), knowledge)), question)
 
 
 def joined_in(question: str, knowledge: KnowledgeBase) -> list[tuple[int, int]]:
-    """Return where such names stand in a question."""
-    found = []
+    """Return the spans of such names in a question."""
+    spans = []
     for match in _NAME.finditer(question):
         at = match.start()
         for word in _joined(match[0].split(), knowledge):
             end = at + len(word) + len(_APART.findall(word))
             if question[at:end] != word:
-                found.append((at, end))
+                spans.append((at, end))
             at = end + 1
-    return found
+    return spans
 
 
 def _joined(parts: list[str], knowledge: KnowledgeBase) -> list[str]:
@@ -74,42 +74,23 @@ _DATED = frozenset(
 )
 _PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}}|[\u4e00-\u9fff]+(?:·[\u4e00-\u9fff]+)+)"
 _ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是{_PERSON}[？?]?$")
-_NEAR = 300
+_LOOKBACK = 300
 
 
 def names_in(text: str, bases: Bases) -> list[NameRead]:
     """Return the names of a text in its order; where several knowledge bases know one, the first describes it."""
     quotes = [match.span() for match in QUOTED.finditer(text)]
-    found: list[NameRead] = []
+    names: list[NameRead] = []
     for base in bases:
         mentions = base.link(text)
         longer = joined_in(text, base) if mentions else []
         for mention in mentions:
-            name = _known(text, mention, base, quotes)
-            if name and not any(_part_of(name, whole) for whole in longer):
-                found.append(name)
-    kept = _without_overlaps(found)
-    owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
+            name = _linked(text, mention, base, quotes)
+            if name and not any(_is_inside(name, span) for span in longer):
+                names.append(name)
+    linked = _without_overlaps(names)
     roles = [w for base in bases for f in base.schema() if f["type"] == "name" for w in f["called"].get("zh", [])]
-    return _without_overlaps([*kept, *_unknown(text, [*quotes, *owners], kept, roles)])
-
-
-def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
-    """Return the name in 海风的作者是谁: what it is a field of; a description or a pronoun is no name."""
-    words = {word for field in base.schema() for word in field["called"].get("zh", ())}
-    known = {*base.nouns().get("zh", ()), *(v for one in base.schema() for v in _in_chinese(one))}
-    match = re.match(
-        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
-    )
-    if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
-        return None
-    return None if any(word in match[1] for word in known) else match
-
-
-def _in_chinese(field: Field) -> list[str]:
-    """Return the values of a category and their words, those in Chinese signs."""
-    called = [word for words in field["values_called"].values() for word in words.get("zh", ())]
-    return [word for word in (*field["values"], *called) if CJK.match(word)]
+    return _without_overlaps([*linked, *_unknown(text, quotes, linked, roles)])
 
 
 def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -132,7 +113,7 @@ def bare(surface: str) -> str:
     return surface.strip('《》〈〉「」『』"“”` ')
 
 
-def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> NameRead | None:
+def _linked(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> NameRead | None:
     start, end = mention["start"], mention["end"]
     entity, surface = base.entity(mention["entity_id"]), text[start:end]
     if (
@@ -162,16 +143,17 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
     )
 
 
-def _part_of(name: NameRead, whole: tuple[int, int]) -> bool:
-    start, end = whole
-    return start <= name["start"] and name["end"] <= end and (name["start"], name["end"]) != whole
+def _is_inside(name: NameRead, span: tuple[int, int]) -> bool:
+    start, end = span
+    return start <= name["start"] and name["end"] <= end and (name["start"], name["end"]) != span
 
 
 def _unknown(
-    text: str, quotes: Sequence[tuple[int, int]], known: Sequence[NameRead], roles: Sequence[str]
+    text: str, quotes: Sequence[tuple[int, int]], linked: Sequence[NameRead], roles: Sequence[str]
 ) -> list[NameRead]:
-    """Quoted titles, capitalised names, foreign ones with a dot between, and Chinese ones before what they are said to
-    have done (``roles``), that no knowledge base has.
+    """Return names that no knowledge base has: quoted titles, capitalised names, dotted foreign ones, Chinese surnames.
+
+    A Chinese surname counts where a word for a field of names (``roles``) follows, as in 老舍写.
     """
     done = "|".join(map(re.escape, roles))
     people = (
@@ -179,16 +161,16 @@ def _unknown(
         if done
         else "(?!)"
     )
-    written = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text), *re.finditer(people, text)]
+    matches = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text), *re.finditer(people, text)]
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
-        for s, e in [*quotes, *_capitalised(text), *(match.span(match.lastindex or 0) for match in written)]
-        if not any(s < n["end"] and n["start"] < e for n in known)
+        for s, e in [*quotes, *_capitalised(text), *(match.span(match.lastindex or 0) for match in matches)]
+        if not any(s < n["end"] and n["start"] < e for n in linked)
     ]
 
 
 def _capitalised(text: str) -> list[tuple[int, int]]:
-    """Spans of capitalised words that are not there for beginning a sentence or naming a month.
+    """Return the spans of capitalised words, without first words of sentences and months.
 
     >>> [("Did Zhang Yimou direct Hero?")[s:e] for s, e in _capitalised("Did Zhang Yimou direct Hero?")]
     ['Zhang Yimou', 'Hero']
@@ -199,7 +181,7 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
     for match in _CAPITALISED.finditer(text):
         start = match.start()
         words = list(re.finditer(r"\S+", match.group()))
-        begins = not re.search(r"[\w,;:][^\w.?!。？！]*$", text[max(0, start - _NEAR) : start])
+        begins = not re.search(r"[\w,;:][^\w.?!。？！]*$", text[max(0, start - _LOOKBACK) : start])
         while words and (
             _plain(words[0].group()) in _DATED or (begins and _plain(words[0].group()) in ordinary_words())
         ):
@@ -220,12 +202,12 @@ def _plain(word: str) -> str:
 
 
 def _without_overlaps(names: Sequence[NameRead]) -> list[NameRead]:
-    """In the order of the text; the longer of two that overlap; one span known to two bases is one name."""
-    kept: list[NameRead] = []
+    """Return names in the order of the text; the longer of two that overlap; two bases with one span give one name."""
+    result: list[NameRead] = []
     for name in sorted(names, key=lambda n: n["start"] - n["end"]):
-        same = next((k for k in kept if (k["start"], k["end"]) == (name["start"], name["end"])), None)
+        same = next((k for k in result if (k["start"], k["end"]) == (name["start"], name["end"])), None)
         if same:
             same["bases"] += [base for base in name["bases"] if base not in same["bases"]]
-        elif not any(name["start"] < k["end"] and k["start"] < name["end"] for k in kept):
-            kept.append(name)
-    return sorted(kept, key=lambda n: n["start"])
+        elif not any(name["start"] < k["end"] and k["start"] < name["end"] for k in result):
+            result.append(name)
+    return sorted(result, key=lambda n: n["start"])

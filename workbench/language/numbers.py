@@ -20,10 +20,10 @@ _NUMBER = rf"""(?<![\w.:/#第])(?<![a-z]-)(?<!\bno\. )(?<!\b(?:page|part|step|it
 _BEST = r"(?:top|first|last|latest|newest|oldest|best|worst|(?<!at )(?:most|least)|[a-z]{3,12}(?<!lea)(?<!mo)st)"
 _COUNT = rf"(\d{{1,3}}|{_WORD})"
 _ZH_COUNT = rf"(\d{{1,3}}|{_ZH})"
-_THING = rf"(?![\d.,:%]| ?(?:{UNIT}|{SCALE}|\d|-|(?:of|or|and|to|than|is|are|was)\b))"
+_NOUN = rf"(?![\d.,:%]| ?(?:{UNIT}|{SCALE}|\d|-|(?:of|or|and|to|than|is|are|was)\b))"
 _LIMIT = written(
-    rf"""\b{_BEST} {_COUNT}{_THING}|\b{_COUNT}\b(?: of the)? {_BEST}\b
-    |(?:^|\b(?:which|what|give|show|list|name|find|get|suggest|recommend|any|me|us|only) )(?:the )?{_COUNT}(?= ){_THING}
+    rf"""\b{_BEST} {_COUNT}{_NOUN}|\b{_COUNT}\b(?: of the)? {_BEST}\b
+    |(?:^|\b(?:which|what|give|show|list|name|find|get|suggest|recommend|any|me|us|only) )(?:the )?{_COUNT}(?= ){_NOUN}
     |前{_ZH_COUNT}(?!个?{UNIT}){_COUNTER}?|最[一-鿿]{{1,3}}?的?{_ZH_COUNT}{_COUNTER}(?!{UNIT})
     |(?:推荐|列出|列举|给我|给出|找|找出|哪|介绍|来|说出|任选){_ZH_COUNT}{_COUNTER}(?!{UNIT})|{_ZH_COUNT}{_COUNTER}?最"""
 )
@@ -57,7 +57,7 @@ class NumberSpan(NamedTuple):
     unclear: bool
 
 
-class _Value(NamedTuple):
+class _Number(NamedTuple):
     number: float
     scale: str
     unit: str
@@ -78,7 +78,7 @@ def read_numbers(text: str) -> list[NumberSpan]:
     draft.rewrite(
         r"\b(?:about|around|approximately|roughly|nearly|almost) |(?<!\w)~|[大将]?[约近](?=\d)|左右|上下", "≈"
     )
-    draft.rewrite(_NUMBER, _value)
+    draft.rewrite(_NUMBER, _number)
     return [_span(phrase) for phrase in draft.phrases(_PHRASE) if phrase.op or not phrase.first.article]
 
 
@@ -104,7 +104,7 @@ def convert(value: float, unit: str, to_unit: str) -> float | None:
     return value * size / to_size if kind == to_kind and to_size else None
 
 
-def _value(match: re.Match[str]) -> _Value | None:
+def _number(match: re.Match[str]) -> _Number | None:
     groups = match.groupdict("")
     if bool(groups["open"]) != bool(groups["close"]):
         return None
@@ -114,7 +114,7 @@ def _value(match: re.Match[str]) -> _Value | None:
         number, unclear = -number, True
     unit = groups["unit"] or groups["currency"]
     article = word.lower() in ("one", "一") and not (unit or groups["scale"])
-    return _Value(scaled(number, groups["scale"]), groups["scale"], unit, unclear, article)
+    return _Number(scaled(number, groups["scale"]), groups["scale"], unit, unclear, article)
 
 
 def _span(phrase: Phrase) -> NumberSpan:

@@ -1,4 +1,4 @@
-"""What a message says plainly of the person: likes, dislikes, a name, and what is to be remembered.
+"""Read what a message says plainly about the person: likes, dislikes, a name, and facts to remember.
 
 Closed patterns only, in English and Chinese. Anything else that people say of themselves is kept by a model, by the
 person (``wb.memory``) or by a tool, or not at all.
@@ -14,7 +14,7 @@ from workbench.language.words import is_small_talk
 from workbench.text import CJK, fold, sentences, stem, terms
 
 DENIAL, NOT_KEPT = "denial", "not kept"
-"""Sections of statements that are not memories: one that ends a fact, and a fact that nobody asked to keep."""
+"""Sections of statements that are not memories: one that ends a fact, and a fact without a request to keep it."""
 LONGEST, _LONGEST_CLAUSE = 2_000, 200
 """Characters of a message and of a clause; whatever is longer was pasted."""
 
@@ -99,25 +99,25 @@ def read_preferences(message: str, facts: Iterable[str] = ()) -> tuple[list[Stat
     """
     if len(message) > LONGEST:
         return [], message
-    found, rest, earlier = list[Statement](), list[str](), list(facts)
+    statements, rest, earlier = list[Statement](), list[str](), list(facts)
     for clause in _clauses(message.replace("’", "'")):
         bare = clause[_LEAD.match(clause.lower()).end() :].strip(" ,，.。!！;；\n")  # type: ignore[union-attr]
         if statement := None if _QUESTION.search(clause) or len(bare) > _LONGEST_CLAUSE else _read(bare, earlier):
-            found.append(statement)
+            statements.append(statement)
         elif bare:
             rest.append(clause)
     left = " ".join(rest)
-    if not all(s.section == NOT_KEPT for s in found) or not left:
-        return found, "" if is_small_talk(left) else left
+    if not all(s.section == NOT_KEPT for s in statements) or not left:
+        return statements, "" if is_small_talk(left) else left
     return [], message
 
 
 def _clauses(message: str) -> list[str]:
-    found = list[str]()
+    clauses = list[str]()
     for sentence in sentences(message):
         cut = _CUT_ZH if CJK.search(sentence) and not _REMEMBER.search(sentence) else _CUT
-        found += [part.strip() for part in cut.split(sentence)]
-    return found
+        clauses += [part.strip() for part in cut.split(sentence)]
+    return clauses
 
 
 def _read(clause: str, facts: Iterable[str]) -> Statement | None:

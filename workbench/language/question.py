@@ -35,8 +35,8 @@ from workbench.text import CJK, fold, language_of
 
 LONGEST = 3_000
 """Characters of a question that are read."""
-NEAR = 24
-"""Characters between a field's word and the value that it belongs to, at most."""
+REACH = 24
+"""Most characters between a field's word and its value."""
 _OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
 _YES, _NO = ("yes", "true", "是", "有"), ("no", "false", "否", "无")
 _FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
@@ -54,15 +54,15 @@ class Span(NamedTuple):
     value: str = ""
 
 
-def at(thing: Any) -> At:
+def at(span: Any) -> At:
     """Return where a name, a value, a date or a number stands."""
-    return (thing["start"], thing["end"]) if isinstance(thing, dict) else (thing[0], thing[1])
+    return (span["start"], span["end"]) if isinstance(span, dict) else (span[0], span[1])
 
 
-def meets(thing: Any, others: Iterable[Any]) -> bool:
+def meets(span: Any, spans: Iterable[Any]) -> bool:
     """Return True where a thing overlaps one of the others."""
-    start, end = at(thing)
-    return any(start < until and begin < end for begin, until in map(at, others))
+    start, end = at(span)
+    return any(start < until and begin < end for begin, until in map(at, spans))
 
 
 def read(text: str, bases: Bases, today: str = "") -> Question:
@@ -77,14 +77,15 @@ def read(text: str, bases: Bases, today: str = "") -> Question:
 
 
 class _Reader:
-    """A question with what is marked in it, and what of it is accounted for.
+    """Reads one question.
+
+    Each reading step notes the spans that it accounts for in ``used``; the rest are the words of the question.
 
     Attributes:
-        used: what is accounted for: what is left are the words of the question.
-        heads: where documents are called by what the knowledge bases, or everybody, call them.
-        table: the condition that a noun puts on the table of the documents, where it chooses among several.
-        fields: those that documents of this table have.
-        refused: span -> True for what is refused; False where it is so twice, which is not clear.
+        heads: where documents are called by their nouns, of the knowledge bases or in general.
+        table: the condition on the table of the documents, where a noun chooses among several.
+        fields: of the documents of this table.
+        refused: span -> True if it is negated; False where it is negated twice, which is not clear.
     """
 
     def __init__(self, text: str, bases: Bases, today: str):
@@ -128,8 +129,8 @@ class _Reader:
         sort, superlative = (None, False) if group or total else self._sort(numbers)
         self.wishes = bool(self.find("intent.recommend"))
         used = list(self.used)
-        self._read_negations([*self.values, *self.names], [*self.dates, *numbers])
-        refuses = any(self.refused.get(at(thing)) for thing in (*self.values, *self.names))
+        self._read_negations([*self.values, *self.names, *self.dates, *numbers])
+        refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(self.wishes or count or sort or total or self.find("intent.list") or (self.heads and refuses))
         selecting = selecting or (not has_document and bool(fitting or self.heads or refuses))
         if selecting:
@@ -150,7 +151,7 @@ class _Reader:
         fields = self._asked_fields(group, has_document)
         words = self._content(limit)
         intent = self._intent(listing)
-        conditions = sorted(self.conditions, key=lambda found: found[0])
+        conditions = sorted(self.conditions, key=lambda entry: entry[0])
         self.understood += [text for _, _, text in conditions]
         self._describe(count, group, sort, limit, total)
         return Question(
@@ -201,46 +202,46 @@ class _Reader:
         people = [at(n) for n in names if n["entity_id"] and _FULL_NAME.fullmatch(n["surface"])]
         values = [Span(s, e, by_name[name], v) for s, e, name, v in words if fold(v) not in (*_YES, *_NO)]
         values = [value for value in values if at(value) not in people]
-        known = [
+        linked = [
             n for n in names if n["doc_id"] or not any(v.start <= n["start"] and n["end"] <= v.end for v in values)
         ]
-        return known, values
+        return linked, values
 
     def _nouns(self) -> dict[str, str]:
         """Return folded noun -> the table whose documents it calls, "" for those of all."""
         nouns = dict.fromkeys(closed_words()["words"]["nouns"].split(), "")
         for base in self.bases:
-            known = base.nouns()
-            nouns |= {fold(word): "" for kind in ("en", "zh") for word in known.get(kind, ())}
-            tables = [*known.get("types", ()), *known.get("tables", ())]
+            vocabulary = base.nouns()
+            nouns |= {fold(word): "" for kind in ("en", "zh") for word in vocabulary.get(kind, ())}
+            tables = [*vocabulary.get("types", ()), *vocabulary.get("tables", ())]
             nouns |= {fold(table): table for table in tables if table != "Document"}
         return nouns
 
     def _table(self, nouns: dict[str, str], taken: Sequence[Any]) -> Condition | None:
         """Return the condition on the one table that a noun calls; of none that is refused or has all documents."""
         taken = [*taken, *((end, until) for _, end, until in self._negations())]
-        named: dict[str, str] = {}
+        tables: dict[str, str] = {}
         for word, table in nouns.items():
             if table and any(not meets(span, taken) for span in word_spans(word, self.plain)):
-                named[word.rstrip("s")] = table
-        found = []
-        for table in named.values():
+                tables[word.rstrip("s")] = table
+        conditions = []
+        for table in tables.values():
             inside, outside = (Condition(field=TABLE["name"], op=op, value=table) for op in ("eq", "ne"))
             if self.select([inside], limit=1) and self.select([outside], limit=1):
-                found.append(inside)
-        return found[0] if len(found) == 1 else None
+                conditions.append(inside)
+        return conditions[0] if len(conditions) == 1 else None
 
     def _called(self) -> list[Span]:
-        """Return where fields are called by their words, longer words first; words of values are left to the values."""
-        found: list[Span] = []
+        """Return where fields are called by their words, longer words first; words of values belong to the values."""
+        called = list[Span]()
         pairs = [(fold(word), field) for field in self.fields for word in words_of(field)]
         for word, field in sorted(pairs, key=lambda pair: -len(pair[0])):
             spans = [Span(*span, field) for span in word_spans(word, self.plain)]
-            found += [span for span in spans if not meets(span, [*found, *self.values, *self.dates])]
-        return sorted(found, key=at)
+            called += [span for span in spans if not meets(span, [*called, *self.values, *self.dates])]
+        return sorted(called, key=at)
 
     def _is_head(self, value: Span) -> bool:
-        """Return True for a value that stands for the documents that have it: "laptops", "the cheapest phone"."""
+        """Return True for a value that means the documents that have it: "laptops", "the cheapest phone"."""
         surface = self.plain[value.start : value.end]
         if CJK.search(surface):
             return bool(pattern("values.ends_zh").match(self.plain[value.end :]))
@@ -252,7 +253,7 @@ class _Reader:
         """Return True for a value that is not part of another phrase, nor the topic of a text."""
         rest = self.plain[value.end :]
         behind = len(self.plain) - len(rest.lstrip())
-        follows = [at(thing)[0] for thing in (*self.heads, *self.values, *self.names, *self.called)]
+        follows = [at(span)[0] for span in (*self.heads, *self.values, *self.names, *self.called)]
         alone = behind in follows or pattern("values.behind").match(rest)
         return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
 
@@ -263,14 +264,14 @@ class _Reader:
         after = ends.search(self.plain, span[1])
         return (before[-1] if before else 0), (after.start() if after else len(self.plain))
 
-    def nearest(self, thing: Any, kind: str, most: int = NEAR) -> Span | None:
+    def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
         """Return the nearest word of a field of this type in the same clause, at most ``most`` characters away."""
-        start, end = at(thing)
+        start, end = at(span)
         low, high = self._clause((start, end))
         inside = [c for c in self.called if c.field["type"] == kind and low <= c.start and c.end <= high]
         apart = [(max(c.start - end, start - c.end, 0), c.start, c) for c in inside]
-        distance, _, called = min(apart, key=lambda one: one[:2], default=(most + 1, 0, None))
-        return called if distance <= most else None
+        distance, _, called = min(apart, key=lambda candidate: candidate[:2], default=(limit + 1, 0, None))
+        return called if distance <= limit else None
 
     def of_type(self, kind: str) -> list[Field]:
         """Return the fields of a type that documents have."""
@@ -283,17 +284,13 @@ class _Reader:
 
     # --- Negation ---
 
-    def _read_negations(self, things: Iterable[Any], counted: Iterable[Any]) -> None:
-        """Read which of these are refused; dates and numbers (``counted``) not across the noun of "without noise"."""
-        spans, refused = sorted(map(at, [*things, *counted])), self.refused
+    def _read_negations(self, marks: Iterable[Any]) -> None:
+        """Read which of these values, names, dates and numbers are negated."""
+        spans, refused = sorted(map(at, marks)), self.refused
         for start, end, until in self._negations(spans):
             reached = [span for span in spans if end <= span[0]]
             before = [span for span in spans if self._clause(span)[0] <= span[0] and span[1] <= start]
-            if reached and reached[0][0] <= min(until, end + NEAR):
-                of_noun = pattern("negation.of_noun").fullmatch(self.plain[start:end])
-                gap = re.findall(r"\w+", pattern("words.stop_zh").sub(" ", self.plain[end : reached[0][0]]))
-                if of_noun and reached[0] in map(at, counted) and not stop_words().issuperset(gap):
-                    continue
+            if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
                 for span in [reached[0], *self._joined(reached)]:
                     refused[span] = span not in refused
@@ -327,28 +324,28 @@ class _Reader:
     def _report_negations(self) -> None:
         """Report a negation that reaches no value, name, number or date: it is never turned into its opposite."""
         for start, end, reach in self._negations([*self.refused, *self.used]):
-            refuses = any(end <= begin <= reach or stop <= start <= stop + NEAR for begin, stop in self.refused)
-            until = min([reach, end + NEAR, *(begin for begin, _ in self.used if begin >= end)])
+            refuses = any(end <= begin <= reach or stop <= start <= stop + REACH for begin, stop in self.refused)
+            until = min([reach, end + REACH, *(begin for begin, _ in self.used if begin >= end)])
             if not refuses and self.plain[end:until].strip(" _"):
                 self.skip((start, until))
 
     # --- Conditions ---
 
     def _add(self, field: Field, op: Op, value: Any, span: At, called: Span | None = None) -> None:
-        """Add a condition, turned where it is refused; ``called`` is the word of its field beside it."""
+        """Add a condition, turned where it is refused; ``called`` is the word of its field next to it."""
         self.used += [span, *([at(called)] if called and called.field == field else [])]
         refused = self.refused.get(span)
         if refused is False or (refused and op not in _OPPOSITES):
             self.skip(span)
             return
         condition = Condition(field=field["name"], op=_OPPOSITES[op] if refused else op, value=value)
-        if condition not in [known for _, known, _ in self.conditions]:
+        if condition not in [condition_before for _, condition_before, _ in self.conditions]:
             self.conditions.append((span[0], condition, in_words(condition, field, self.language)))
 
-    def _add_values(self, field: Field, found: Sequence[tuple[At, Any]]) -> None:
+    def _add_values(self, field: Field, occurrences: Sequence[tuple[At, Any]]) -> None:
         """Add the values of one field: refused ones apart; of the others one is enough, unless a document has many."""
         for refused in (True, False):
-            part = [(span, value) for span, value in found if bool(self.refused.get(span)) == refused]
+            part = [(span, value) for span, value in occurrences if bool(self.refused.get(span)) == refused]
             values = list(dict.fromkeys(value for _, value in part))
             between = self.plain[part[0][0][1] : part[-1][0][0]] if part else ""
             if len(values) > 1 and (refused or not field["many"] or re.search(r"\bor\b|或|还是", between)):
@@ -361,15 +358,15 @@ class _Reader:
         """Apply the values of categories that stand by themselves: not inside another phrase, not as a topic."""
         applied = [v for v in self.values if at(v) in self.refused or self._stands_alone(v)]
         for value in applied:
-            near = self.nearest(value, "category", 4)
-            if near and near.field == value.field:
-                self.used.append(at(near))
+            field_word = self.nearest(value, "category", 4)
+            if field_word and field_word.field == value.field:
+                self.used.append(at(field_word))
         for field in {value.field["name"]: value.field for value in applied}.values():
             self._add_values(field, [(at(v), v.value) for v in applied if v.field == field])
 
     def _apply_names(self) -> None:
-        """Apply the names that a field holds: by the word beside it, else by the field that holds it."""
-        names, found = list[NameRead](), list[tuple[Field, At, str]]()
+        """Apply the names that a field holds: by the word next to it, else by the field that holds it."""
+        names, applied = list[NameRead](), list[tuple[Field, At, str]]()
         for name in self.names:
             span = at(name)
             holders = list[tuple[int, str, Field]]()
@@ -379,57 +376,53 @@ class _Reader:
             holding = [field for *_, field in holders]
             role = self._role(span)
             chosen = role.field if role and (role.field in holding or not name["entity_id"]) else None
-            if chosen is None and found and found[-1][0] in holding:
-                joined = pattern("words.joined").fullmatch(self.plain[found[-1][1][1] : span[0]])
-                chosen = found[-1][0] if joined else None
+            if chosen is None and applied and applied[-1][0] in holding:
+                joined = pattern("words.joined").fullmatch(self.plain[applied[-1][1][1] : span[0]])
+                chosen = applied[-1][0] if joined else None
             if chosen is None and holders and (not name["doc_id"] or span in self.refused):
-                chosen = max(holders, key=lambda one: one[:2])[2]
+                chosen = max(holders, key=lambda holder: holder[:2])[2]
             if chosen is None:
                 names.append(name)
                 continue
             if role and role.field == chosen:
                 self.used.append(at(role))
-            found.append((chosen, span, name["name"]))
+            applied.append((chosen, span, name["name"]))
         for field in self.fields:
-            self._add_values(field, [(span, name) for of, span, name in found if of == field])
+            self._add_values(field, [(span, name) for owner, span, name in applied if owner == field])
         self.names = names
 
     def _role(self, span: At) -> Span | None:
         """Return the field's word that stands with a name ("edited by X", X编辑的), unless it asks for its value."""
-        others = [start for start, end in map(at, self.names) if (start, end) != span]
+        starts = [start for start, end in map(at, self.names) if (start, end) != span]
         best: list[tuple[int, int, Span]] = []
         for called in self.called:
             low, high = min(span[1], called.end), max(span[0], called.start)
             gap = self.plain[low:high]
-            apart = any(low <= start < high for start in others) or pattern("words.apart").search(gap)
-            before, behind = self.plain[max(0, called.start - 8) : called.start], self.plain[called.end :]
+            apart = any(low <= start < high for start in starts)
+            before = self.plain[max(0, called.start - 8) : called.start]
             asks = called.end <= span[0] and pattern("answers.subject").search(before)
-            asks = asks or pattern("answers.subject_behind").match(behind)
-            if called.field["type"] == "name" and len(gap) <= NEAR and not apart and not asks:
+            if called.field["type"] == "name" and len(gap) <= REACH and not apart and not asks:
                 best.append((len(gap), called.start, called))
         return min(best)[2] if best else None
 
     def _apply_empty(self) -> None:
-        """Apply "without a budget", 没有负责人 and "with a permit": the field is to be empty, or to be true."""
+        """Apply "without a budget" and 没有负责人: the field is to be empty, or to be "no"."""
         for called in self.called:
-            before = self.plain[: called.start]
-            truths = {fold(value): value for value in called.field["values"]}
-            yes, no = (next((truths[word] for word in words if word in truths), None) for words in (_YES, _NO))
-            empty = pattern("negation.empty").search(before)
+            empty = pattern("negation.empty").search(self.plain[: called.start])
             if empty and not any(0 <= value.start - called.end <= 4 for value in self.values):
+                no = next((value for value in called.field["values"] if fold(value) in _NO), None)
                 self.used.append(empty.span())
                 self._add(called.field, "eq" if no else "exists", no or False, at(called))
-            elif yes and pattern("values.has").search(before):
-                self._add(called.field, "eq", yes, at(called))
 
     def _apply_numbers(self, numbers: Sequence[NumberSpan], selecting: bool, limit: int | None) -> None:
         for number in numbers:
             span = at(number)
             if meets(span, self.used) or (limit is not None and number.low == limit and not number.unit):
                 continue
-            field, near = self._field_of(number), self.nearest(span, "number")
-            beside = near is not None and near.field == field and max(near.start - span[1], span[0] - near.end) <= 4
-            if number.op == "eq" and not (beside or (field and number.unit and selecting)):
+            field, field_word = self._field_of(number), self.nearest(span, "number")
+            own = field_word is not None and field_word.field == field
+            distance = max(field_word.start - span[1], span[0] - field_word.end) if field_word and own else REACH
+            if number.op == "eq" and not (distance <= 4 or (field and number.unit and selecting)):
                 continue  # a bare number is a word
             if field is None or number.unclear:
                 if selecting:
@@ -437,16 +430,16 @@ class _Reader:
                 continue
             scaled = bool(pattern("measure.scale").search(self.plain[slice(*span)]))
             bounds = [in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
-            self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, near)
+            self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, field_word)
 
     def _field_of(self, number: NumberSpan) -> Field | None:
-        """Return the number's field: by its unit, by the field's word beside it, or by what an adjective measures."""
+        """Return the number's field: by its unit, by the nearest word of a field, or by what an adjective measures."""
         by_unit = [f for f in self.of_type("number") if number.unit and fits(number.unit, f)]
         if len(by_unit) == 1:
             return by_unit[0]
-        near = self.nearest(number, "number")
-        if near and (not number.unit or near.field in by_unit or not by_unit):
-            return near.field
+        field_word = self.nearest(number, "number")
+        if field_word and (not number.unit or field_word.field in by_unit or not by_unit):
+            return field_word.field
         return self._measured(self.plain[slice(*at(number))], by_unit or self.of_type("number"))
 
     def _measured(self, text: str, fields: Iterable[Field]) -> Field | None:
@@ -454,26 +447,26 @@ class _Reader:
         for adjective, words in closed_words()["measures"].items():
             if re.search(adjective, text):
                 own = re.compile(words, re.I)
-                found = [f for f in fields if any(own.match(fold(w)) for w in (*words_of(f), f["name"], f["unit"]))]
-                return found[0] if len(found) == 1 else None
+                matching = [f for f in fields if any(own.match(fold(w)) for w in (*words_of(f), f["name"], f["unit"]))]
+                return matching[0] if len(matching) == 1 else None
         return None
 
     def _apply_dates(self, selecting: bool, has_document: bool) -> None:
-        """Apply dates to the field that is called beside them; else where each that may be meant selects the same."""
+        """Apply dates to the field that is called next to them; else where all possible fields select the same."""
         for date in [] if has_document and not selecting else self.dates:
-            near = self.nearest(date, "date")
+            field_word = self.nearest(date, "date")
             dated, size = self.of_type("date"), len(date.low or date.high)
             precise = [field for field in dated if len(str(field["high"])) >= size]  # a year has no months
-            fields = [near.field] if near else precise or dated
+            fields = [field_word.field] if field_word else precise or dated
             op, value = cast(Op, date.op), date.low if date.op in ("gt", "ge") else date.high or date.low
             bounds: Any = [date.low, date.high] if op == "between" else value
             tests = [] if date.unclear else [Condition(field=f["name"], op=op, value=bounds) for f in fields]
-            found = [self.select([test]) for test in tests]
-            if not found or found.count(found[0]) < len(found):
+            selections = [self.select([test]) for test in tests]
+            if not selections or selections.count(selections[0]) < len(selections):
                 if selecting or date.unclear or fields:
                     self.skip(date)
-            elif selecting or found[0]:  # else a date that a text speaks of
-                self._add(fields[0], op, bounds, at(date), near)
+            elif selecting or selections[0]:  # else a date that a text speaks of
+                self._add(fields[0], op, bounds, at(date), field_word)
 
     # --- Count, total, order ---
 
@@ -484,7 +477,7 @@ class _Reader:
         behind = [c for c in self.called if 0 <= c.start - match.end() <= 2][:1]
         nouns = [*self.heads, *map(at, self.values)]
         asks_field = any(called.field["type"] == "number" for called in behind)  # "how many pages does it have"
-        if asks_field or (self.language != "zh" and not any(0 <= s - match.end() <= NEAR for s, _ in nouns)):
+        if asks_field or (self.language != "zh" and not any(0 <= s - match.end() <= REACH for s, _ in nouns)):
             return False, ""
         self.used.append(match.span())
         for called in self.called:
@@ -497,15 +490,16 @@ class _Reader:
         match = self.find("total.sum") or self.find("total.mean")
         if not match:
             return None
-        near = self.nearest(match.span(), "number")
+        field_word = self.nearest(match.span(), "number")
         words = re.findall(r"[a-z]+", self.plain)
         fitting = [f for f in self.of_type("number") if any(fits(word, f) for word in words)]
-        field = near.field if near else fitting[0] if len(fitting) == 1 else self.only("number")
+        by_unit = fitting[0] if len(fitting) == 1 else self.only("number")
+        field = field_word.field if field_word else by_unit
         if field is None:
             self.skip(match.span())
             return None
         how_much = self.find("total.how_much")
-        self.used += [match.span(), *([at(near)] if near else []), *([how_much.span()] if how_much else [])]
+        self.used += [match.span(), *([at(field_word)] if field_word else []), *([how_much.span()] if how_much else [])]
         return Total(field=field["name"], function="sum" if self.find("total.sum") else "mean")
 
     def _sort(self, numbers: Sequence[NumberSpan]) -> tuple[Sort | None, bool]:
@@ -517,22 +511,20 @@ class _Reader:
             if not match:
                 continue
             (start, end), kind = match.span(), "date" if name.endswith("date") else "number"
-            near, of_kind = self.nearest((start, end), kind, 12), self.of_type(kind)
-            # "the oldest mill", or "which mill is the oldest": nothing but a verb stands between
-            linked = pattern("order.linked").fullmatch
-            headed = [h for h in self.heads if -2 <= h[0] - end <= NEAR]
-            headed += [h for h in self.heads if h[1] <= start and linked(self.plain, h[1], start)]
+            field_word, of_kind = self.nearest((start, end), kind, 12), self.of_type(kind)
+            # "the oldest mill", or "which mill is the oldest"
+            headed = [h for h in self.heads if -2 <= h[0] - end <= REACH or 0 <= start - h[1] <= 8]
             measured = None if kind == "date" else self._measured(match.group(), of_kind)
-            field = near.field if near else measured or self.only(kind)
+            field = field_word.field if field_word else measured or self.only(kind)
             if field is None and kind == "date":
                 firsts = [self.select(scope, Sort(field=f["name"], descending=descending), 1) for f in of_kind]
                 field = of_kind[0] if firsts and firsts.count(firsts[0]) == len(firsts) else None
             about = bool(headed or self.table)
-            if field is None or not (near or about):
+            if field is None or not (field_word or about):
                 if about:
                     self.skip((start, end))
                 continue
-            self.used += [(start, end), *([at(near)] if near else [])]
+            self.used += [(start, end), *([at(field_word)] if field_word else [])]
             behind = next((self.plain[slice(*head)] for head in headed if head[0] >= end), "")
             return Sort(field=field["name"], descending=descending), not (behind.isascii() and behind.endswith("s"))
         return None, False
@@ -545,8 +537,6 @@ class _Reader:
         kinds = ("date", "number") if self.find("answers.person") else ()
         free = [c for c in self.called if not meets(c, self.used) and c.field["type"] not in kinds]
         free = [c for c in free if self.plain[c.start : c.end] not in stop_words()]
-        if has_document and self.find("answers.yes_no"):
-            free += self.values
         self.used += map(at, free)
         fields = [span.field["name"] for span in free]
         date = self.only("date")
@@ -558,13 +548,13 @@ class _Reader:
         """Return the content words that nothing accounts for, in order, as they are written."""
         left = blotted(self.folded, [*self.used, *self.heads, *map(at, self.names)])
         left = pattern("words.stop_zh").sub(lambda match: "_" * len(match[0]), left)
-        found = []
+        words = []
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
             word = re.sub(r"['’]s?$", "", match[0])
             is_limit = limit is not None and (word == str(limit) or read_limit(f"top {word}") == limit)
             if word not in stop_words() and not is_limit:
-                found.append(self.text[match.start() : match.start() + len(word)])
-        return list(dict.fromkeys(found))
+                words.append(self.text[match.start() : match.start() + len(word)])
+        return list(dict.fromkeys(words))
 
     def _intent(self, listing: bool) -> QueryIntent:
         if is_small_talk(self.text):

@@ -4,11 +4,11 @@ It works in four steps, and reads nothing of a question but its words and its qu
 
 1. ``sentences_of`` splits the first pieces of evidence into sentences, list items and rows, without markup.
 2. ``Reader`` sees ``SIGNALS`` of each sentence. A word of the question counts by its rarity among these sentences.
-3. ``Reader.choose`` takes the sentence with the best weighted sum, then the one that is best beside it, and so on
+3. ``Reader.choose`` takes the sentence with the best weighted sum, then the one that adds most to it, and so on
    until the budget of words is spent: what a chosen sentence says counts less in the next, what is new counts more.
 4. ``Reader.together`` sees the chosen sentences as a whole, and a logistic gives the probability that they answer.
 
-Every weight stands in ``quoting.json``; ``experiments/answering.py DATA --fit`` makes it from the fit halves of public
+Every weight is in ``quoting.json``; ``experiments/answering.py DATA --fit`` makes it from the fit halves of public
 questions.
 """
 
@@ -98,7 +98,7 @@ def best_quotes(
     similar: Similar | None = None,
     rerank: Rerank | None = None,
     budget: float = 60,
-    most: int = 4,
+    limit: int = 4,
 ) -> Quotes:
     """Return the sentences that answer best together, and how probably they do.
 
@@ -111,7 +111,7 @@ def best_quotes(
         most: sentences at most.
     """
     reader = Reader(question, sentences_of(results[:PASSAGES]), similar, rerank)
-    chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, most)
+    chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, limit)
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
     probability = 1 / (1 + math.exp(-score)) if chosen else 0.0
@@ -174,12 +174,12 @@ _QUESTION_WORDS = STOP_WORDS | frozenset(_MORE_STOP_WORDS.split())
 @lru_cache(maxsize=32_768)
 def word_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words that say something, in their order; of Chinese pairs of characters."""
-    found = []
+    stems = []
     for term in terms(_ASKING.sub(" ", fold(text))):
         if term in _QUESTION_WORDS or all(character in _FUNCTION for character in term):
             continue
-        found.append(stem(term))
-    return tuple(found)
+        stems.append(stem(term))
+    return tuple(stems)
 
 
 _NUMBER = re.compile(
@@ -255,33 +255,33 @@ class Reader:
 
     def _held(self, texts: Sequence[str]) -> np.ndarray:
         """Return sentences x words: 1 where the text says the word."""
-        held = np.zeros((len(texts), len(self.place)))
+        matrix = np.zeros((len(texts), len(self.place)))
         for row, text in enumerate(texts):
             for word in word_stems(text):
                 if word in self.place:
-                    held[row, self.place[word]] = 1
-        return held
+                    matrix[row, self.place[word]] = 1
+        return matrix
 
     def _near(self, matches: Similar) -> np.ndarray:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
         _, _, rows = matches(self.question, texts)  # a plain list where a tape gives it
-        near = dict(zip(texts, np.array(rows), strict=True))
-        below = 0.8 * self.below * np.array([near[one.heading] for one in self.pool])
-        return np.maximum(np.array([near[text] for text in self.texts]), below)
+        nearness = dict(zip(texts, np.array(rows), strict=True))
+        below = 0.8 * self.below * np.array([nearness[sentence.heading] for sentence in self.pool])
+        return np.maximum(np.array([nearness[text] for text in self.texts]), below)
 
     def _signals(self, rerank: Any) -> np.ndarray:
         """Return sentences x ``SIGNALS``."""
-        said = self.said @ self.weights
+        said_share = self.said @ self.weights
         above = (self.above * (1 - self.said)) @ self.weights
-        near = self.near @ self.near_weights
-        led = self._led(said + 0.8 * above)
+        near_share = self.near @ self.near_weights
+        led = self._led(said_share + 0.8 * above)
         ranks = np.array([1 / sentence.n for sentence in self.pool])
-        sense = self._sense(said + 0.7 * above + near + 0.8 * led + 0.3 * ranks, rerank)
+        sense = self._sense(said_share + 0.7 * above + near_share + 0.8 * led + 0.3 * ranks, rerank)
         columns = {
-            "said": said,
+            "said": said_share,
             "above": above,
-            "near": near,
+            "near": near_share,
             "sense": sense,
             "foreign_sense": self.foreign * sense,
             "first": ranks,
@@ -327,7 +327,7 @@ class Reader:
         rows = [(row, sentence.text) for row, sentence in enumerate(self.pool) if sentence.doc_id == document]
         return rows[:_DEFINING]
 
-    def choose(self, model: Mapping[str, float], budget: float, most: int) -> list[tuple[int, str]]:
+    def choose(self, model: Mapping[str, float], budget: float, limit: int) -> list[tuple[int, str]]:
         """Return rows and texts of the sentences that answer best together: what one says is worth less in the next.
 
         Args:
@@ -336,12 +336,12 @@ class Reader:
             most: sentences at most.
         """
         scores = self.scores(model)
-        covered, near = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
+        covered, meant = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
         titled = np.zeros(len(scores), bool)
         rest, quotes, left = set(range(len(scores))), list[tuple[int, str]](), budget
-        while rest and len(quotes) < most and left >= _SHORTEST:
+        while rest and len(quotes) < limit and left >= _SHORTEST:
             repeated = (self.covered * covered) @ self.weights
-            fresh = np.maximum(self.near - near, 0.0) @ self.near_weights
+            fresh = np.maximum(self.near - meant, 0.0) @ self.near_weights
             gains = scores - model["repeated"] * repeated + model["fresh"] * fresh
             row = max(rest, key=lambda n: (gains[n], -n))
             if quotes and gains[row] < model["share"] * scores.max():
@@ -355,12 +355,12 @@ class Reader:
                 continue
             left -= words_in(text) + title
             quotes.append((row, text))
-            covered, near = np.maximum(covered, self.covered[row]), np.maximum(near, self.near[row])
+            covered, meant = np.maximum(covered, self.covered[row]), np.maximum(meant, self.near[row])
             titled |= self.documents == sentence.doc_id
         return quotes
 
     def scores(self, model: Mapping[str, float]) -> np.ndarray:
-        """Return the score of each sentence by itself."""
+        """Return the score of each sentence alone."""
         return np.asarray(self.signals @ np.array([model[name] for name in SIGNALS]))
 
     def together(self, chosen: Sequence[tuple[int, str]]) -> dict[str, float]:
@@ -385,7 +385,7 @@ class Reader:
             return text
         clauses = [clause for clause in _CLAUSE.split(text) if clause]
         sizes = [words_in(clause) for clause in clauses]
-        held = self._held(clauses)
+        matrix = self._held(clauses)
         kinds = [_holds_kind(self.question, clause) for clause in clauses]
         best, window = -1.0, (0, 1)
         for begin in range(len(clauses)):
@@ -393,7 +393,7 @@ class Reader:
                 size = sum(sizes[begin:end])
                 if size > limit and end > begin + 1:
                     break
-                value = held[begin:end].max(axis=0, initial=0.0) @ self.weights + 0.2 * max(kinds[begin:end])
+                value = matrix[begin:end].max(axis=0, initial=0.0) @ self.weights + 0.2 * max(kinds[begin:end])
                 value += 0.1 * min(size, limit) / limit
                 if value > best:
                     best, window = value, (begin, end)
@@ -406,14 +406,14 @@ _SHORTEST, _TITLE, _DEFINING = 6, 8, 2
 _CLAUSE = re.compile(r"(?<=[，；：])|(?<=[,;:] )|(?<= [–—-] )")
 
 
-def rarity(held: np.ndarray) -> np.ndarray:
+def rarity(matrix: np.ndarray) -> np.ndarray:
     """Return a weight for each word, 1 in all: a word that most sentences say tells little."""
-    weights = np.log1p(len(held) / (0.5 + held.sum(axis=0)))
+    weights = np.log1p(len(matrix) / (0.5 + matrix.sum(axis=0)))
     return np.asarray(weights / (weights.sum() or 1.0))
 
 
 def plain_title(title: str) -> str:
-    """Return a title as other texts write it: folded, without what stands in brackets."""
+    """Return a title as other texts write it: folded, without brackets."""
     return spelled(re.sub(r"\s*[(（][^()（）]*[)）]", "", title))
 
 
@@ -423,7 +423,7 @@ def words_in(text: str) -> float:
 
 
 def brief_title(title: str) -> str:
-    """Return a title as it is printed beside its quotes: of a long one the first words."""
+    """Return a title as it is printed next to its quotes: the first words of a long title."""
     cut_at = 2 * _TITLE if CJK.search(title) else 8 * _TITLE
     brief = title if len(title) <= cut_at else title[:cut_at].rstrip() + "…"
     return " ".join(brief.split())
@@ -446,9 +446,9 @@ def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
         if block.kind == "heading":
             heading = bare(block.text)
         elif block.kind == "text":
-            yield from ((heading, one) for one in _sentences(block.text, title))
-        elif said := _whole(block):
-            yield heading, cut(said)
+            yield from ((heading, sentence) for sentence in _sentences(block.text, title))
+        elif words := _whole(block):
+            yield heading, cut(words)
 
 
 def _whole(block: Block) -> str:
@@ -463,8 +463,8 @@ def _whole(block: Block) -> str:
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:
     """Return a row of a table in words: its first cell, and the others by their heads."""
-    named = header if len(header) == len(cells) else [""] * len(cells)
-    first, *rest = [(head, cell) for head, cell in zip(named, cells, strict=True) if cell] or [("", "")]
+    heads = header if len(header) == len(cells) else [""] * len(cells)
+    first, *rest = [(head, cell) for head, cell in zip(heads, cells, strict=True) if cell] or [("", "")]
     return ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
 
 

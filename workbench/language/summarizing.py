@@ -1,6 +1,6 @@
-"""A conversation in two or three sentences, without a model; each stands in a message.
+"""Summarize a conversation in two or three of its own sentences, without a model.
 
-Nothing in it is about the person: core memory says that, and a summary would keep what has been taken back.
+No sentence is about the person: that is in core memory, and a summary would keep what has been taken back.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def summarize(messages: Sequence[Data], facts: Sequence[str] = ()) -> str:
     Found: Jane Austen wrote Emma in 1815.
     """
     words = Counter(word for message in messages for word in content_stems(str(message["content"])))
-    asked = list(_asked(messages, facts))
-    if not asked:
+    questions = list(_questions(messages, facts))
+    if not questions:
         return ""
-    sentence, answer = max(asked, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
-    newest = asked[-1][0]
+    sentence, answer = max(questions, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
+    newest = questions[-1][0]
     lines = [sentence, _best(answer, sentence), newest if newest != sentence else ""]
     heads = _HEADS["zh" if language_of(sentence) == "zh" else "en"]
     return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=True) if line)
 
 
-def _asked(messages: Sequence[Data], facts: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _questions(messages: Sequence[Data], facts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the sentences of the person that are to be answered, each with the answer that follows."""
     for number, message in enumerate(messages):
         if message["role"] != "user" or is_small_talk(message["content"]):
@@ -61,9 +61,9 @@ def _asked(messages: Sequence[Data], facts: Sequence[str]) -> Iterator[tuple[str
 
 def _best(answer: str, question: str) -> str:
     """Return the sentence of an answer that has most of the question's words; "" where it only refuses."""
-    told = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
-    told = [sentence for sentence in told if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)]
-    return max(told, key=lambda sentence: len(content_stems(sentence) & content_stems(question)), default="")
+    plain = [re.sub(r"\s?\[\d+\]", "", sentence).strip() for sentence in sentences(answer)]
+    plain = [sentence for sentence in plain if 8 <= len(sentence) <= LONGEST and not _REFUSED.search(sentence)]
+    return max(plain, key=lambda sentence: len(content_stems(sentence) & content_stems(question)), default="")
 
 
 def _weight(sentence: str, counts: Counter[str]) -> float:

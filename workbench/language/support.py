@@ -1,9 +1,9 @@
-"""Whether a source supports what an answer says of it: one judgement of a sentence and the passages that it cites.
+"""Judge whether the passages that a sentence cites support it.
 
-A sentence is held against the place of a passage that says most of it: how much of its words stand there, in the same
-order, and whether its names, numbers, dates and negations are the same. One logistic weighs what is seen
+A sentence is compared with the few sentences of a passage that share most of its words: the share of its words, their
+order, and its names, numbers, dates and negations. One logistic regression weighs these signals
 (``experiments/support.py`` fits it on one half of public claims, and measures it on the other). A number that the
-sources do not have, or a negation that they do not share, is never supported, whatever the words say.
+sources do not have, or a negation that they do not share, is never supported.
 """
 
 from __future__ import annotations
@@ -17,25 +17,22 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from workbench.language.citing import marked_sentences
-from workbench.language.quoting import bare as without_markup
 from workbench.text import CJK, days, fold, sentences, simplified, stem, terms
 
 Verdict = Literal["supported", "partly", "unsupported", "uncited"]
 WEIGHTS = {"bias": -4.48, "covered": 3.36, "order": 1.91, "exact": 0.43, "lost": -2.74, "denied": -2.11}
-"""What is seen of a sentence and a passage, weighed (``experiments/support.py DATA --fit``)."""
+"""The weights of the signals (``experiments/support.py DATA --fit``)."""
 SUPPORTED, PARTLY = 0.5, 0.3
 """Probabilities from which a passage supports a sentence, or a part of it."""
 _WINDOW = 3
-"""Sentences of a passage that stand for one place."""
+"""Sentences of a passage that are compared together."""
 _MARKS = re.compile(r"\s?\[\d+\]")
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
 ADDRESS = re.compile(r"(?:https?://|(?<![\w/])/(?=\w+/))[^\s)\]>）」】，。；]+")
-"""Where something is, as a link or a path: what no source has, nothing supports."""
-_QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]{1,80})[》〉”\"」』]")
-_BETWEEN = [re.compile(rf"{a}([^{a}{b}]*)(?:{b}|$)|^([^{a}{b}]*){b}") for a, b in ("“”", "「」", "『』", "«»")]
-"""What somebody is quoted with, whole or, where it runs over several sentences, one of them."""
+"""A link or a path: one that no source has is never supported."""
+_QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]{1,400})[》〉”\"」』]")
 _QUOTATION = 4
-"""Words, or so many pairs of Chinese characters, from which on what is quoted is no name but what somebody said."""
+"""Words from which on something quoted is not a title but must be in a source word for word."""
 _LEAD = re.compile(r"^(?:[\s*#>|_-]|[+•]\s|\d{1,3}(?:[.)]\s+|、))+")
 _PROPER = re.compile(r"\b[A-Z][\w’'-]*(?:\s+(?:of|the|de|van|von|da|la)?\s*[A-Z][\w’'-]*)*")
 _DENIES = re.compile(
@@ -46,9 +43,9 @@ _NO_DENIAL = re.compile(
 )
 _PARTICLE = re.compile(r"^\W*(?:no|yes|是|不是|不|否|没有)\s*[:：,，]\s*", re.I)
 _ALL = 0.8
-"""The share of a sentence's words that fields must have; the rest is grammar."""
+"""The share of a sentence's words that fields must have; the others are grammar."""
 _SAME = 0.6
-"""The share of a sentence's words with which another says the same, or its contrary."""
+"""The share of a sentence's words from which on another one says the same, or the contrary."""
 _SAYS_NOTHING = re.compile(
     r"\b(?:corpus|evidence|sources?|documents?|passages?|knowledge base|nothing)\b.{0,60}\b(?:not|no|nothing|never)\b"
     r"|\b(?:not|no|nothing)\b.{0,40}\b(?:in|from|by) the (?:corpus|evidence|sources?|documents?|passages?)"
@@ -59,7 +56,7 @@ _SAYS_NOTHING = re.compile(
 
 
 class Support(NamedTuple):
-    """What became of one sentence of an answer."""
+    """The verdict on one sentence of an answer, the sources that it cites and those that support it, and why not."""
 
     sentence: str
     verdict: Verdict
@@ -79,36 +76,30 @@ def checked(
     shares: Shares | None = None,
     tables: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Support]:
-    """Return each statement of an answer held against what it cites.
+    """Check each statement of an answer against its sources.
 
     Args:
         text: an answer with marks like ``[1]``.
-        sources: what each mark stands for.
-        shares: how much of a sentence each text says, by what words mean; by the words themselves without it.
-        tables: what the typed fields of each source say: short, and exact.
+        sources: number of a mark -> text.
+        shares: returns how much of a sentence each text says; by default the share of its words.
+        tables: number of a mark -> the typed fields of the source as text.
 
-    >>> found = checked("It was built in 1993 [1]. It has 40 rooms [1]. It is nice.", {1: "It was built in 1993."})
-    >>> [one.verdict for one in found]
+    >>> statements = checked("It was built in 1993 [1]. It has 40 rooms [1]. It is nice.", {1: "It was built in 1993."})
+    >>> [statement.verdict for statement in statements]
     ['supported', 'unsupported', 'uncited']
     """
     return [held(sentence, sources, shares, tables) for sentence in statements(text)]
 
 
 def statements(text: str) -> list[str]:
-    """Return the sentences of an answer that state something: no question, no heading, nothing on the corpus itself."""
-    found = []
-    for sentence in marked_sentences(text):
-        bare = _bare(sentence)
-        if (
-            not bare
-            or re.fullmatch(r"\d{1,3}[.)]", bare)
-            or bare[-1] in "?？:："
-            or not terms(bare)
-            or (_SAYS_NOTHING.search(bare) and not _cited(sentence))
-        ):
-            continue
-        found.append(sentence)
-    return found
+    """Return the sentences of an answer that state something: no questions, headings or remarks on the corpus."""
+    return [sentence for sentence in marked_sentences(text) if _states(_bare(sentence), bool(_cited(sentence)))]
+
+
+def _states(text: str, cites: bool) -> bool:
+    if not text or text[-1] in "?？:：" or not terms(text) or re.fullmatch(r"\d{1,3}[.)]", text):
+        return False
+    return cites or not _SAYS_NOTHING.search(text)
 
 
 def held(
@@ -117,65 +108,60 @@ def held(
     shares: Shares | None = None,
     tables: Mapping[int, str] = MappingProxyType({}),
 ) -> Support:
-    """Return one sentence against what it cites; ``by`` are the passages that support it, wholly or in part."""
-    cited, said = _cited(sentence), _bare(sentence)
+    """Check one sentence against its sources; ``by`` are those that support it, wholly or in part."""
+    cited, text = _cited(sentence), _bare(sentence)
     if not cited:
         return Support(sentence, "uncited", 0.0, [], [], "")
-    told = {n: "\n".join([sources.get(n, ""), tables.get(n, "")]) for n in cited}
-    whole = [n for n in cited if n in tables and _in_table(said, tables[n], shares)]
-    if whole == cited:
+    full = [n for n in cited if n in tables and _in_table(text, tables[n], shares)]
+    if full == cited:
         return Support(sentence, "supported", 1.0, cited, cited, "")
-    of = {n: signals(said, told[n], shares) for n in cited if n not in whole}
-    each = {n: probability(of[n]) if n in of else 1.0 for n in cited}
-    together = "\n".join(told.values())
-    seen = of[cited[0]] if len(cited) == 1 else signals(said, together, shares)
-    sure = max([*each.values(), probability(seen)])
-    gone = lost(said, together)
-    if said_otherwise := misquoted(said, [*told.values()]):
-        gone = [*(item for item in gone if item not in said_otherwise), *(f"“{words}”" for words in said_otherwise)]
-        return Support(sentence, "unsupported", 0.0, cited, [], ", ".join(gone))
-    verdict, why = judged(seen, ", ".join(gone), sure)[0], ", ".join(gone)
-    if verdict == "unsupported" and not seen["denied"] and not gone and _exact(said):
-        verdict = "partly"  # its names and numbers are there; that the words are others proves nothing
+    texts = {n: "\n".join([sources.get(n, ""), tables.get(n, "")]) for n in cited}
+    together = "\n".join(texts.values())
+    own = {n: signals(text, texts[n], shares) for n in cited if n not in full}
+    every = own[cited[0]] if len(cited) == 1 else signals(text, together, shares)
+    each = {n: probability(own[n]) if n in own else 1.0 for n in cited}
+    sure, missing = max([*each.values(), probability(every)]), lost(text, together)
+    why = ", ".join(missing)
+    verdict, _ = judged(every, why, sure)
+    if verdict == "unsupported" and not every["denied"] and not missing and _exact(text):
+        verdict = "partly"  # its names and numbers are there: other words alone prove nothing
     return Support(sentence, verdict, round(sure, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
 
 
-def _in_table(said: str, table: str, shares: Shares | None) -> bool:
-    """Check whether the fields say all of a sentence: every name and number, and nearly every word."""
-    said = _PARTICLE.sub("", said)
-    return not lost(said, table) and not denies(said) and (shares or by_words)(said, [table])[0] >= _ALL
+def _in_table(text: str, table: str, shares: Shares | None) -> bool:
+    """Check whether the fields have every name and number of a sentence, and nearly every word."""
+    text = _PARTICLE.sub("", text)
+    return not lost(text, table) and not denies(text) and (shares or by_words)(text, [table])[0] >= _ALL
 
 
 def judged(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
-    """Return the verdict on what is seen of a sentence beside its sources, and how surely they support it."""
+    """Return the verdict from the signals and the missing names, and the probability that the sources support it."""
     sure = probability(seen) if sure is None else sure
-    if (seen["denied"] and sure < 1.0) or sure < PARTLY or (seen["lost"] and sure < SUPPORTED):
+    if (seen["denied"] and sure < 1.0) or sure < PARTLY or (seen["lost"] and sure < SUPPORTED) or "“" in why:
         return "unsupported", sure
     return ("supported" if sure >= SUPPORTED and not why else "partly"), sure
 
 
 def probability(seen: Mapping[str, float]) -> float:
-    """Return how likely a source supports a sentence of which this is seen, 0 to 1."""
+    """Return the probability that a source with these signals supports a sentence."""
     return 1 / (1 + math.exp(-WEIGHTS["bias"] - sum(WEIGHTS[name] * value for name, value in seen.items())))
 
 
 def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[str, float]:
-    """Return what is seen of a sentence beside a source.
+    """Return the signals of a sentence and a source.
 
     Returns:
-        ``covered``: the share of its words that the place which says most has; ``order``: the share of its neighbouring
+        ``covered``: the share of its words that the best place of the source has; ``order``: the share of its pairs of
         words that are neighbours in the source; ``exact``: the share of its names, numbers and dates that the source
-        has; ``lost``: 1 when a number, date or address is not there; ``denied``: 1 when one of them denies and the
-        other does not.
+        has; ``lost``: 1 when a number, date or address is missing; ``denied``: 1 when only one of them is negated.
     """
-    asked, places = _words(sentence), _places(source)
-    told = list((shares or by_words)(sentence, places)) if places else []
-    best = max(range(len(places)), key=lambda n: (told[n], -n), default=-1)
-    pairs, all_pairs = _pairs(asked), _pairs(_words(source))
+    places, pairs = _places(source), set(pairwise(_words(sentence)))
+    covered = list((shares or by_words)(sentence, places)) if places else [0.0]
+    best = covered.index(max(covered))
     missing, exact = lost(sentence, source), _exact(sentence)
     return {
-        "covered": told[best] if places else 0.0,
-        "order": len(pairs & all_pairs) / len(pairs) if pairs else told[best] if places else 0.0,
+        "covered": covered[best],
+        "order": len(pairs.intersection(pairwise(_words(source)))) / len(pairs) if pairs else covered[best],
         "exact": 1 - len(missing) / len(exact) if exact else 1.0,
         "lost": float(any(_NUMBER.match(item) or ADDRESS.match(item) for item in missing)),
         "denied": float(bool(places) and _contrary(sentence, places[best])),
@@ -184,46 +170,25 @@ def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[st
 
 def lost(sentence: str, source: str) -> list[str]:
     """Return the names, numbers and dates of a sentence that a source does not have."""
-    text, held_in, numbers = _held_in(source)
-    gone = []
-    for item in _exact(sentence):
-        if _NUMBER.fullmatch(item):
-            there = _number(item) in numbers
-        elif ADDRESS.fullmatch(item):
-            there = fold(item) in text
-        else:
-            words = [word for word in terms(item) if len(word) > 2 or CJK.match(word)]
-            there = fold(item) in text or any(word in held_in for word in words[-1:])
-        if not there:
-            gone.append(item)
-    return gone
+    content = _content(source)
+    return [item for item in _exact(sentence) if not _has(item, *content)]
 
 
-def misquoted(sentence: str, sources: Sequence[str]) -> list[str]:
-    """What a sentence quotes that no source says word for word: names apart, and what stands between dots left out.
-
-    >>> misquoted("“It burns dry wood … all night”, and “it is cold in there”.", ["It burns dry wood, all night!"])
-    ['it is cold in there']
-    >>> misquoted("他说：「窑炉每天烧木柴」。", ["窑炉每天烧木柴，很热。"])
-    []
-    """
-    found = [words.strip() for words in _quotations(_MARKS.sub("", sentence)) if len(terms(words)) >= _QUOTATION]
-    told = [f" {_spelled_out(text)} " for source in sources for text in (source, without_markup(source))]
-    parts = {words: [_spelled_out(part) for part in re.split(r"\[?(?:…+|\.{3,})\]?", words)] for words in found}
-    return [words for words in parts if not any(all(f" {part} " in text for part in parts[words]) for text in told)]
+def _has(item: str, text: str, words: tuple[str, ...], numbers: frozenset[str]) -> bool:
+    if _NUMBER.fullmatch(item):
+        return _number(item) in numbers
+    if item[0] == "“":
+        return all(_spelled(part) in _spelled(text) for part in re.split(r"…|\.{3}", item))
+    if ADDRESS.fullmatch(item):
+        return fold(item) in text
+    last = [word for word in _words(item) if len(word) > 2 or CJK.match(word)][-1:]
+    return fold(item) in text or bool(last and last[0] in words)
 
 
-def _quotations(sentence: str) -> list[str]:
-    """What stands between quotation marks, or before the first or behind the last where the other is elsewhere."""
-    curved = [m[1] or m[2] or "" for pattern in _BETWEEN for m in pattern.finditer(sentence)]
-    straight = sentence.split('"')
-    closes_first = len(straight) % 2 == 0 and not terms(straight[-1])
-    return [*curved, *straight[0 if closes_first else 1 :: 2]]
-
-
-def _spelled_out(text: str) -> str:
-    """Return the words of a text, each Chinese character one of them, a blank between two."""
-    return " ".join(re.findall(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\w)+", fold(text)))
+def _spelled(text: str) -> str:
+    """Return the words of a text, each Chinese character as one, with blanks around."""
+    words = re.findall(rf"{CJK.pattern}|[^\W_]+", simplified(fold(text)))
+    return f" {' '.join(words)} "
 
 
 def denies(text: str) -> bool:
@@ -236,11 +201,12 @@ def denies(text: str) -> bool:
 
 
 def _contrary(sentence: str, place: str) -> bool:
-    """Whether the sentence of a place that says most of these words denies what this one does not, or affirms it."""
-    said = _PARTICLE.sub("", sentence)
-    asked = _words(_DENIES.sub("", said))
-    alike, nearest = max((_share(asked, set(_words(_DENIES.sub("", one)))), one) for one in sentences(place) or [place])
-    return alike >= _SAME and denies(said) != denies(nearest)
+    """Check whether only one of a sentence and its nearest sentence in a place is negated."""
+    text = _PARTICLE.sub("", sentence)
+    words = _words(_DENIES.sub("", text))
+    shares = [(_share(words, set(_words(_DENIES.sub("", other)))), other) for other in sentences(place) or [place]]
+    share, nearest = max(shares)
+    return share >= _SAME and denies(text) != denies(nearest)
 
 
 def _bare(sentence: str) -> str:
@@ -254,8 +220,8 @@ def _cited(sentence: str) -> list[int]:
 
 def by_words(sentence: str, texts: Sequence[str]) -> list[float]:
     """Return the share of a sentence's words that each text has."""
-    asked = _words(sentence)
-    return [_share(asked, set(_words(text))) for text in texts]
+    words = _words(sentence)
+    return [_share(words, set(_words(text))) for text in texts]
 
 
 @lru_cache(maxsize=4_096)
@@ -264,43 +230,37 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1_024)
-def _held_in(source: str) -> tuple[str, frozenset[str], frozenset[str]]:
+def _content(source: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
     """Return a source folded, its terms, and its numbers."""
-    written = " ".join(day.written() for *_, day in days(source))
-    numbers = frozenset(map(_number, [*_NUMBER.findall(source), *written.split()]))
-    return fold(source), frozenset(terms(source)), numbers
+    dates = " ".join(day.written() for *_, day in days(source)).split()
+    return fold(source), _words(source), frozenset(map(_number, [*_NUMBER.findall(source), *dates]))
 
 
-def _share(asked: Sequence[str], held_in: set[str]) -> float:
-    total = sum(map(_weight, asked))
-    return sum(_weight(word) for word in asked if word in held_in) / total if total else 0.0
+def _share(words: Sequence[str], text_words: set[str]) -> float:
+    total = sum(map(_weight, words))
+    return sum(_weight(word) for word in words if word in text_words) / total if total else 0.0
 
 
 def _weight(word: str) -> float:
-    """Short Latin words are mostly grammar."""
+    # Short Latin words are mostly grammar.
     return 1.0 if len(word) > 3 or CJK.match(word) or word.isdigit() else 0.3
 
 
 def _places(source: str) -> list[str]:
-    """Return every few sentences of a source that stand together, behind its first line, which is often its title."""
+    """Return every few neighbouring sentences of a source, each behind its first line, which is often its title."""
     first, *_ = source.strip().splitlines() or [""]
-    lead = first if len(first) <= 100 else ""
-    kept = sentences(source)
-    return [" ".join([lead, *kept[n : n + _WINDOW]]) for n in range(max(1, len(kept) - _WINDOW + 1))] if kept else []
-
-
-def _pairs(words: Sequence[str]) -> set[tuple[str, str]]:
-    return set(pairwise(words))
+    lead, every = (first if len(first) <= 100 else ""), sentences(source)
+    starts = range(max(1, len(every) - _WINDOW + 1)) if every else ()
+    return [" ".join([lead, *every[n : n + _WINDOW]]) for n in starts]
 
 
 def _exact(sentence: str) -> list[str]:
-    """Addresses, names, numbers and quoted things of a sentence; a word is no name for standing first."""
+    """Return addresses, names, numbers and quoted titles; the first word is not a name for its capital."""
     names = [m.group() for m in _PROPER.finditer(sentence) if m.start() > 0 or " " in m.group()]
-    quoted = [m.group(1) for m in _QUOTED.finditer(sentence)]
-    places = [place.rstrip(".,;:") for place in ADDRESS.findall(sentence)]
-    return list(
-        dict.fromkeys([*places, *_NUMBER.findall(sentence), *quoted, *(name for name in names if len(name) > 1)])
-    )
+    addresses = [address.rstrip(".,;:") for address in ADDRESS.findall(sentence)]
+    quoted = [f"“{text}”" if len(terms(text)) >= _QUOTATION else text for text in _QUOTED.findall(sentence)]
+    names = [name for name in names if len(name) > 1]
+    return list(dict.fromkeys([*addresses, *_NUMBER.findall(sentence), *quoted, *names]))
 
 
 def _number(written: str) -> str:

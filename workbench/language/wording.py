@@ -47,7 +47,7 @@ def words_of(field: Field) -> list[str]:
 
 
 def word_spans(word: str, text: str) -> list[tuple[int, int]]:
-    """Return where a folded word stands in a folded text, its plural and verb endings included.
+    """Return the spans of a folded word in a folded text, with plural and verb endings.
 
     >>> word_spans("editors", "who edited it?"), word_spans("play", "two plays")
     ([(4, 10)], [(4, 9)])
@@ -68,7 +68,8 @@ def word_spans(word: str, text: str) -> list[tuple[int, int]]:
 
 def fold_in_place(text: str) -> str:
     """Fold a text character by character, so that positions stay those of the text."""
-    return "".join(f if len(f := fold(c)) == 1 else c.lower() if len(c.lower()) == 1 else c for c in text)
+    foldings = ((fold(character), character.lower(), character) for character in text)
+    return "".join(next(each for each in options if len(each) == 1) for options in foldings)
 
 
 def fits(unit: str, field: Field) -> bool:
@@ -83,7 +84,8 @@ def in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
     scale = _SCALE.match(own)
     if scale and (scaled or unit == own[scale.end() :]):
         value, unit = value / _SCALES[scale[1]], ""
-    own = own or next((word for w in words_of(field) if convert(1.0, unit, word := fold(w)) is not None), "")
+    words = map(fold, words_of(field))
+    own = own or next((word for word in words if convert(1.0, unit, word) is not None), "")
     changed = convert(value, unit, own) if unit and own and unit != own else None
     value = round(value if changed is None else changed, 9)
     return int(value) if value == int(value) else value
@@ -112,6 +114,7 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
 def _value_in_words(value: Any, field: Field, language: str) -> str:
     called = field["values_called"].get(str(value), {}).get(language, [])
     foreign = bool(CJK.search(str(value))) != (language == "zh")
-    text = called[0] if called and foreign else f"{value:,}" if isinstance(value, int | float) else str(value)
+    text = f"{value:,}" if isinstance(value, int | float) else str(value)
+    text = called[0] if called and foreign else text
     unit = field["unit"] if field["type"] == "number" else ""
     return f"{text}{' ' if unit and language == 'en' else ''}{unit}"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.shelf import shelf
 from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
-from workbench.graphs.retrieval import standing
+from workbench.graphs.retrieval import current_records
 from workbench.language.question import read
 from workbench.parts.reports.validating import meant_by, validate
 from workbench.plans import Plan, PlanStep
@@ -140,8 +140,10 @@ def test_only_what_was_there_before_the_reflection_is_rolled_back():
     plan = Plan(steps=a_plan())
     first = [record("a", 1), record("judge", 1, False)]
     again = [*first, record("a", 2)]
-    assert standing(plan, first, 1) == [] and standing(plan, again, 1) == again[2:]
-    assert standing(plan, first, 0) == first and standing(plan, [*again, record("judge", 2, True)], 1) != []
+    assert current_records(plan, first, 1) == [] and current_records(plan, again, 1) == again[2:]
+    assert (
+        current_records(plan, first, 0) == first and current_records(plan, [*again, record("judge", 2, True)], 1) != []
+    )
 
 
 async def test_a_retry_waits_and_a_cancel_ends_the_wait(monkeypatch):
