@@ -47,7 +47,7 @@ class RetrieveAgent:
         return self._call(self.aretrieve_with_trace(query, thread_id))
 
     async def aretrieve_with_trace(self, query: str, thread_id: str) -> Json:
-        """``retrieve_with_trace`` for a loop that must not block."""
+        """Return ``retrieve_with_trace`` for a caller with a loop."""
         state, log = await self.walk(query, thread_id)
         merged = state["merged"]
         return {

@@ -91,7 +91,7 @@ def recorded(task: StepTask, step: PlanStep, effect: Json, tape: Tape) -> tuple[
 
 
 def time_limit(task: StepTask, step: PlanStep) -> float:
-    """Seconds that an attempt may take: the smaller of the step's own and what is left of the run's budget."""
+    """Return the seconds of an attempt: the smaller of the step's limit and what is left of the run's budget."""
     return min(step.budget.timeout_s, task["remaining_s"])
 
 
@@ -141,8 +141,8 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
         if context.runs.is_cancelled(task["run_id"]):
             context.runs.save_record(task["run_id"], record("cancelled"), None)
         raise
-    except (WorkspaceError, KnowledgeError):  # a full disk or a damaged index is no tool's failure: the run stops,
-        raise  # and goes on as if nothing had been once that is mended
+    except (WorkspaceError, KnowledgeError):  # a full disk or a damaged index is not a tool's failure: the run stops,
+        raise  # and can be resumed once that is repaired
     except WorkbenchError as known:
         status, error = "failed", str(known)
     except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
@@ -175,7 +175,7 @@ async def _call(step: PlanStep, inputs: Json, task: StepTask, context: Context, 
 
 
 def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
-    """``partial`` when some of the tool's own steps say that they failed."""
+    """Return ``partial`` with the errors, if some of the tool's own steps failed."""
     failed = [s for s in sub_steps if "error" in s["detail"]]
     if not failed:
         return "success", None

@@ -39,7 +39,7 @@ class Thing(ModelForm):
 
 
 class Fact(ModelForm):
-    """What a passage states of two names."""
+    """A relation between two names."""
 
     subject: str = Field(min_length=1, max_length=LONGEST_NAME)
     relation: str = Field(min_length=1, max_length=40)
@@ -47,7 +47,7 @@ class Fact(ModelForm):
 
 
 class ReadPassage(ModelForm):
-    """What one passage names and states."""
+    """The names and statements of one passage."""
 
     passage: int = Field(ge=1, le=_PASSAGES)
     entities: list[Thing] = Field(max_length=40)
@@ -55,13 +55,13 @@ class ReadPassage(ModelForm):
 
 
 class ReadPassages(ModelForm):
-    """What the extractor fills in."""
+    """The form of the extractor."""
 
     passages: list[ReadPassage] = Field(max_length=_PASSAGES)
 
 
 class Described(ModelForm):
-    """What the extractor says of a community."""
+    """The summary of a community."""
 
     summary: str = Field(min_length=1, max_length=800)
 
@@ -86,7 +86,7 @@ class _Counted(NoTape):
         self.total = Spent(*sums)
 
     def calls(self) -> list[Effect]:
-        """All of them as one."""
+        """Return all calls as one."""
         usage = {"input": self.total.input, "output": self.total.output, "cached": self.total.cached}
         return [Effect("model", "extractor", "", None, {"usage": usage, "money": self.total.money})]
 
@@ -112,7 +112,7 @@ class ModelExtractor:
         self._failed, self._begun, self._dearer, self._why = 0, 0, 1.0, ""
 
     def forecast(self, passages: Iterable[Titled]) -> Forecast:
-        """By the texts' length: read once, and written about as much again; each call has its instructions."""
+        """Estimate tokens and money: each text is read once, as much is written, and each call has its instructions."""
         count = texts = 0
         for passage in passages:
             count, texts = count + 1, texts + estimated_tokens(passage.title + passage.text)
@@ -125,7 +125,7 @@ class ModelExtractor:
         return self._context.prompts.of(name, language).messages(slots)
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
-        """Return what each names and states, by its place; see ``extraction.Extractor``."""
+        """Return the names and statements of each passage, by its place; see ``extraction.Extractor``."""
         batches = list(_batches(passages))
         extractions: dict[int, Extraction | None] = {}
         for places, reply in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
@@ -140,7 +140,7 @@ class ModelExtractor:
         return {n: " ".join(reply.form.summary.split()) for n, reply in enumerate(replies) if reply and reply.form}
 
     def spent(self) -> Json:
-        """Tokens and money so far, and why nothing more is asked."""
+        """Return tokens and money so far, and why no more calls are made."""
         total = self._tape.total
         summary = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
         return {**summary, "note": self._why}
@@ -201,7 +201,7 @@ class ModelExtractor:
 
 
 def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
-    """Places of passages for one call each: few, short enough together, and of one language."""
+    """Yield the places of the passages of each call: few, short together, and of one language."""
     batch: list[int] = []
     length, language = 0, ""
     for at, passage in enumerate(passages):

@@ -1,4 +1,4 @@
-"""A chat model as a reranker: the grader says which of the passages meet the question, best first, in one call."""
+"""A chat model as a reranker: the grader ranks the passages that answer the question, in one call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def grader(
 
 
 async def graded(context: Context, query: str, texts: Sequence[str]) -> list[float]:
-    """A score for each text: the share of the texts that stand behind it; what the model left out keeps its order.
+    """Return a score for each text: the share of the texts ranked behind it; the others keep their order.
 
     Raises:
         ModelError: there is no model for the role.

@@ -1,4 +1,4 @@
-"""The planner as a chat model: it fills in a bounded form, which becomes a plan and is checked like any other.
+"""The planner as a chat model: it fills in a bounded form, which becomes a plan and is checked like any other plan.
 
 One repair is tried with the problems; then the deterministic planner takes over. ``plan.metadata`` says which of the
 three it was, and why.
@@ -119,7 +119,7 @@ def _plan(drafted: Any, query: str, route: Data, context: Context) -> Plan:
 
 
 def make_steps(drafted: Sequence[Any], several: bool, tools: Tools, first: int = 0) -> list[PlanStep]:
-    """Filled-in steps as plan steps, numbered from ``first``."""
+    """Return filled-in steps as plan steps, numbered from ``first``."""
     ids = {step.name: f"step_{n}_{slug(step.name)}" for n, step in reversed(list(enumerate(drafted, first)))}
     return [_step(step, f"step_{n}_{slug(step.name)}", ids, several, tools) for n, step in enumerate(drafted, first)]
 
@@ -142,7 +142,7 @@ def plan_form(tools: Tools, knowledge: Sequence[str], max_steps: int) -> type[Ba
 
 
 def step_form(tools: Tools, knowledge: Sequence[str]) -> Any:
-    """A step of the form: a choice of tools and bases, and the inputs that registered tools have of their own."""
+    """Return the form of a step: a choice of tools and bases, and the inputs of registered tools."""
     one_of: Any = Literal
     choices: Json = {
         "tool": (one_of[tuple(tools)] if tools else str, ...),
@@ -164,7 +164,7 @@ def _condition(drafted: DraftCondition) -> Json:
 
 
 def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, tools: Tools) -> PlanStep:
-    """A filled-in step; what the tool cannot be asked is left out, what names no step is kept so that it is refused."""
+    """Return a filled-in step without inputs that its tool lacks; unknown steps are left for the check."""
     fields = tools[drafted.tool].input_schema.model_fields
     tool_input: Json = {"query": drafted.query} if "query" in fields else {}
     if several and "kb_prefix" in fields:

@@ -116,7 +116,7 @@ class Pass(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people, as ``"pass 2"``."""
+        """Return a label as ``"pass 2"``."""
         return f"pass {self.state['iteration']}"
 
 
@@ -275,7 +275,7 @@ class Proposal:
         self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
 
     def more_evidence(self) -> None:
-        """Too little: wake the conditional steps, else search by meaning."""
+        """Activate the conditional steps where there is too little evidence, else search by meaning."""
         short = self.seen["evidence_count"] < max(1, self.seen["thresholds"]["min_evidence"])
         if not short and not any(entry["kind"] == "count" for entry in binding(self.seen)):
             return
@@ -289,13 +289,13 @@ class Proposal:
         self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
 
     def again(self) -> None:
-        """Too low: search for the question in a model's words."""
+        """Search for the question in a model's words where the scores are too low."""
         query, tool = self.rewritten, SEARCH if SEARCH in self.tools else "naive_search"
         if query and self.is_poor() and self.search(tool, self.say("reflect_rewrite", query=query), AGAIN, query):
             self.rewrite_query = query
 
     def wider(self) -> None:
-        """Nothing else to do: once the same words wider, with every writing of the names."""
+        """Search once for the same words wider, with every writing of the names, where nothing else is left."""
         if self.steps or self.activate or self.seen["iteration"] > 1 or not self.is_poor():
             return
         failed = {self.last[step_id]["tool"] for step_id in self.seen["failures"]}

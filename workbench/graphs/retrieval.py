@@ -55,7 +55,7 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> Json:
 
 
 def fan_out(state: RetrievalState) -> list[Send] | str:
-    """After the dispatcher: one executor task for each step of the wave, or on to the reflector."""
+    """Return one executor task for each step of the wave, or the reflector."""
     if state.get("replan"):
         return "planner"
     plan = Plan.load(state["plan"])
@@ -128,7 +128,7 @@ def most_retries(settings: Settings) -> int:
 def current_records(plan: Plan, records: Sequence[ExecutionRecord], max_retries: int) -> list[ExecutionRecord]:
     """Return the records that count for what runs next, in the order in which they came.
 
-    Where a reflection found a step wanting, at most ``most`` times, that step and the reflection have not ended.
+    A step that a reflection found wanting, at most ``max_retries`` times, is to run again with that reflection.
     """
     current = list(records)
     for step in plan.steps:
@@ -141,7 +141,7 @@ def current_records(plan: Plan, records: Sequence[ExecutionRecord], max_retries:
 
 
 def missing_words(plan: Plan, records: Records) -> dict[str, list[str]]:
-    """Step -> what the last reflection on it found missing."""
+    """Return step -> what the last reflection on it found missing."""
     last = last_records(records)
     reflections = [(step, _missing(last[step.step_id])) for step in plan.steps if step.step_id in last]
     return {source: missing for step, missing in reflections if missing for source in validated(step)}

@@ -32,7 +32,7 @@ class HumanReviewer:
     """Leaves every question to a person: the run pauses and waits."""
 
     def __call__(self, request: Data) -> Answer | None:
-        """None."""
+        """Return None."""
         return None
 
 

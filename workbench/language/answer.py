@@ -58,7 +58,7 @@ class Judgement:
 
     @property
     def enough(self) -> bool:
-        """True where the evidence answers."""
+        """Return True where the evidence answers."""
         return self.kind in ("fields", "quotation") and not self.missing_fields
 
 

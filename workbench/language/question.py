@@ -18,13 +18,11 @@ from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.numbers import NumberSpan, read_limit, read_numbers
 from workbench.language.wording import (
     TABLE,
-    TOTALS_ZH,
     fields_of,
     fits,
     fold_in_place,
     in_unit,
     in_words,
-    shown,
     word_spans,
     words_of,
 )
@@ -106,7 +104,7 @@ class _Reader:
             if date.op == "as_of":
                 self.date_asked = date.high
                 self.used.append(at(date))
-                self.tell(f"as of {date.high}", f"截至 {date.high}")
+                self.understood.append(f"截至 {date.high}" if self.language == "zh" else f"as of {date.high}")
         nouns = self._nouns()
         self.table = self._table(nouns, values)
         if self.table:
@@ -128,7 +126,6 @@ class _Reader:
         total = self._total()
         sort, superlative = (None, False) if group or total else self._sort(numbers)
         self.wishes = bool(self.find("intent.recommend"))
-        used = list(self.used)
         self._read_negations([*self.values, *self.names, *self.dates, *numbers])
         refuses = any(self.refused.get(at(span)) for span in (*self.values, *self.names))
         selecting = bool(self.wishes or count or sort or total or self.find("intent.list") or (self.heads and refuses))
@@ -138,7 +135,7 @@ class _Reader:
             self._apply_names()
             self._apply_empty()
         else:
-            self.refused, self.used = {}, used
+            self.refused = {}
         self._apply_numbers(numbers, selecting, limit)
         self._apply_dates(selecting, has_document)
         if selecting:
@@ -153,7 +150,6 @@ class _Reader:
         intent = self._intent(listing)
         conditions = sorted(self.conditions, key=lambda entry: entry[0])
         self.understood += [text for _, _, text in conditions]
-        self._describe(count, group, sort, limit, total)
         return Question(
             text=self.text,
             language=cast(Any, self.language),
@@ -182,10 +178,6 @@ class _Reader:
     def skip(self, span: Any) -> None:
         """Note that a part of the question is not applied."""
         self.not_applied.append(self.text[slice(*at(span))].strip())
-
-    def tell(self, english: str, chinese: str) -> None:
-        """Note how a part of the question was understood."""
-        self.understood.append(chinese if self.language == "zh" else english)
 
     def select(self, conditions: Sequence[Condition], sort: Sort | None = None, limit: int | None = None) -> list[str]:
         """Return the documents of all knowledge bases that hold."""
@@ -244,7 +236,7 @@ class _Reader:
         """Return True for a value that means the documents that have it: "laptops", "the cheapest phone"."""
         surface = self.plain[value.start : value.end]
         if CJK.search(surface):
-            return bool(pattern("values.ends_zh").match(self.plain[value.end :]))
+            return False
         plural = surface not in (fold(value.value), value.value)
         determined = pattern("values.determined").search(self.plain[: value.start])
         return plural or bool(determined and self._stands_alone(value))
@@ -257,20 +249,12 @@ class _Reader:
         alone = behind in follows or pattern("values.behind").match(rest)
         return bool(alone) and not pattern("values.topic").search(self.plain[: value.start])
 
-    def _clause(self, span: At) -> At:
-        """Return the clause around a span."""
-        ends = pattern("words.clause")
-        before = [match.end() for match in ends.finditer(self.plain, 0, span[0])]
-        after = ends.search(self.plain, span[1])
-        return (before[-1] if before else 0), (after.start() if after else len(self.plain))
-
     def nearest(self, span: Any, kind: str, limit: int = REACH) -> Span | None:
-        """Return the nearest word of a field of this type in the same clause, at most ``most`` characters away."""
+        """Return the nearest word of a field of this type, at most ``limit`` characters away."""
         start, end = at(span)
-        low, high = self._clause((start, end))
-        inside = [c for c in self.called if c.field["type"] == kind and low <= c.start and c.end <= high]
-        apart = [(max(c.start - end, start - c.end, 0), c.start, c) for c in inside]
-        distance, _, called = min(apart, key=lambda candidate: candidate[:2], default=(limit + 1, 0, None))
+        fields = [called for called in self.called if called.field["type"] == kind]
+        distances = [(max(called.start - end, start - called.end, 0), called.start, called) for called in fields]
+        distance, _, called = min(distances, key=lambda entry: entry[:2], default=(limit + 1, 0, None))
         return called if distance <= limit else None
 
     def of_type(self, kind: str) -> list[Field]:
@@ -289,7 +273,7 @@ class _Reader:
         spans, refused = sorted(map(at, marks)), self.refused
         for start, end, until in self._negations(spans):
             reached = [span for span in spans if end <= span[0]]
-            before = [span for span in spans if self._clause(span)[0] <= span[0] and span[1] <= start]
+            before = [span for span in spans if span[1] <= start]
             if reached and reached[0][0] <= min(until, end + REACH):
                 self.used.append((start, end))
                 for span in [reached[0], *self._joined(reached)]:
@@ -534,15 +518,10 @@ class _Reader:
     def _asked_fields(self, group: str, has_document: bool) -> list[str]:
         if group or not (self.find("answers.subject") or has_document):
             return []
-        kinds = ("date", "number") if self.find("answers.person") else ()
-        free = [c for c in self.called if not meets(c, self.used) and c.field["type"] not in kinds]
-        free = [c for c in free if self.plain[c.start : c.end] not in stop_words()]
+        free = [called for called in self.called if not meets(called, self.used)]
+        free = [called for called in free if self.plain[called.start : called.end] not in stop_words()]
         self.used += map(at, free)
-        fields = [span.field["name"] for span in free]
-        date = self.only("date")
-        if not fields and date and has_document and self.find("answers.date") and not self._content(None):
-            fields = [date["name"]]
-        return list(dict.fromkeys(fields))
+        return list(dict.fromkeys(span.field["name"] for span in free))
 
     def _content(self, limit: int | None) -> list[str]:
         """Return the content words that nothing accounts for, in order, as they are written."""
@@ -573,19 +552,3 @@ class _Reader:
             return "number"
         listed: AnswerType = "list" if intent in ("list", "recommend") else "text"
         return next((kind for kind in kinds if self.find(f"answers.{kind}")), listed)
-
-    def _describe(self, count: bool, group: str, sort: Sort | None, limit: int | None, total: Total | None) -> None:
-        if sort:
-            field = next(field for field in self.fields if field["name"] == sort["field"])
-            numeric, last = field["type"] == "number", sort["descending"]
-            first, zh_first = ("highest", "最高") if numeric else ("latest", "最晚")
-            if not last:
-                first, zh_first = ("lowest", "最低") if numeric else ("earliest", "最早")
-            only, zh_only = (f", the first {limit}", f"，取前 {limit} 个") if limit else ("", "")
-            self.tell(
-                f"by {shown(field, 'en')}, {first} first{only}", f"按{shown(field, 'zh')}，{zh_first}的在前{zh_only}"
-            )
-        if count:
-            self.tell(f"counted by {group}" if group else "counted", f"按{group}计数" if group else "计数")
-        if total:
-            self.tell(f"{total['function']} of {total['field']}", f"{total['field']}的{TOTALS_ZH[total['function']]}")

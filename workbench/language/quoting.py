@@ -81,7 +81,7 @@ class Quotes(NamedTuple):
 
     @property
     def sure(self) -> bool:
-        """True where they are called an answer."""
+        """Return True where they are called an answer."""
         return self.probability >= weights()["sure"]
 
 
@@ -108,7 +108,7 @@ def best_quotes(
         similar: ``KnowledgeBase.matches``, for words that mean nearly the same.
         rerank: ``KnowledgeBase.rerank``.
         budget: words in all, with their titles; a Chinese character counts half a word.
-        most: sentences at most.
+        limit: the most sentences.
     """
     reader = Reader(question, sentences_of(results[:PASSAGES]), similar, rerank)
     chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, limit)
@@ -333,7 +333,7 @@ class Reader:
         Args:
             model: the weight of each signal and of what counts between sentences.
             budget: words in all.
-            most: sentences at most.
+            limit: the most sentences.
         """
         scores = self.scores(model)
         covered, meant = np.zeros(len(self.place)), np.zeros(self.near.shape[1:])
