@@ -258,7 +258,10 @@ def _exact(sentence: str) -> list[str]:
     """Return addresses, names, numbers and quoted titles; the first word is not a name for its capital."""
     names = [m.group() for m in _PROPER.finditer(sentence) if m.start() > 0 or " " in m.group()]
     addresses = [address.rstrip(".,;:") for address in ADDRESS.findall(sentence)]
-    quoted = [f"“{text}”" if len(terms(text)) >= _QUOTATION else text for text in _QUOTED.findall(sentence)]
+    quoted = [
+        f"“{match[1]}”" if match[0][0] not in "《〈" and len(terms(match[1])) >= _QUOTATION else match[1]
+        for match in _QUOTED.finditer(sentence)
+    ]
     names = [name for name in names if len(name) > 1]
     return list(dict.fromkeys([*addresses, *_NUMBER.findall(sentence), *quoted, *names]))
 
