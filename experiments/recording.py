@@ -1,8 +1,9 @@
 """Measure what it costs to record a graph: ``python -m experiments.recording [--nodes 20] [--rounds 30]``.
 
-A chain of nodes runs bare and recorded, both on the workspace's SQLite saver (LangGraph's own waits for the disk at each
-write, and would make recording look cheap); once with trivial nodes, once with nodes that take 20 ms. Rounds alternate, so that both see the same machine. Printed: p50 per node, and the ratio with its 95 %
-bootstrap interval over rounds.
+A chain of nodes runs bare and recorded, both on the workspace's SQLite saver (LangGraph's own waits for the disk at
+each write, and would make recording look cheap); once with trivial nodes, once with nodes that take 20 ms. Rounds
+alternate, so that both see the same machine. Printed: p50 per node, and the ratio with its 95 % bootstrap interval
+over rounds.
 """
 
 from __future__ import annotations

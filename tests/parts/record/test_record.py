@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import threading
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langgraph.graph import START, StateGraph
 from langgraph.types import interrupt
 
 from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, finish, review, step
+from tests.shelves import workbench
 from workbench.errors import RunError
-from workbench.parts.record.effects import plain
+from workbench.parts.record.digests import plain
 from workbench.parts.record.run import GraphRun
 from workbench.session import Workbench
 
@@ -192,3 +196,34 @@ def test_two_questions_at_once_are_answered_by_their_ids(wb: Workbench) -> None:
     run.answer({question.id: question.value.upper() for question in run.questions})
     assert run.state["log"] == ["left: LEFT", "right: RIGHT"]
     assert run.fork(answers={"left": "no"}).state["log"] == ["left: no", "right: RIGHT"]
+
+
+def test_a_run_is_drawn_and_says_what_is_not_on_its_tape(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["three_deep"].build(), "drawn"), KINDS["three_deep"])
+    assert all(name in run.dag.svg for name in ("read", "review", "finish"))
+    assert "finish" in run.timeline.svg
+    node = lambda state: {"log": [f"{time.time()} {os.environ.get('HOME')}"]}  # noqa: E731
+    graph = StateGraph(Log).add_node("late", node).add_edge(START, "late").compile()
+    [row] = wb.record(graph, "late").ask(LOG).unrecorded.to_dict("records")
+    assert row == {"node": "late", "reads": ["clock", "environment"], "opaque": True, "share": 1.0}
+
+
+def test_documents_that_a_tool_gives_are_evidence(wb: Workbench) -> None:
+    found = [Document("Ann Lee built it.", id="mill", metadata={"score": 0.7})]
+    graph = StateGraph(Log).add_node("find", lambda state: {"answer": found}).add_edge(START, "find").compile()
+    [result] = wb.record(graph, "documents").ask(LOG).evidence
+    assert (result["result_id"], result["score"], result["evidence"]) == ("mill", 0.7, "Ann Lee built it.")
+
+
+def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) -> None:
+    def shell(*words: str) -> str:
+        done = workbench(tmp_path / "w", "record", *words)
+        return f"{done.returncode} {done.stdout}{done.stderr}"
+
+    name = "tests.parts.record.graphs:plain"
+    paused = shell(name, json.dumps(LOG))
+    assert paused.startswith("3 ") and "review/1 asks" in paused
+    run_id = paused.split()[1]
+    assert "2 steps, approved: True" in shell(name, "--run", run_id, "--answer", "true")
+    assert "done" in shell(name, "--run", run_id, "--replay")
+    assert "cannot be loaded" in shell("tests.parts.record.graphs:nothing", "x")

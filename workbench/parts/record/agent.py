@@ -11,6 +11,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.parts.record import effects, langgraph_copy
+from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import GraphEffect, Recorder
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns, from_text, to_text, unpacked
@@ -106,7 +107,7 @@ class RecordedGraph:
             from langchain_core.messages import convert_to_messages
 
             given = {**given, "messages": convert_to_messages(given["messages"])}
-        effects.name_messages(given, f"input {effects.digest(given)}")
+        effects.name_messages(given, f"input {digest(given)}")
         return given
 
     def run(self, run_id: str) -> GraphRun:
@@ -159,8 +160,8 @@ class RecordedGraph:
     def _save(self, run_id: str, effect: GraphEffect) -> None:
         value = self._dump(effect.value, f"The result of {effect.at}")
         row = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect) if field.name != "value"}
-        row["input"] = effects.plain(effect.input)
-        self._runs.store.save_effect(run_id, row, effects.digest([value[0], value[1]]), value)
+        row["input"] = plain(effect.input)
+        self._runs.store.save_effect(run_id, row, digest([value[0], value[1]]), value)
 
     def _submit(self, work: Any) -> Future[None]:
         future: Future[None] = self._wb._work.loop.submit(work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from workbench.parts.record.effects import digest, plain
+from workbench.parts.record.digests import digest, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +31,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> list[str]:
-        """Where both did something, and something else came of it; and where only one did, in the order of the first."""
+        """The places at which something else came of it, or only one did something, in the order of the first."""
         one, two = self._effects
         return [
             at

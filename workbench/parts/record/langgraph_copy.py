@@ -32,6 +32,7 @@ from langgraph.pregel._algo import _interrupt_id  # type: ignore[attr-defined]
 from langgraph.types import Interrupt, interrupt
 
 from workbench.errors import RunError
+from workbench.parts.record.digests import digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +135,18 @@ def _wrapped(
         return await record_node(original, state, config)
 
     call.__annotations__ = {}  # LangGraph injects `config` by name where there is no annotation
-    return RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
+    recorded = RunnableCallable(None, call, name=path.rpartition(".")[2], trace=False)
+    recorded.original = original  # type: ignore[attr-defined]
+    return recorded
+
+
+def nodes(twin: Pregel[Any]) -> Iterator[tuple[str, Node]]:
+    """Yield the original nodes of a copy, those of its subgraphs among them, by their paths."""
+    for node in twin.nodes.values():
+        if isinstance(node.bound, Pregel):
+            yield from nodes(node.bound)
+        elif hasattr(node.bound, "original"):
+            yield node.bound.original.path, node.bound.original
 
 
 def _tool_node(node: ToolNode, record_tool: RecordTool) -> ToolNode:
@@ -193,8 +205,6 @@ def with_globals(function: Any, replacements: Mapping[int, Any]) -> Any:
 
 def code_version(node: Any) -> str:
     """Return a digest of the code of a node: its functions, and those of the same distribution that they call."""
-    from workbench.parts.record.effects import digest
-
     return digest(sorted(set(_code(node))))
 
 

@@ -8,14 +8,18 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import NotPaused, RunError
-from workbench.parts.record.effects import GraphEffect, plain, question_key
+from workbench.parts.record import looking
+from workbench.parts.record.digests import plain
+from workbench.parts.record.effects import GraphEffect, question_key
 from workbench.parts.record.store import to_text, unpacked
+from workbench.state import RetrievalResult
 
 if TYPE_CHECKING:
     import pandas
 
     from workbench.parts.record.agent import RecordedGraph
     from workbench.parts.record.compare import Comparison
+    from workbench.views.drawing import Drawing
 
 
 class Question(NamedTuple):
@@ -291,6 +295,30 @@ class GraphRun:
     def executed(self) -> list[str]:
         """Where it executed something itself, rather than taking it from a tape."""
         return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
+
+    @property
+    def dag(self) -> Drawing:
+        """The graph with its subgraphs, and where the run went in it."""
+        return looking.dag(self)
+
+    @property
+    def timeline(self) -> Drawing:
+        """When nodes ran, and the calls inside them."""
+        return looking.timeline(self)
+
+    @property
+    def evidence(self) -> list[RetrievalResult]:
+        """The LangChain documents that its tools and nodes gave."""
+        return looking.evidence(self)
+
+    @property
+    def unrecorded(self) -> pandas.DataFrame:
+        """What each node reads that is not on the tape."""
+        return looking.unrecorded(self)
+
+    def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
+        """Return a fork for each answer that a node could have been given, in their order."""
+        return [self.fork(answers={node: answer}) for answer in answers]
 
     def compare(self, other: GraphRun) -> Comparison:
         """Return this run next to another."""
