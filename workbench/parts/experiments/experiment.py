@@ -48,7 +48,7 @@ _CHECKED = 100
 
 @property  # type: ignore[misc]
 def experiments(wb: Workbench) -> Experiments:
-    """The experiments of a workspace: ``wb.experiments``."""
+    """Return the experiments of a workspace: ``wb.experiments``."""
     return Experiments(wb)
 
 
@@ -111,18 +111,18 @@ class Experiment:
 
     @cached_property
     def questions(self) -> list[Json]:
-        """The questions, each with an ``id``; one without words for a notebook."""
-        given = self.spec.questions
+        """Return the questions, each with an ``id``; one without words for a notebook."""
+        source = self.spec.questions
         if self.spec.notebook:
             return [{"id": "notebook", "question": ""}]
-        if isinstance(given, str):
-            return choose(read_rows(Path(given), "id", "question"), None, self.spec.limit)
-        rows = [{"question": row} if isinstance(row, str) else row for row in given]
+        if isinstance(source, str):
+            return choose(read_rows(Path(source), "id", "question"), None, self.spec.limit)
+        rows = [{"question": row} if isinstance(row, str) else row for row in source]
         return choose([{"id": str(number), **row} for number, row in enumerate(rows, start=1)], None, self.spec.limit)
 
     @cached_property
     def variants(self) -> list[Json]:
-        """The configurations: what varies, the baseline first."""
+        """Return the configurations: what varies, the baseline first."""
         return self.spec.variants()
 
     def prepare(self) -> None:
@@ -211,7 +211,7 @@ class Experiment:
     # running
 
     def work(self, workers: int = 1, progress: Progress | None = None) -> None:
-        """Run the cells that wait, until all have ended, the budget is spent, or somebody stops it."""
+        """Run the cells that wait, until all have ended, the budget is spent, or it is stopped."""
         if workers > 1:
             context = multiprocessing.get_context("spawn")
             arguments = (
@@ -219,17 +219,17 @@ class Experiment:
                 self._wb.settings.model_dump(mode="json", exclude_defaults=True),
                 self.name,
             )
-            others = [context.Process(target=_worker, args=arguments) for _ in range(workers - 1)]
-            for process in others:
+            processes = [context.Process(target=_worker, args=arguments) for _ in range(workers - 1)]
+            for process in processes:
                 process.start()
         else:
-            others = []
+            processes = []
         began = time.monotonic()
         try:
             for question in self.questions:
                 self._ask_all(question, progress, began)
         finally:
-            for process in others:
+            for process in processes:
                 process.join()
 
     def _ask_all(self, question: Json, progress: Progress | None, began: float) -> None:
@@ -283,7 +283,7 @@ class Experiment:
         effects = [effect for effect in run.tape() if effect.kind in ("tool", "model", "plan", "handler")]
         return {
             "status": run.status if run.status in ("done", "failed") else "failed",
-            "error": run.error or (None if run.status == "done" else f"The run is {run.status}: nobody answered it."),
+            "error": run.error or (None if run.status == "done" else f"The run is {run.status}, without an answer."),
             "run_id": run.run_id,
             "scores": json.dumps(score(question, run)),
             "tokens": spent(run.tape())["tokens"],
@@ -356,11 +356,11 @@ class Experiment:
     def scores(self, measure: str = "") -> dict[str, dict[str, float]]:
         """Return the scores of finished cells by configuration and question; repeats are averaged."""
         measure = measure or self.spec.measure
-        lists: dict[str, dict[str, list[float]]] = {name_of(variant): {} for variant in self.variants}
+        lists: dict[str, dict[str, list[float]]] = {label(variant): {} for variant in self.variants}
         for row in self._store.cells(self.name):
             value = json.loads(row["scores"] or "{}").get(measure)
             if row["status"] == "done" and value is not None:
-                lists[name_of(json.loads(row["parameters"]))].setdefault(row["question"], []).append(value)
+                lists[label(json.loads(row["parameters"]))].setdefault(row["question"], []).append(value)
         return {
             name: {question: sum(values) / len(values) for question, values in by_question.items()}
             for name, by_question in lists.items()
@@ -374,13 +374,15 @@ class Experiment:
         """
         scores = self.scores(measure)
         if not any(scores.values()):
-            known = sorted({name for row in self._store.cells(self.name) for name in json.loads(row["scores"] or "{}")})
+            measures = sorted(
+                {name for row in self._store.cells(self.name) for name in json.loads(row["scores"] or "{}")}
+            )
             raise WorkbenchError(
-                f"No cell of {self.name} has {measure or self.spec.measure!r}. Known: {', '.join(known)}."
+                f"No cell of {self.name} has {measure or self.spec.measure!r}. Known: {', '.join(measures)}."
             )
         self._store.note(self.name, "look", measure or self.spec.measure)
         clusters = {question["id"]: str(question["session"]) for question in self.questions if "session" in question}
-        baseline = name_of(self.variants[0])
+        baseline = label(self.variants[0])
         return statistics.differences(scores, baseline, self.spec.smallest_difference, clusters)
 
     def compare(self, measure: str = "") -> pandas.DataFrame:
@@ -389,8 +391,8 @@ class Experiment:
 
         measure = measure or self.spec.measure
         scores, apart, frame = self.scores(measure), self.differences(measure), self.to_frame()
-        names = [name_of(variant) for variant in self.variants]
-        configured = [name_of(json.loads(row["parameters"])) for row in self._store.cells(self.name)]
+        names = [label(variant) for variant in self.variants]
+        configured = [label(json.loads(row["parameters"])) for row in self._store.cells(self.name)]
         rows = []
         for name in names:
             own = frame[[configuration == name for configuration in configured]]
@@ -416,7 +418,7 @@ class Experiment:
         import pandas
 
         scores = self.scores(measure)
-        names = [name_of(variant) for variant in self.variants]
+        names = [label(variant) for variant in self.variants]
         runs = {(row["configuration"], row["question"]): row["run_id"] for row in self._store.cells(self.name)}
         words = {question["id"]: question["question"] for question in self.questions}
         return pandas.DataFrame(
@@ -443,7 +445,7 @@ class Experiment:
 
         sections = [("Configurations", table(self.compare()))]
         sections += [
-            (f"Turned: {name_of(variant)}", table(self.flips(number)))
+            (f"Turned: {label(variant)}", table(self.flips(number)))
             for number, variant in enumerate(self.variants[1:], start=1)
             if not self.spec.notebook
         ]
@@ -457,7 +459,7 @@ class Experiment:
 
     @property
     def looks(self) -> list[Json]:
-        """What was looked at, run again and changed, with times."""
+        """Return what was looked at, run again and changed, with times."""
         return self._store.looks(self.name)
 
     def __repr__(self) -> str:
@@ -486,10 +488,10 @@ def score(question: Json, run: Run) -> Json:
     return {measure: values[question["id"]] for measure, values in scores.items() if question["id"] in values}
 
 
-def name_of(variant: Mapping[str, Any]) -> str:
+def label(variant: Mapping[str, Any]) -> str:
     """Return a configuration as text.
 
-    >>> name_of({"max_iterations": 2, "thresholds.min_evidence": 3})
+    >>> label({"max_iterations": 2, "thresholds.min_evidence": 3})
     'max_iterations=2, thresholds.min_evidence=3'
     """
     return ", ".join(f"{name}={value}" for name, value in variant.items()) or "baseline"
@@ -504,7 +506,7 @@ def digest(value: Any) -> str:
 def code_version() -> str:
     """Return a digest of the package's source: any change of it makes cells stale."""
     folder = Path(workbench.__file__).parent
-    whole = hashlib.sha256()
+    sources = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
-        whole.update(path.read_bytes())
-    return whole.hexdigest()[:16]
+        sources.update(path.read_bytes())
+    return sources.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Parametrised notebooks: what their parameters are, whether given ones fit, and their execution by papermill."""
+"""Parametrised notebooks: what their parameters are, whether values ones fit, and their execution by papermill."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.experiments import check, declared, results
 from workbench.state import Json
 
 
-def checked(notebook: str | Path, given: Mapping[str, Any]) -> Json:
+def checked(notebook: str | Path, values: Mapping[str, Any]) -> Json:
     """Return the parameters for a notebook, in the types that its cell of parameters declares.
 
     Raises:
@@ -26,10 +26,10 @@ def checked(notebook: str | Path, given: Mapping[str, Any]) -> Json:
     sources = [cell.source for cell in read.cells if "parameters" in cell.metadata.get("tags", [])]
     if not sources:
         raise WorkbenchError(f"{notebook} has no cell tagged `parameters`, so nothing in it can vary.")
-    return check(declared(sources[0]), given, str(notebook))
+    return check(declared(sources[0]), values, str(notebook))
 
 
-def execute(notebook: str | Path, output: Path, given: Mapping[str, Any]) -> tuple[Json, str]:
+def execute(notebook: str | Path, output: Path, values: Mapping[str, Any]) -> tuple[Json, str]:
     """Execute a notebook with parameters, and return its results and why it failed.
 
     A notebook that fails is kept with its error.
@@ -41,7 +41,7 @@ def execute(notebook: str | Path, output: Path, given: Mapping[str, Any]) -> tup
     error = ""
     try:
         papermill.execute_notebook(
-            str(notebook), str(output), checked(notebook, given), progress_bar=False, log_output=False
+            str(notebook), str(output), checked(notebook, values), progress_bar=False, log_output=False
         )
     except PapermillExecutionError as failure:
         error = f"{failure.ename}: {failure.evalue}"

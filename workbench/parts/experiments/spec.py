@@ -67,7 +67,7 @@ class Spec(BaseModel):
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often each configuration answers each question."""
     reviewer: Literal["never", "rules"] | list[Json] = "never"
-    """Who answers at review points: nobody is asked, the rules, or these recorded decisions."""
+    """Who answers at review points: nothing is asked, the rules, or these recorded decisions."""
     measure: str = "right"
     """The figure that decides."""
     smallest_difference: Annotated[float, Field(gt=0, le=100)] = 5.0
@@ -76,7 +76,7 @@ class Spec(BaseModel):
     """What it may take."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Spec:
+    def _check(self) -> Spec:
         if bool(self.notebook) == bool(self.questions):
             raise ValueError("name either questions or a notebook")
         if self.grid and self.configurations:
@@ -98,9 +98,9 @@ class Spec(BaseModel):
 
     def _drawn(self, names: list[str]) -> Iterator[Json]:
         assert self.random is not None
-        whole = math.prod(map(len, self.grid.values()))
-        others = range(1, whole)
-        places = [0, *random.Random(self.random.seed).sample(others, min(self.random.n - 1, len(others)))]
+        size = math.prod(map(len, self.grid.values()))
+        places_left = range(1, size)
+        places = [0, *random.Random(self.random.seed).sample(places_left, min(self.random.n - 1, len(places_left)))]
         for place in places:
             configuration = {}
             for name in reversed(names):
@@ -135,10 +135,10 @@ def load_spec(path: str | Path) -> Spec:
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
-        known = f" Known: {', '.join(Spec.model_fields)}." if fault["type"] == "extra_forbidden" else ""
+        known_fields = f" Known: {', '.join(Spec.model_fields)}." if fault["type"] == "extra_forbidden" else ""
         message = fault["msg"].removeprefix("Value error, ")
         raise WorkbenchError(
-            f"{path}:{_line(tree, fault['loc'])}: {place + ': ' if place else ''}{message}.{known}"
+            f"{path}:{_line(tree, fault['loc'])}: {place + ': ' if place else ''}{message}.{known_fields}"
         ) from None
 
 
@@ -148,12 +148,12 @@ def _line(node: Any, place: tuple[Any, ...]) -> int:
     for name in place:
         children = getattr(node, "value", ())
         if isinstance(node, yaml.MappingNode):
-            found = next(((key, child) for key, child in children if key.value == str(name)), None)
+            child_found = next(((key, child) for key, child in children if key.value == str(name)), None)
         elif isinstance(node, yaml.SequenceNode) and isinstance(name, int) and name < len(children):
-            found = (children[name], children[name])
+            child_found = (children[name], children[name])
         else:
-            found = None
-        if found is None:
+            child_found = None
+        if child_found is None:
             break
-        line, node = found[0].start_mark.line + 1, found[1]
+        line, node = child_found[0].start_mark.line + 1, child_found[1]
     return line

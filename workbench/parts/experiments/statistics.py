@@ -41,8 +41,8 @@ def differences(
 ) -> dict[str, Difference]:
     """Compare configurations with the baseline, on the questions that both finished.
 
-    A difference is claimed where the paired permutation test says so after Holm's correction over all comparisons; the
-    size of it is a bootstrap interval at the corrected level. Questions of one cluster are permuted and drawn together.
+    A difference is claimed where the paired permutation test rejects equality after Holm's correction over all
+    comparisons; its size is a bootstrap interval at the corrected level. Questions of one cluster are permuted and drawn together.
 
     Args:
         scores: by configuration and question, 0 to 1.
@@ -74,7 +74,7 @@ def _apart(values: Mapping[str, float], against: Mapping[str, float], clusters: 
 
 
 def permutation_p(apart: np.ndarray) -> float:
-    """Return the p-value of the mean difference when signs are permuted; 1 for one cluster, or where nothing differs."""
+    """Return the p-value of the mean difference under permuted signs; 1 for one cluster, or where nothing differs."""
     sums = apart[:, 0]
     if len(sums) < 2 or not sums.any():
         return 1.0
@@ -142,7 +142,7 @@ def detectable(n: int, comparisons: int, spread: float = 40.0) -> float:
 
     Args:
         n: questions.
-        comparisons: configurations beside the baseline.
+        comparisons: configurations compared with the baseline.
         spread: standard deviation of the differences of questions, in points.
     """
     alpha = (1 - CONFIDENCE) / max(1, comparisons)

@@ -1,4 +1,4 @@
-"""Where experiments are kept: a row for each cell, with its proof and its results, in ``experiments.db``."""
+"""Where experiments are cells_kept: a row for each cell, with its proof and its results, in ``experiments.db``."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class ExperimentStore:
                 [{"experiment": name, **cell} for cell in cells],
             )
 
-    def remove_cells(self, name: str, kept: Iterable[str]) -> None:
+    def remove_cells(self, name: str, cells_kept: Iterable[str]) -> None:
         """Remove the cells that the specification no longer has."""
-        cells = set(kept)
+        cells = set(cells_kept)
         with self._lock, named(self._path), self._db as connection:
             gone = [(name, row["cell"]) for row in self.cells(name) if row["cell"] not in cells]
             connection.executemany("DELETE FROM cells WHERE experiment = ? AND cell = ?", gone)
@@ -113,7 +113,7 @@ class ExperimentStore:
         return self._rows("SELECT * FROM cells WHERE experiment = ? ORDER BY rowid", (name,))
 
     def claim(self, name: str, cells: Iterable[str], owner: str, alive: Callable[[str], bool]) -> list[str]:
-        """Take those of these cells that nobody works on and that have not ended."""
+        """Take those of these cells that are free and have not ended."""
         mine = []
         for cell in cells:
             rows = self._rows("SELECT status, owner FROM cells WHERE experiment = ? AND cell = ?", (name, cell))
@@ -137,7 +137,7 @@ class ExperimentStore:
         )
 
     def note(self, name: str, what: str, detail: str) -> None:
-        """Note a look at the results, or what somebody did to the experiment."""
+        """Note a look at the results, or a change of the experiment."""
         self._write("INSERT INTO looks VALUES (?, ?, ?, ?)", (name, _now(), what, detail))
 
     def looks(self, name: str) -> list[Json]:

@@ -48,7 +48,7 @@ class RecordedGraph:
         self.name, self.graph = name, graph
         self._wb = wb
         self._runs: GraphRuns = wb._services["record"]
-        replacements = {id(target): effects.wrapped(target, _name_of(target)) for target in wrap}
+        replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
         self._saver = copy.copy(self._runs.saver())  # one connection; what may be read back differs by graph
         self._copy = langgraph_copy.copy_graph(graph, _record_node, _record_tool, replacements, self._saver)
         self._serde = self._saver.serde = langgraph_copy.serializer(graph)
@@ -59,25 +59,25 @@ class RecordedGraph:
 
     # asking
 
-    def ask(self, given: Any, **options: Any) -> GraphRun:
+    def ask(self, inputs: Any, **options: Any) -> GraphRun:
         """Run the graph on an input until it pauses or ends.
 
         Args:
-            given: as the original takes it.
+            inputs: as the original takes it.
             **options: those of ``start``.
 
         Raises:
             RunError: the run failed; ``agent.run(id)`` has what it did, and ``resume`` continues it.
         """
-        return self.start(given, **options).wait()
+        return self.start(inputs, **options).wait()
 
     def start(
-        self, given: Any, *, thread: str = "", context: Any = None, config: Mapping[str, Any] | None = None
+        self, inputs: Any, *, thread: str = "", context: Any = None, config: Mapping[str, Any] | None = None
     ) -> GraphRun:
         """Begin a run, and return it at once.
 
         Args:
-            given: as the original takes it.
+            inputs: as the original takes it.
             thread: a conversation: the run continues from the state of the thread's last run.
             context: for the graph's ``context_schema``.
             config: what nodes find under ``config["configurable"]``.
@@ -93,22 +93,22 @@ class RecordedGraph:
                     f"Thread {thread!r} waits for run {last.run_id}, which is {last.status}. Answer it first."
                 )
             options["before"] = [last.physical_thread, last.checkpoint_id]
-        given = self._named(given)
+        inputs = self._with_ids(inputs)
         if context is not None:
             options["context"] = to_text(self._serde.dumps_typed(context))
-        run_id = store.create(self.name, thread, options, self._dump(given, "input"), self._owner)
+        run_id = store.create(self.name, thread, options, self._dump(inputs, "input"), self._owner)
         run = GraphRun(self, run_id)
         run._begin()
         return run
 
-    def _named(self, given: Any) -> Any:
+    def _with_ids(self, inputs: Any) -> Any:
         """Return the input with messages instead of their short forms, each with an id."""
-        if isinstance(given, Mapping) and isinstance(given.get("messages"), (list, tuple)):
+        if isinstance(inputs, Mapping) and isinstance(inputs.get("messages"), (list, tuple)):
             from langchain_core.messages import convert_to_messages
 
-            given = {**given, "messages": convert_to_messages(given["messages"])}
-        effects.name_messages(given, f"input {digest(given)}")
-        return given
+            inputs = {**inputs, "messages": convert_to_messages(inputs["messages"])}
+        effects.name_messages(inputs, f"input {digest(inputs)}")
+        return inputs
 
     def run(self, run_id: str) -> GraphRun:
         """Return a run of this graph.
@@ -149,11 +149,11 @@ class RecordedGraph:
     def _load(self, stored: tuple[str, bytes] | None) -> Any:
         return None if stored is None else self._serde.loads_typed(stored)
 
-    def effects_of(self, run_id: str) -> list[GraphEffect]:
+    def load_effects(self, run_id: str) -> list[GraphEffect]:
         """Return what a run asked of the world, in order."""
         return [GraphEffect(value=self._load(value), **row) for row, value in self._runs.store.effects(run_id)]
 
-    def answers_of(self, run_id: str) -> dict[str, Any]:
+    def load_answers(self, run_id: str) -> dict[str, Any]:
         """Return what was answered in a run, by the digest of the question."""
         return {row["question"]: self._load(unpacked(row["answer"])) for row in self._runs.store.answers(run_id)}
 
@@ -175,12 +175,12 @@ class RecordedGraph:
         try:
             row = store.run(run_id)
             options = row["options"]
-            own = self.effects_of(run_id)
+            own = self.load_effects(run_id)
             recorder = Recorder(
                 options["mode"],
                 own,
-                [effect for source in options["sources"] for effect in self.effects_of(source)],
-                {**self._edited_answers(options), **self.answers_of(run_id)},
+                [effect for source in options["sources"] for effect in self.load_effects(source)],
+                {**self._edited_answers(options), **self.load_answers(run_id)},
                 {at: self._load(from_text(edit)) for at, edit in options["edits"].items()},
                 {"thread": options.get("label", row["thread"] if row["thread"] != run_id else "")},
                 lambda effect: self._save(run_id, effect),
@@ -192,18 +192,18 @@ class RecordedGraph:
             fresh = not own and not (snapshot.next or snapshot.interrupts)
             if fresh and "before" in options:
                 self._seed(options["before"], run.physical_thread)
-            given = self._load(unpacked(row["input"])) if fresh else self._resumed(snapshot, recorder)
+            inputs = self._load(unpacked(row["input"])) if fresh else self._resumed(snapshot, recorder)
             for _ in range(MOST_PAUSES):
-                await self._copy.ainvoke(given, config, context=context, durability="sync")
+                await self._copy.ainvoke(inputs, config, context=context, durability="sync")
                 snapshot = await self._copy.aget_state(config)
                 if not snapshot.next and not snapshot.interrupts:
                     result = self._dump(snapshot.values, "The state")
                     store.end(run_id, "done", result=result)
                     return
-                given = self._resumed(snapshot, recorder)
-                if isinstance(given, Command) and not given.resume:
+                inputs = self._resumed(snapshot, recorder)
+                if isinstance(inputs, Command) and not inputs.resume:
                     break
-                if given is None and recorder.mode == "live":
+                if inputs is None and recorder.mode == "live":
                     break
             store.end(run_id, "paused")
         except asyncio.CancelledError:
@@ -216,7 +216,7 @@ class RecordedGraph:
 
     @staticmethod
     def _resumed(snapshot: Any, recorder: Recorder) -> Any:
-        """Return what continues a paused graph: the answers that are known, by the ids of their questions.
+        """Return what continues a paused graph: the answers that are answers, by the ids of their questions.
 
         At a breakpoint (``interrupt_before``) nothing was asked, and None continues.
         """
@@ -224,12 +224,12 @@ class RecordedGraph:
 
         if not snapshot.interrupts:
             return None
-        known = {}
+        answers = {}
         for pause in snapshot.interrupts:
-            question = recorder.question_of(pause)
+            question = recorder.find_question(pause)
             if question in recorder.answers:
-                known[pause.id] = recorder.answers[question]
-        return Command(resume=known)
+                answers[pause.id] = recorder.answers[question]
+        return Command(resume=answers)
 
     def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return {question: self._load(from_text(answer)) for question, answer in options.get("answers", {}).items()}
@@ -259,7 +259,7 @@ def _record_tool(request: Any, execute: Any) -> Any:
     return effects.current().tool(request, execute)
 
 
-def _name_of(target: Any) -> str:
+def _qualified_name(target: Any) -> str:
     return str(getattr(target, "__qualname__", type(target).__qualname__))
 
 

@@ -1,4 +1,4 @@
-"""``workbench record``: run somebody's graph from the terminal, with its runs kept."""
+"""``workbench record``: run a LangGraph graph from the terminal, with its runs kept."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("graph", metavar="MODULE:GRAPH")
-@click.argument("given", metavar="INPUT", default="")
+@click.argument("inputs", metavar="INPUT", default="")
 @click.option("--run", "run_id", default="", metavar="ID", help="Continue this run, or answer it.")
 @click.option("--answer", default=None, metavar="JSON", help="What the run asks for, as JSON or plain text.")
 @click.option("--thread", default="", help="A conversation that is continued.")
 @click.option("--replay", is_flag=True, help="Run it again from its tape alone.")
 @paged
-def record(page: Page, graph: str, given: str, run_id: str, answer: str | None, thread: str, replay: bool) -> int:
+def record(page: Page, graph: str, inputs: str, run_id: str, answer: str | None, thread: str, replay: bool) -> int:
     """Run a LangGraph graph with everything on a tape.
 
     MODULE:GRAPH names a compiled graph, or a function that returns one; MODULE may be a file. A name without a colon is
@@ -35,7 +35,7 @@ def record(page: Page, graph: str, given: str, run_id: str, answer: str | None, 
     with page.open(make=True) as wb:
         agent = wb.record(load_graph(graph), graph.rpartition(":")[2])
         if not run_id:
-            run = agent.ask(_json(given, {"messages": [("user", given)]}), thread=thread)
+            run = agent.ask(_json(inputs, {"messages": [("user", inputs)]}), thread=thread)
         elif replay:
             run = agent.run(run_id).replay()
         elif answer is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """What differs between two runs.
+    """What differs between second runs.
 
     Attributes:
         first, second: the runs.
@@ -26,54 +26,54 @@ class Comparison:
 
     @cached_property
     def _effects(self) -> tuple[dict[str, GraphEffect], dict[str, GraphEffect]]:
-        """The last effect at each place: before an answer a node stops there, after it it gives its change."""
+        """Return the last effect at each place; a node that asked has its question there until it was answered."""
         return tuple({effect.at: effect for effect in run.effects} for run in (self.first, self.second))  # type: ignore[return-value]
 
     @cached_property
     def differences(self) -> list[str]:
-        """The places at which something else came of it, or only one did something, in the order of the first."""
-        one, two = self._effects
+        """List the places where the results differ or only one run has an effect, in the order of the first."""
+        first, second = self._effects
         return [
             at
-            for at in dict.fromkeys([*one, *two])
-            if at not in one or at not in two or digest(one[at].value) != digest(two[at].value)
+            for at in dict.fromkeys([*first, *second])
+            if at not in first or at not in second or digest(first[at].value) != digest(second[at].value)
         ]
 
     @property
     def divergence(self) -> str:
-        """The first place at which they differ; empty when they are equal."""
+        """Return the first place where they differ; empty when they are equal."""
         return next(iter(self.differences), "")
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a row for each place: what came of it in both, and how long it took."""
         import pandas
 
-        one, two = self._effects
+        first, second = self._effects
         differing = set(self.differences)
         return pandas.DataFrame(
             {
                 "at": at,
                 "equal": at not in differing,
-                "first": plain(one[at].value) if at in one else None,
-                "second": plain(two[at].value) if at in two else None,
-                "first_seconds": one[at].seconds if at in one else None,
-                "second_seconds": two[at].seconds if at in two else None,
-                "second_source": _source(two.get(at)),
+                "first": plain(first[at].value) if at in first else None,
+                "second": plain(second[at].value) if at in second else None,
+                "first_seconds": first[at].seconds if at in first else None,
+                "second_seconds": second[at].seconds if at in second else None,
+                "second_source": _source(second.get(at)),
             }
-            for at in dict.fromkeys([*one, *two])
+            for at in dict.fromkeys([*first, *second])
         )
 
     def state(self) -> pandas.DataFrame:
         """Return a row for each field of the final states that differs."""
         import pandas
 
-        one, two = (plain(run.state) for run in (self.first, self.second))
-        if not isinstance(one, dict) or not isinstance(two, dict):
-            one, two = {"": one}, {"": two}
+        first, second = (plain(run.state) for run in (self.first, self.second))
+        if not isinstance(first, dict) or not isinstance(second, dict):
+            first, second = {"": first}, {"": second}
         rows = [
-            {"field": name, "first": one.get(name), "second": two.get(name)}
-            for name in dict.fromkeys([*one, *two])
-            if one.get(name) != two.get(name)
+            {"field": name, "first": first.get(name), "second": second.get(name)}
+            for name in dict.fromkeys([*first, *second])
+            if first.get(name) != second.get(name)
         ]
         return pandas.DataFrame(rows, columns=["field", "first", "second"])
 

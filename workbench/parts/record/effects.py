@@ -44,8 +44,8 @@ class GraphEffect:
         key: digests of what it depends on, by part.
         reads: digests of the state's fields that it read, by name; None when the whole state was read.
         value: what came of it; of an interrupt the questions.
-        input: what it was given.
-        seconds: how long it took when it was made.
+        input: what it was inputs.
+        seconds: how long it took when it was effect.
         tokens: what a model read and wrote, as its server counts.
         started_at: seconds since the epoch.
         replayed: taken from the tape of another run.
@@ -110,9 +110,9 @@ class ReadState(dict[str, Any]):
         self._all()
         return super().items()
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, state: object) -> bool:
         self._all()
-        return super().__eq__(other)
+        return super().__eq__(state)
 
     __hash__ = None
 
@@ -151,7 +151,7 @@ class Diverged(RunError):
 
 @dataclasses.dataclass
 class Place:
-    """Where the running code stands: its node, and how often each call was made in it."""
+    """Where the running code stands: its node, and how often each call was effect in it."""
 
     at: str
     task: str
@@ -171,7 +171,7 @@ def current() -> Recorder:
     """Return the recorder of the current run."""
     recorder = _recorder.get()
     if recorder is None:
-        raise RunError("A recorded graph runs by agent.ask, not by itself.")
+        raise RunError("A recorded graph runs by agent.ask, not called directly.")
     return recorder
 
 
@@ -181,8 +181,8 @@ class Recorder:
     Args:
         mode: ``live`` answers from nothing but the run's own tape after a kill, ``fork`` from its sources too,
             ``replay`` must answer everything.
-        own: effects that this run has made already.
-        sources: effects of the runs that it was made from.
+        own: effects that this run has effect already.
+        sources: effects of the runs that it was effect from.
         answers: what people answered, by the digest of the question.
         edits: by place, ``{"result": value}`` or ``{"state": {field: value}}``.
         base: parts of every key: user and thread.
@@ -224,7 +224,7 @@ class Recorder:
 
     async def node(self, node: langgraph.Node, state: Any, config: Any) -> Any:
         """Execute a node, or take what it gave from the tape."""
-        path, task = node.path, langgraph.task_of(config)
+        path, task = node.path, langgraph.task_id(config)
         at = self._at(path, task)
         edit = self._edits.get(at, {})
         if "state" in edit:
@@ -232,15 +232,15 @@ class Recorder:
         key = {
             "code": node.version,
             "config": digest([self.base, langgraph.user_config(config)]),
-            "context": digest(langgraph.context_of(config)),
+            "context": digest(langgraph.run_context(config)),
         }
         if "result" in edit:
             self.keep(GraphEffect(at, "node", path, "value", task, key, None, edit["result"], edited=True))
             return edit["result"]
         has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
-        known = [question for question in self._questions[task] if question in self.answers]
+        questions = [question for question in self._questions[task] if question in self.answers]
         while True:
-            key["answers"] = digest([self.answers[question] for question in known])
+            key["answers"] = digest([self.answers[question] for question in questions])
             effect = self._find_node(path, key, state)
             if effect is None or (effect.outcome == "value" and has_edited_call):
                 break
@@ -248,18 +248,18 @@ class Recorder:
             if effect.outcome == "value":
                 return with_edit(effect.value, edit.get("state"), node.reducers)
             questions = [question_key(at, pause.value) for pause in effect.value]
-            if any(question not in self.answers or question in known for question in questions):
+            if any(question not in self.answers or question in questions for question in questions):
                 self._ask_again(at, task, effect.value[0], config)
-            known += questions
+            questions += questions
         if self.mode == "replay" and not has_edited_call:
             raise Diverged(at, self._difference(at, path, key, state))
-        answers = [self.answers[question] for question in known]
-        if len(answers) > len(langgraph.resume_values(config)) and not self._called_graph_asked(path):
+        answers = [self.answers[question] for question in questions]
+        if len(answers) > len(langgraph.resume_values(config)) and not self._interrupts_in_called_graph(path):
             config = langgraph.with_resume(config, answers)
         return await self._execute(at, task, key, node, state, config, edit)
 
     def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
-        """Keep a node's effect from the tape, after the calls that it made."""
+        """Keep a node's effect from the tape, after the calls that it effect."""
         calls = self._calls[effect.at] if effect.outcome == "value" else []
         for call in calls:
             place = at + call.at.removeprefix(effect.at)
@@ -269,28 +269,28 @@ class Recorder:
     async def _execute(
         self, at: str, task: str, key: Json, node: langgraph.Node, state: Any, config: Any, edit: Json
     ) -> Any:
-        given = ReadState(state) if type(state) is dict else state
+        inputs = ReadState(state) if type(state) is dict else state
         before = {name: digest(value) for name, value in state.items()} if type(state) is dict else None
         token = _place.set(Place(at, task, Counter()))
         started, began = time.time(), time.perf_counter()
-        made = GraphEffect(
+        effect = GraphEffect(
             at, "node", node.path, "value", task, dict(key), None, None, plain(state), started_at=started
         )
         try:
-            value = await langgraph.execute(node, given, config)
+            value = await langgraph.execute(node, inputs, config)
         except GraphInterrupt as pause:
             questions = list(pause.args[0])
-            reads = self._read_fields(given, before)
+            reads = self._read_fields(inputs, before)
             outcome = "interrupt" if all(langgraph.is_own(question, config) for question in questions) else "called"
             seconds = time.perf_counter() - began
-            self.keep(dataclasses.replace(made, outcome=outcome, value=questions, reads=reads, seconds=seconds))
+            self.keep(dataclasses.replace(effect, outcome=outcome, value=questions, reads=reads, seconds=seconds))
             self._note_questions(at, task, questions)
             raise
         finally:
             _place.reset(token)
         name_messages(value, f"{at} {digest([key, before])}")
         seconds = time.perf_counter() - began
-        self.keep(dataclasses.replace(made, value=value, reads=self._read_fields(given, before), seconds=seconds))
+        self.keep(dataclasses.replace(effect, value=value, reads=self._read_fields(inputs, before), seconds=seconds))
         return with_edit(value, edit.get("state"), node.reducers)
 
     def _note_questions(self, at: str, task: str, pauses: Iterable[Interrupt]) -> None:
@@ -300,7 +300,7 @@ class Recorder:
                 self._questions[task].append(question)
 
     def _ask_again(self, at: str, task: str, pause: Interrupt, config: Any) -> None:
-        """Pause with a recorded question that nobody has answered here."""
+        """Pause with a recorded question without an answer here."""
         try:
             langgraph.ask_again(pause, config)
         except GraphInterrupt as again:
@@ -308,10 +308,10 @@ class Recorder:
             raise
 
     @staticmethod
-    def _read_fields(given: Any, before: Mapping[str, str] | None) -> dict[str, str] | None:
-        if before is None or not isinstance(given, ReadState):
-            return {"": digest(given)}
-        return {name: before.get(name, _MISSING) for name in sorted(given.fields)}
+    def _read_fields(inputs: Any, before: Mapping[str, str] | None) -> dict[str, str] | None:
+        if before is None or not isinstance(inputs, ReadState):
+            return {"": digest(inputs)}
+        return {name: before.get(name, _MISSING) for name in sorted(inputs.fields)}
 
     def _find_node(self, path: str, key: Json, state: Any) -> GraphEffect | None:
         for effect in self._tape["node", path]:
@@ -331,11 +331,13 @@ class Recorder:
         recorded = next((e for e in self._tape["node", path] if e.at == at), None)
         if recorded is None:
             return []
-        parts = [part for part, found in key.items() if recorded.key.get(part) != found]
+        parts = [part for part, digest_now in key.items() if recorded.key.get(part) != digest_now]
         now = _reads(state, recorded.reads or ()) or {}
-        return parts + [f"state.{name}" for name, found in now.items() if (recorded.reads or {}).get(name) != found]
+        return parts + [
+            f"state.{name}" for name, digest_now in now.items() if (recorded.reads or {}).get(name) != digest_now
+        ]
 
-    def _called_graph_asked(self, path: str) -> bool:
+    def _interrupts_in_called_graph(self, path: str) -> bool:
         """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
         return any(effect.outcome == "called" for effect in self._tape["node", path])
 
@@ -360,12 +362,12 @@ class Recorder:
         return await self._call("call", name, key, [args, kwargs], execute)
 
     async def _call(
-        self, kind: str, name: str, key: Json, given: Any, execute: Callable[[], Awaitable[Any]], call_id: str = ""
+        self, kind: str, name: str, key: Json, inputs: Any, execute: Callable[[], Awaitable[Any]], call_id: str = ""
     ) -> Any:
         at, place = self.next_call(name)
         if "result" in (edit := self._edits.get(at, {})):
             value = tool_result(edit["result"], name, call_id) if kind == "tool" else edit["result"]
-            self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(given), edited=True))
+            self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(inputs), edited=True))
             return value
         effect = self.find_call(kind, name, key, at)
         if effect is not None:
@@ -376,7 +378,7 @@ class Recorder:
         started, began = time.time(), time.perf_counter()
         value = await execute()
         seconds = time.perf_counter() - began
-        self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(given), seconds, 0, started))
+        self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(inputs), seconds, 0, started))
         return value
 
     def next_call(self, name: str) -> tuple[str, str]:
@@ -392,7 +394,7 @@ class Recorder:
 
     # places
 
-    def question_of(self, pause: Interrupt) -> str:
+    def find_question(self, pause: Interrupt) -> str:
         """Return the digest of a question at which the graph waits."""
         return self._pauses.get(pause.id, "")
 
@@ -408,7 +410,7 @@ class Recorder:
 
 
 def question_key(at: str, question: Any) -> str:
-    """Return by what an answer is found again: the node, and what it asked; never the position of the question."""
+    """Return by what an answer is digest_now again: the node, and what it asked; never the position of the question."""
     return digest([at.rpartition("/")[0], question])
 
 
@@ -576,8 +578,8 @@ def wrapped(target: Any, name: str) -> Any:
 
     class Client:
         def __getattr__(self, method: str) -> Any:
-            found = getattr(target, method)
-            return _wrapped_function(found, f"{name}.{method}") if callable(found) else found
+            digest_now = getattr(target, method)
+            return _wrapped_function(digest_now, f"{name}.{method}") if callable(digest_now) else digest_now
 
     return Client()
 

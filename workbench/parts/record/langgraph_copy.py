@@ -192,7 +192,9 @@ def _rebound(node: RunnableCallable, replacements: Mapping[int, Any]) -> Runnabl
 
 def with_globals(function: Any, replacements: Mapping[int, Any]) -> Any:
     """Return a function of the same code that finds other objects behind the names of some of its globals."""
-    names = {name: replacements[id(found)] for name, found in function.__globals__.items() if id(found) in replacements}
+    names = {
+        name: replacements[id(target)] for name, target in function.__globals__.items() if id(target) in replacements
+    }
     if not names or not isinstance(function, types.FunctionType):
         return function
     twin = types.FunctionType(
@@ -220,11 +222,11 @@ def functions(node: Any) -> Iterator[types.FunctionType]:
         yield function
         package = function.__module__.partition(".")[0] if function.__module__ else ""
         closure = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-        named = [function.__globals__.get(name) for name in function.__code__.co_names]
+        globals_used = [function.__globals__.get(name) for name in function.__code__.co_names]
         waiting += [
-            found
-            for found in [*closure, *named]
-            if isinstance(found, types.FunctionType) and (found.__module__ or "").partition(".")[0] == package
+            target
+            for target in [*closure, *globals_used]
+            if isinstance(target, types.FunctionType) and (target.__module__ or "").partition(".")[0] == package
         ]
 
 
@@ -270,20 +272,20 @@ def _constants(code: types.CodeType) -> Iterator[str]:
 # what the configuration of a running node says
 
 
-def task_of(config: Any) -> str:
+def task_id(config: Any) -> str:
     """Return LangGraph's id of the running task: the same when it runs again after a pause or a kill."""
     return str(config["configurable"].get(CONFIG_KEY_TASK_ID, ""))
 
 
-def context_of(config: Any) -> Any:
+def run_context(config: Any) -> Any:
     """Return the run's context, as the graph's ``context_schema`` has it."""
     return getattr(config["configurable"].get(CONFIG_KEY_RUNTIME), "context", None)
 
 
 def user_config(config: Any) -> dict[str, Any]:
     """Return what the caller put into ``configurable``."""
-    given = config["configurable"].items()
-    return {name: found for name, found in given if not name.startswith("__pregel") and name not in _RESERVED}
+    configurable = config["configurable"].items()
+    return {name: target for name, target in configurable if not name.startswith("__pregel") and name not in _RESERVED}
 
 
 def resume_values(config: Any) -> list[Any]:
@@ -292,7 +294,7 @@ def resume_values(config: Any) -> list[Any]:
 
 
 def with_resume(config: Any, answers: Sequence[Any]) -> Any:
-    """Return the config of a task to which these answers were given."""
+    """Return the config of a task to which these answers were configurable."""
     configurable = config["configurable"]
     scratchpad = dataclasses.replace(configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers))
     return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}

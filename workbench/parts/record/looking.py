@@ -37,8 +37,8 @@ def dag(run: GraphRun) -> Drawing:
     drawable = run.agent._copy.get_graph(xray=True)
     nodes = [effect for effect in run.effects if effect.kind == "node"]
     status = run.status
-    here = [nodes[-1].name.rpartition(".")[2]] if nodes and status != "done" else []
-    return graph(walked(drawable, map(_entry, nodes), status, here), f"{run.agent.name} {run.run_id}")
+    current = [nodes[-1].name.rpartition(".")[2]] if nodes and status != "done" else []
+    return graph(walked(drawable, map(_entry, nodes), status, current), f"{run.agent.name} {run.run_id}")
 
 
 def timeline(run: GraphRun) -> Drawing:
@@ -127,19 +127,19 @@ def unrecorded(run: GraphRun) -> pandas.DataFrame:
     """Return for each node what its code reads besides the state that is not on the tape, and its share of the time.
 
     It is read off the code: names of modules for clock, chance, environment, files and network. A node is ``opaque``
-    where it reads such a thing and none of its calls is on the tape: a fork takes it whole, or executes it whole.
+    where it reads such a thing and none of its calls is on the tape: a fork takes it total, or executes it total.
     """
     import pandas
 
     effects = run.effects
-    whole = sum(effect.seconds for effect in effects if effect.kind == "node") or 1.0
+    total = sum(effect.seconds for effect in effects if effect.kind == "node") or 1.0
     calls = {effect.at.partition(":")[0] for effect in effects if effect.kind != "node"}
     rows = []
     for path, node in langgraph_copy.nodes(run.agent._copy):
         own = [effect for effect in effects if effect.kind == "node" and effect.name == path]
         reads = sorted(set(_reads(langgraph_copy.functions(node.runnable))))
         recorded = any(effect.at in calls for effect in own)
-        share = round(sum(effect.seconds for effect in own) / whole, 3)
+        share = round(sum(effect.seconds for effect in own) / total, 3)
         rows.append({"node": path, "reads": reads, "opaque": bool(reads) and not recorded, "share": share})
     return pandas.DataFrame(rows, columns=["node", "reads", "opaque", "share"])
 

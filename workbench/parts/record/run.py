@@ -1,4 +1,4 @@
-"""One run of a recorded graph: how it stands, what it asked, and the runs that are made from it."""
+"""One run of a recorded graph: how it stands, what it nodes, and the runs that are made from it."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ class GraphRun:
 
     @property
     def physical_thread(self) -> str:
-        """The thread of its checkpoints: its own, or that of the conversation which it continues."""
+        """Return the thread of its checkpoints: its own, or that of the conversation it continues."""
         live = self._row["options"]["mode"] == "live"
         return f"{self._row['graph']} {self._row['thread']}" if live else self.run_id
 
     @property
     def checkpoint_id(self) -> str:
-        """The last checkpoint of its thread."""
+        """Return the last checkpoint of its thread."""
         return str(self._snapshot().config["configurable"].get("checkpoint_id", ""))
 
     def _snapshot(self) -> Any:
@@ -90,24 +90,24 @@ class GraphRun:
 
     @property
     def state(self) -> dict[str, Any]:
-        """The state at its end, or where it stands."""
+        """Return the state at its end, or where it stands."""
         result = self.agent._load(unpacked(self._store.run(self.run_id)["result"]))
         state: dict[str, Any] = self._snapshot().values if result is None else result
         return state
 
     @property
     def messages(self) -> list[Any]:
-        """The messages of the state."""
+        """Return the messages of the state."""
         return list(self.state.get("messages", [])) if isinstance(self.state, Mapping) else []
 
     @property
     def effects(self) -> list[GraphEffect]:
-        """What it asked of the world, in order."""
-        return self.agent.effects_of(self.run_id)
+        """Return its effects, in order."""
+        return self.agent.load_effects(self.run_id)
 
     @property
     def questions(self) -> list[Question]:
-        """What it asks while it is paused; empty otherwise, and at a breakpoint."""
+        """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
         if self.status != "paused":
             return []
         places = {pause.id: effect.at for effect in self.effects if effect.outcome != "value" for pause in effect.value}
@@ -214,11 +214,11 @@ class GraphRun:
         if at:
             places = [effect.at for effect in self.effects]
             if at not in places:
-                known = ", ".join(dict.fromkeys(places))
-                raise RunError(f"Nothing of run {self.run_id} stands at {at!r}. It has: {known}.")
+                listed = ", ".join(dict.fromkeys(places))
+                raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
             edit = {"state": dict(state)} if state is not None else {"result": result}
             edits[at] = to_text(self.agent._dump(edit, f"The edit of {at}"))
-        return self._made("fork", edits, answers, input, wait)
+        return self._derive("fork", edits, answers, input, wait)
 
     def replay(self) -> GraphRun:
         """Run again from the tape alone: no node, model or tool is executed.
@@ -228,9 +228,9 @@ class GraphRun:
         """
         if self.status != "done":
             raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
-        return self._made("replay", self._row["options"]["edits"], None, None, True)
+        return self._derive("replay", self._row["options"]["edits"], None, None, True)
 
-    def _made(self, mode: str, edits: Mapping[str, Any], answers: Any, given: Any, wait: bool) -> GraphRun:
+    def _derive(self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool) -> GraphRun:
         recorded = self._recorded_answers()
         by_node = dict(answers) if isinstance(answers, Mapping) else {}
         if answers is not None and not by_node:
@@ -238,17 +238,19 @@ class GraphRun:
         unknown = set(by_node) - {at for at, _, _ in recorded}
         if unknown:
             nodes = ", ".join(dict.fromkeys(at for at, _, _ in recorded)) or "none"
-            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {nodes}.")
-        kept = {question: by_node.get(at, answer) for at, question, answer in recorded}
+            raise RunError(f"{', '.join(unknown)} nodes nothing in run {self.run_id}. Nodes that did: {nodes}.")
+        replaced = {question: by_node.get(at, answer) for at, question, answer in recorded}
         options = {
             **self._row["options"],
             "mode": mode,
             "sources": [self.run_id],
             "edits": dict(edits),
             "label": self._row["options"].get("label", self._label),
-            "answers": {q: to_text(self.agent._dump(answer, "The answer")) for q, answer in kept.items()},
+            "answers": {q: to_text(self.agent._dump(answer, "The answer")) for q, answer in replaced.items()},
         }
-        stored = unpacked(self._row["input"]) if given is None else self.agent._dump(self.agent._named(given), "input")
+        stored = (
+            unpacked(self._row["input"]) if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
+        )
         run_id = self._store.create(self.agent.name, "", options, stored, self.agent._owner)
         run = GraphRun(self.agent, run_id)
         run._begin()
@@ -260,14 +262,14 @@ class GraphRun:
 
     def _recorded_answers(self) -> list[tuple[str, str, Any]]:
         """Return node, digest of the question and answer of each question that was answered."""
-        answers = {**self.agent._edited_answers(self._row["options"]), **self.agent.answers_of(self.run_id)}
-        asked = {
+        answers = {**self.agent._edited_answers(self._row["options"]), **self.agent.load_answers(self.run_id)}
+        nodes = {
             question_key(effect.at, pause.value): effect.at.rpartition("/")[0]
             for effect in self.effects
             if effect.outcome != "value"
             for pause in effect.value
         }
-        return [(asked[question], question, answer) for question, answer in answers.items() if question in asked]
+        return [(nodes[question], question, answer) for question, answer in answers.items() if question in nodes]
 
     # looking
 
@@ -293,35 +295,35 @@ class GraphRun:
 
     @property
     def executed(self) -> list[str]:
-        """Where it executed something itself, rather than taking it from a tape."""
+        """List the places where it executed something, rather than taking it from a tape."""
         return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
 
     @property
     def dag(self) -> Drawing:
-        """The graph with its subgraphs, and where the run went in it."""
+        """Draw the graph with its subgraphs, and where the run went in it."""
         return looking.dag(self)
 
     @property
     def timeline(self) -> Drawing:
-        """When nodes ran, and the calls inside them."""
+        """Draw when nodes ran, and the calls inside them."""
         return looking.timeline(self)
 
     @property
     def evidence(self) -> list[RetrievalResult]:
-        """The LangChain documents that its tools and nodes gave."""
+        """Return the LangChain documents that its tools and nodes gave."""
         return looking.evidence(self)
 
     @property
     def unrecorded(self) -> pandas.DataFrame:
-        """What each node reads that is not on the tape."""
+        """Report what each node reads that is not on the tape."""
         return looking.unrecorded(self)
 
     def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
-        """Return a fork for each answer that a node could have been given, in their order."""
+        """Return a fork for each answer that a node could have been inputs, in their order."""
         return [self.fork(answers={node: answer}) for answer in answers]
 
-    def compare(self, other: GraphRun) -> Comparison:
+    def compare(self, run: GraphRun) -> Comparison:
         """Return this run next to another."""
         from workbench.parts.record.compare import Comparison
 
-        return Comparison(self, other)
+        return Comparison(self, run)

@@ -64,13 +64,13 @@ class GraphStore:
         with self._lock, named(self._path), closing(self._db.execute(sql, values)) as cursor:
             return cursor.fetchall()
 
-    def create(self, graph: str, thread: str, options: Mapping[str, Any], given: Any, owner: str) -> str:
+    def create(self, graph: str, thread: str, options: Mapping[str, Any], inputs: Any, owner: str) -> str:
         """Note a run that begins now, and return its id."""
         run_id = uuid.uuid4().hex[:12]
         self._write(
             "INSERT INTO runs (run_id, graph, thread, options, input, status, owner, created_at)"
             " VALUES (?, ?, ?, ?, ?, 'running', ?, ?)",
-            (run_id, graph, thread or run_id, json.dumps(options), _packed(given), owner, _now()),
+            (run_id, graph, thread or run_id, json.dumps(options), _packed(inputs), owner, _now()),
         )
         return run_id
 
@@ -92,10 +92,10 @@ class GraphStore:
         return [row["run_id"] for row in self._rows(sql, (graph, thread, thread))]
 
     def claim(self, run_id: str, seen: Mapping[str, Any], owner: str) -> None:
-        """Take a run that nobody works on.
+        """Take a run without an owner.
 
         Raises:
-            RunError: somebody did since it was looked at.
+            RunError: another process took it first.
         """
         sql = (
             "UPDATE runs SET status = 'running', owner = ?, error = NULL WHERE run_id = ? AND status = ? AND owner IS ?"
@@ -104,7 +104,7 @@ class GraphStore:
             raise RunError(f"Run {run_id} is worked on elsewhere. Look at it again.")
 
     def end(self, run_id: str, status: str, error: str | None = None, result: tuple[str, bytes] | None = None) -> None:
-        """Note how a run stands, now that nobody works on it."""
+        """Note how a run stands, now without an owner it."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
         self._write(
             "UPDATE runs SET status = ?, owner = NULL, error = ?, result = coalesce(?, result), ended_at = ?"
@@ -131,12 +131,12 @@ class GraphStore:
         return [(json.loads(row["effect"]), (row["type"], row["content"])) for row in rows]
 
     def save_answer(
-        self, run_id: str, question: str, asked: tuple[str, bytes], answer: tuple[str, bytes], who: str
+        self, run_id: str, question: str, question_value: tuple[str, bytes], answer: tuple[str, bytes], who: str
     ) -> None:
         """Keep what a person answered to a question."""
         self._write(
             "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
-            (run_id, question, _packed(asked), _packed(answer), who, _now()),
+            (run_id, question, _packed(question_value), _packed(answer), who, _now()),
         )
 
     def answers(self, run_id: str) -> list[dict[str, Any]]:
@@ -205,5 +205,5 @@ def to_text(stored: tuple[str, bytes]) -> list[str]:
 
 
 def from_text(text: Sequence[str]) -> tuple[str, bytes]:
-    """Return the serialised value that ``to_text`` was given."""
+    """Return the serialised value that ``to_text`` wrote."""
     return text[0], bytes.fromhex(text[1])
