@@ -42,7 +42,7 @@ def differences(
     """Compare configurations with the baseline, on the questions that both finished.
 
     A difference is claimed where the paired permutation test rejects equality after Holm's correction over all
-    comparisons; its size is a bootstrap interval at the corrected level. Questions of one cluster are permuted and drawn together.
+    comparisons; its size is a bootstrap interval at the corrected level. Questions of one cluster stay together.
 
     Args:
         scores: by configuration and question, 0 to 1.
