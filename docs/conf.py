@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import click
+from docutils import nodes
+
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+
+from workbench.cli import main  # noqa: E402 - only now is it found
 
 project = "Workbench"
 copyright = "the Workbench authors, Apache-2.0"
@@ -26,9 +32,19 @@ extensions = [
 # The source folder is the project: a link leads to the same file here and on a code forge.
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/**", "CONTRIBUTING.md"]
-exclude_patterns = [".*", "build", "data", "experiments", "requirements", "tests", "workbench", "README*", "CHANGELOG.md"]
+exclude_patterns = [
+    ".*",
+    "build",
+    "data",
+    "experiments",
+    "requirements",
+    "tests",
+    "workbench",
+    "README*",
+    "CHANGELOG.md",
+]
 exclude_patterns += ["docs/_*", "**/.ipynb_checkpoints"]
-templates_path = ["_templates"]
+templates_path = [str(HERE / "_templates")]
 
 # Markdown and notebooks
 nb_execution_mode = "off"
@@ -40,7 +56,11 @@ nb_mime_priority_overrides = [("html", "text/html", 5), ("html", "application/vn
 # Notebooks begin with one title; their outputs bring headings and languages of their own.
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "misc.highlighting_failure"]
 
+smartquotes = False  # "--review" has two hyphens
+
 # The API, from the code
+default_role = "code"
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -73,7 +93,7 @@ html_sidebars = {"docs/index": []}
 
 
 def tidied(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Make reStructuredText of a docstring: the options that ``RunOptions`` adds are indented otherwise than the rest."""
+    """Make reStructuredText of a docstring, in which the options of ``RunOptions`` are indented otherwise."""
     begin = next((n for n, line in enumerate(lines) if line.strip() == "Options:"), None)
     if begin is not None:
         indent = len(lines[begin]) - len(lines[begin].lstrip())
@@ -87,5 +107,25 @@ def tidied(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
     lines[:] = [re.sub(r"``(\w+)``s\b", r"``\1``\\ s", line) for line in lines]
 
 
+def without_blanks(app: Any, doctree: nodes.document, name: str) -> None:
+    """Take out the blank box that a widget leaves behind the HTML that stands for it."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if not block.astext().strip():
+            block.parent.remove(block)
+
+
+def without_common_options(app: Any, context: click.Context, lines: list[str]) -> None:
+    """Leave out what every command takes; the page says it once."""
+    starts = [n for n, line in enumerate(lines) if line.startswith(".. option::")] + [len(lines)]
+    for begin, end in reversed(list(pairwise(starts))):
+        if lines[begin].startswith((".. option:: --workspace", ".. option:: --json")):
+            del lines[begin:end]
+
+
 def setup(app: Any) -> None:
+    no_command = click.Context(main)
+    for name in main.list_commands(no_command):  # those of parts are loaded when they are asked for
+        main.add_command(main.get_command(no_command, name), name)
+    app.connect("sphinx-click-process-options", without_common_options)
     app.connect("autodoc-process-docstring", tidied, priority=400)
+    app.connect("doctree-resolved", without_blanks)

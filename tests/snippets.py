@@ -1,9 +1,10 @@
-"""The snippets of the READMEs and the docs: found, checked and run. ``python -m tests.snippets PAGE...`` runs some of them.
+"""The snippets of the READMEs and the docs: found, checked and run.
 
-A page's Python is one script, run in this process in a folder with ``data``, ``experiments`` and ``my-workspace``, which knows the films.
-Lines of a ``sh`` block that begin with ``workbench`` are run in the same workspace; ``RUN_ID`` is the newest run. A ``text`` block
-behind a snippet is what it prints, where ``...`` stands for anything. ``<!-- not run: REASON -->`` before a block exempts it; its
-commands and options must exist all the same.
+``python -m tests.snippets PAGE...`` runs those of some pages, or of all, in the present folder. A page's Python is one
+script, run in this process in a folder with ``data``, ``experiments`` and ``my-workspace``, which knows the films.
+Lines of a ``sh`` block that begin with ``workbench`` are run in the same workspace; ``RUN_ID`` is the newest run. A
+``text`` block behind a snippet is what it prints, where ``...`` stands for anything. ``<!-- not run: REASON -->`` before a block
+exempts it; its commands and options must exist all the same.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _newest() -> str:
     from workbench import Workbench
 
     with Workbench.open("my-workspace") as wb:
-        return str(wb.runs.to_frame()["run_id"].iloc[0])
+        return wb.runs.list(limit=1)[0].run_id
 
 
 def _run_shell(line: str) -> str:
@@ -146,6 +147,11 @@ def run(page: str) -> None:
             printed = None
         elif snippet.language == "toml":
             tomllib.loads(snippet.text)
+
+
+def runnable(page: str) -> bool:
+    """Check whether a page has anything to run."""
+    return any(not snippet.reason and snippet.language in ("python", "sh") for snippet in snippets(page))
 
 
 def commands(page: str) -> Iterator[str]:

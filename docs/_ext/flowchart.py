@@ -1,7 +1,7 @@
 """Mermaid flowcharts drawn as SVG while the site is built: no script and no network is needed to see them.
 
-Reads what our pages use: ``flowchart`` or ``graph``, ``LR`` or ``TD``, nodes with a label, solid and dotted arrows. A subgraph is
-not framed; ``retrieval\\3aplanner`` is the node ``planner`` of the subgraph ``retrieval``.
+Reads what our pages use: ``flowchart`` or ``graph``, ``LR`` or ``TD``, nodes with a label, solid and dotted arrows. A
+subgraph is not framed; ``retrieval\\3aplanner`` is the node ``planner`` of the subgraph ``retrieval``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.views.layout import layered
 
 ARROW = re.compile(r"\s*(-->|-\.->|-\. ([^.]+) \.->)\s*")
 NODE = re.compile(r"^([\w\\]+)(?:[\[(]+(.*?)[\])]+)?(?::::\w+)?$")
-HEIGHT, GAP, CHARACTER = 26, 34, 7.2
+HEIGHT, GAP, CHARACTER = 26, 30, 7.3
 
 
 def parsed(text: str) -> tuple[bool, dict[str, str], list[tuple[str, str, bool]]]:
@@ -51,35 +51,47 @@ def drawn(text: str) -> str:
     """Return the chart as SVG in the colours of the page."""
     sideways, labels, edges = parsed(text)
     layers = layered(list(labels), [(source, target) for source, target, _ in edges])
-    width = max(len(label) for label in labels.values()) * CHARACTER + 18
-    step = (width + 46, HEIGHT + 14) if sideways else (HEIGHT + GAP, width + 14)
+    widths = {name: len(label) * CHARACTER + 18 for name, label in labels.items()}
+    widest = max(widths.values())
     low = min(row for _, row in layers.places.values())
+    along = [0.0]  # where each layer begins
+    for layer in range(max(layer for layer, _ in layers.places.values()) + 1):
+        inside = max(widths[name] for name, place in layers.places.items() if place[0] == layer)
+        along.append(along[-1] + (inside + GAP if sideways else HEIGHT + GAP))
 
-    def place(name: str) -> tuple[float, float]:
+    def corner(name: str) -> tuple[float, float]:
         layer, row = layers.places[name]
-        along, across = layer * step[0] + 2, (row - low) * step[1] + 2
-        return (along, across) if sideways else (across, along)
+        if sideways:
+            return along[layer] + 2, (row - low) * (HEIGHT + 24) + 2
+        return (row - low) * (widest + 14) + (widest - widths[name]) / 2 + 2, along[layer] + 2
 
     shapes, right, bottom = [], 0.0, 0.0
     for source, target, dotted in edges:
-        (x1, y1), (x2, y2) = place(source), place(target)
+        (x1, y1), (x2, y2) = corner(source), corner(target)
         back = (source, target) in layers.back
-        if sideways:
-            x1, x2, y1, y2 = x1 + (0 if back else width), x2 + (width if back else 0), y1 + HEIGHT / 2, y2 + HEIGHT / 2
-            bend = (x2 - x1) / 2
-            path = f"M{x1:.0f},{y1:.0f} C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2:.0f},{y2:.0f}"
+        if sideways and back:  # below the boxes
+            x1, x2, y1, y2 = x1 + widths[source] / 2, x2 + widths[target] / 2, y1 + HEIGHT, y2 + HEIGHT
+            deep = max(y1, y2) + 26
+            bends, bottom = f"{x1:.0f},{deep:.0f} {x2:.0f},{deep:.0f}", max(bottom, deep - 4)
+        elif sideways:
+            x1, y1, y2 = x1 + widths[source], y1 + HEIGHT / 2, y2 + HEIGHT / 2
+            bends = f"{(x1 + x2) / 2:.0f},{y1:.0f} {(x1 + x2) / 2:.0f},{y2:.0f}"
+        elif back:  # to the right of the boxes
+            x1, x2, y1, y2 = x1 + widths[source], x2 + widths[target], y1 + HEIGHT / 2, y2 + HEIGHT / 2
+            far = max(x1, x2) + 40
+            bends, right = f"{far:.0f},{y1:.0f} {far:.0f},{y2:.0f}", max(right, far - 8)
         else:
-            x1, x2, y1, y2 = x1 + width / 2, x2 + width / 2, y1 + (0 if back else HEIGHT), y2 + (HEIGHT if back else 0)
-            bend = (y2 - y1) / 2
-            path = f"M{x1:.0f},{y1:.0f} C{x1:.0f},{y1 + bend:.0f} {x2:.0f},{y2 - bend:.0f} {x2:.0f},{y2:.0f}"
+            x1, x2, y1 = x1 + widths[source] / 2, x2 + widths[target] / 2, y1 + HEIGHT
+            bends = f"{x1:.0f},{(y1 + y2) / 2:.0f} {x2:.0f},{(y1 + y2) / 2:.0f}"
         kind = " back" if back else " dotted" if dotted else ""
+        path = f"M{x1:.0f},{y1:.0f} C{bends} {x2:.0f},{y2:.0f}"
         shapes.append(f'<path class="arrow{kind}" d="{path}" marker-end="url(#tip)"/>')
     for name, label in labels.items():
-        x, y = place(name)
-        right, bottom = max(right, x + width), max(bottom, y + HEIGHT)
+        x, y = corner(name)
+        right, bottom = max(right, x + widths[name]), max(bottom, y + HEIGHT)
         shapes.append(
-            f'<rect x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{HEIGHT}" rx="5"/>'
-            f'<text x="{x + width / 2:.0f}" y="{y + 17.5:.0f}">{escape(label)}</text>'
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="{widths[name]:.0f}" height="{HEIGHT}" rx="5"/>'
+            f'<text x="{x + widths[name] / 2:.0f}" y="{y + 17.5:.0f}">{escape(label)}</text>'
         )
     tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     head = f'<defs>{tip}<path d="M0,0 L8,4 L0,8 z"/></marker></defs>'

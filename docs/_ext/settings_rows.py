@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import get_args, get_origin
 
 from workbench.settings import Settings
@@ -50,7 +51,6 @@ NOTES = {
 }
 
 
-
 def rows() -> list[dict[str, str]]:
     """Return variable, earlier name, default and meaning of every setting."""
     found = []
@@ -62,10 +62,9 @@ def rows() -> list[dict[str, str]]:
         variable = f"WORKBENCH_{name.upper()}"
         known = {variable, name}
         aliases = [str(alias) for alias in getattr(field.validation_alias, "choices", ()) if str(alias) not in known]
-        meaning = field.description or NOTES.get(name, "")
+        meaning = re.sub(r"'([^']+)'", r"`\1`", field.description or NOTES.get(name, ""))
         choices = get_args(field.annotation) if "Literal" in str(get_origin(field.annotation)) else ()
-        if choices and not all(repr(choice) in meaning for choice in choices if choice):
+        if choices and not all(f"`{choice}`" in meaning for choice in choices if choice):
             meaning += ": " + ", ".join(f"`{choice}`" for choice in choices if choice)
         found.append({"name": variable, "alias": ", ".join(aliases), "default": text, "meaning": meaning})
     return found
-

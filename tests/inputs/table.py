@@ -343,10 +343,11 @@ def _cell(said: str) -> str:
 
 HEAD = """# Bad input
 
-What was given, where, and what is printed. Every message says what is wrong, where, and the fix; a traceback or a hang is a bug. A line
-that cannot be read costs that line alone.
+What was given, where, and what is printed. Every message says what is wrong, where, and the fix; a traceback or a hang
+is a bug. A line that cannot be read costs that line alone.
 
-`python -m tests.inputs.table` makes this page by giving all of it to the program; `make inputs` gives 100,000 generated inputs more.
+`python -m tests.inputs.table` makes this page by giving all of it to the program; `make inputs` gives 100,000 generated
+inputs more.
 """
 
 
