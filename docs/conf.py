@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "Workbench"},
     "show_nav_level": 2,
+    "show_toc_level": 2,
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "docs/index": []},
     "footer_start": ["copyright"],
@@ -104,6 +105,15 @@ def tidied(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
             else:
                 whole.append(line[indent:] if line.startswith(" " * indent) else line)
         lines[:] = whole
+    blocks = [list(block) for _, block in groupby(lines, key=lambda line: line.lstrip()[:1] in ("|", "├", "│", "└"))]
+    for before, block in pairwise([[""], *blocks]):
+        if len(block) > 2 and block[1].startswith("| ---"):
+            rows = [line.strip("| ").split(" | ") for line in (block[0], *block[2:])]
+            cells = [f"   {'* -' if n == 0 else '  -'} {cell}" for row in rows for n, cell in enumerate(row)]
+            block[:] = ["", ".. list-table::", "   :header-rows: 1", "", *cells, ""]
+        elif "──" in block[0]:  # the tree of errors; the line before it is its root
+            block[:] = ["", "::", "", f"   {before.pop()}", *(f"   {line}" for line in block), ""]
+    lines[:] = [line for block in blocks for line in block]
     lines[:] = [re.sub(r"``(\w+)``s\b", r"``\1``\\ s", line) for line in lines]
 
 

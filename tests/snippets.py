@@ -3,8 +3,8 @@
 ``python -m tests.snippets PAGE...`` runs those of some pages, or of all, in the present folder. A page's Python is one
 script, run in this process in a folder with ``data``, ``experiments`` and ``my-workspace``, which knows the films.
 Lines of a ``sh`` block that begin with ``workbench`` are run in the same workspace; ``RUN_ID`` is the newest run. A
-``text`` block behind a snippet is what it prints, where ``...`` stands for anything. ``<!-- not run: REASON -->`` before a block
-exempts it; its commands and options must exist all the same.
+``text`` block behind a snippet is what it prints, where ``...`` stands for anything. ``<!-- not run: REASON -->``
+before a block exempts it; its commands and options must exist all the same.
 """
 
 from __future__ import annotations

@@ -122,6 +122,15 @@ def test_every_setting_has_a_meaning_and_none_two(monkeypatch: pytest.MonkeyPatc
     ]
 
 
+def test_terms_are_those_of_the_glossary_and_plain() -> None:
+    terms = re.findall(r"^\| ([a-z -]+) \| [\u4e00-\u9fff]", read("docs/reference/glossary.md"), re.MULTILINE)
+    assert len(terms) >= 40 and terms == sorted(terms)
+    elsewhere = " ".join(read(page) for page in PAGES if not page.endswith("glossary.md")).lower()
+    assert not [term for term in terms if not re.search(rf"\b{re.sub('y$', '', term)}", elsewhere)]
+    dialect = re.compile(r"\b(?:mend|mends|anew|at hand|of one's own|by itself|lets? go of)\b")
+    assert not [(page, found[0]) for page in PAGES if page not in MADE and (found := dialect.search(read(page)))]
+
+
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert "\nmake test\nmake full SLICE=" in (PROJECT / ".ci" / "run").read_text()
     assert "make docs" in (PROJECT / ".github" / "workflows" / "test.yml").read_text()

@@ -65,11 +65,15 @@ def drawn(text: str) -> str:
             return along[layer] + 2, (row - low) * (HEIGHT + 24) + 2
         return (row - low) * (widest + 14) + (widest - widths[name]) / 2 + 2, along[layer] + 2
 
-    shapes, right, bottom = [], 0.0, 0.0
+    shapes, right, top, bottom = [], 0.0, 0.0, 0.0
     for source, target, dotted in edges:
         (x1, y1), (x2, y2) = corner(source), corner(target)
         back = (source, target) in layers.back
-        if sideways and back:  # below the boxes
+        if sideways and back and layers.places[source][1] < 0:  # above the boxes
+            x1, x2 = x1 + widths[source] / 2, x2 + widths[target] / 2
+            high = min(y1, y2) - 26
+            bends, top = f"{x1:.0f},{high:.0f} {x2:.0f},{high:.0f}", min(top, high + 4)
+        elif sideways and back:  # below them
             x1, x2, y1, y2 = x1 + widths[source] / 2, x2 + widths[target] / 2, y1 + HEIGHT, y2 + HEIGHT
             deep = max(y1, y2) + 26
             bends, bottom = f"{x1:.0f},{deep:.0f} {x2:.0f},{deep:.0f}", max(bottom, deep - 4)
@@ -95,7 +99,7 @@ def drawn(text: str) -> str:
         )
     tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     head = f'<defs>{tip}<path d="M0,0 L8,4 L0,8 z"/></marker></defs>'
-    size = f'viewBox="0 0 {right + 4:.0f} {bottom + 4:.0f}" style="max-width:{right + 4:.0f}px"'
+    size = f'viewBox="0 {top:.0f} {right + 4:.0f} {bottom - top + 4:.0f}" style="max-width:{right + 4:.0f}px"'
     said = escape("; ".join(f"{labels[source]} to {labels[target]}" for source, target, _ in edges))
     return f'<svg class="flowchart" {size} role="img" aria-label="{said}">{head}{"".join(shapes)}</svg>'
 
