@@ -52,9 +52,16 @@ myst_enable_extensions = ["colon_fence"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3
 nb_ipywidgets_js = {}  # the page fetches no scripts; the HTML beside a widget is what is shown
-nb_mime_priority_overrides = [("html", "text/html", 5), ("html", "application/vnd.jupyter.widget-view+json", None)]
+nb_mime_priority_overrides = [
+    ("html", "text/html", 5),
+    ("html", "application/vnd.jupyter.widget-view+json", None),
+]
 # Notebooks begin with one title; their outputs bring headings and languages of their own.
-suppress_warnings = ["myst.header", "mystnb.unknown_mime_type", "misc.highlighting_failure"]
+suppress_warnings = [
+    "myst.header",
+    "mystnb.unknown_mime_type",
+    "misc.highlighting_failure",
+]
 
 smartquotes = False  # "--review" has two hyphens
 
@@ -68,7 +75,9 @@ autodoc_typehints_format = "short"
 autodoc_class_signature = "separated"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
-autodoc_default_options = {"exclude-members": "__init__, __new__, model_config, model_post_init"}
+autodoc_default_options = {
+    "exclude-members": "__init__, __new__, model_config, model_post_init"
+}
 napoleon_google_docstring = True
 napoleon_use_ivar = True
 napoleon_custom_sections = [("Options", "params_style")]
@@ -93,9 +102,13 @@ html_theme_options = {
 html_sidebars = {"docs/index": []}
 
 
-def tidied(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def tidied(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """Make reStructuredText of a docstring, in which the options of ``RunOptions`` are indented otherwise."""
-    begin = next((n for n, line in enumerate(lines) if line.strip() == "Options:"), None)
+    begin = next(
+        (n for n, line in enumerate(lines) if line.strip() == "Options:"), None
+    )
     if begin is not None:
         indent = len(lines[begin]) - len(lines[begin].lstrip())
         whole = list[str]()
@@ -105,14 +118,30 @@ def tidied(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
             else:
                 whole.append(line[indent:] if line.startswith(" " * indent) else line)
         lines[:] = whole
-    blocks = [list(block) for _, block in groupby(lines, key=lambda line: line.lstrip()[:1] in ("|", "├", "│", "└"))]
+    blocks = [
+        list(block)
+        for _, block in groupby(
+            lines, key=lambda line: line.lstrip()[:1] in ("|", "├", "│", "└")
+        )
+    ]
     for before, block in pairwise([[""], *blocks]):
         if len(block) > 2 and block[1].startswith("| ---"):
             rows = [line.strip("| ").split(" | ") for line in (block[0], *block[2:])]
-            cells = [f"   {'* -' if n == 0 else '  -'} {cell}" for row in rows for n, cell in enumerate(row)]
+            cells = [
+                f"   {'* -' if n == 0 else '  -'} {cell}"
+                for row in rows
+                for n, cell in enumerate(row)
+            ]
             block[:] = ["", ".. list-table::", "   :header-rows: 1", "", *cells, ""]
         elif "──" in block[0]:  # the tree of errors; the line before it is its root
-            block[:] = ["", "::", "", f"   {before.pop()}", *(f"   {line}" for line in block), ""]
+            block[:] = [
+                "",
+                "::",
+                "",
+                f"   {before.pop()}",
+                *(f"   {line}" for line in block),
+                "",
+            ]
     lines[:] = [line for block in blocks for line in block]
     lines[:] = [re.sub(r"``(\w+)``s\b", r"``\1``\\ s", line) for line in lines]
 
@@ -124,9 +153,13 @@ def without_blanks(app: Any, doctree: nodes.document, name: str) -> None:
             block.parent.remove(block)
 
 
-def without_common_options(app: Any, context: click.Context, lines: list[str]) -> None:
+def without_common_options(
+    app: Any, context: click.Context, lines: list[str]
+) -> None:
     """Leave out what every command takes; the page says it once."""
-    starts = [n for n, line in enumerate(lines) if line.startswith(".. option::")] + [len(lines)]
+    starts = [n for n, line in enumerate(lines) if line.startswith(".. option::")] + [
+        len(lines)
+    ]
     for begin, end in reversed(list(pairwise(starts))):
         if lines[begin].startswith((".. option:: --workspace", ".. option:: --json")):
             del lines[begin:end]
@@ -134,7 +167,9 @@ def without_common_options(app: Any, context: click.Context, lines: list[str]) -
 
 def setup(app: Any) -> None:
     no_command = click.Context(main)
-    for name in main.list_commands(no_command):  # those of parts are loaded when they are asked for
+    for name in main.list_commands(
+        no_command
+    ):  # those of parts are loaded when they are asked for
         main.add_command(main.get_command(no_command, name), name)
     app.connect("sphinx-click-process-options", without_common_options)
     app.connect("autodoc-process-docstring", tidied, priority=400)

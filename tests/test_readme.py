@@ -24,6 +24,7 @@ NOT_OURS = {"WORKBENCH_WORKSPACE", "WORKBENCH_LOCAL_MODEL"}
 MOST_LINES, MOST_WORDS, MOST_CHARACTERS = 150, 80, 260
 """Of a README; of a paragraph in English; of a paragraph in Chinese."""
 PAGES = pages()
+MOST_COLUMNS = 88
 MADE = {"docs/explanation/bad-input.md", "docs/architecture.md"}
 """Written by a command."""
 
@@ -77,6 +78,14 @@ def test_commands_settings_targets_and_extras_exist(page: str) -> None:
     assert set(re.findall(r"`make ([a-z]+)|^make ([a-z]+)", text)) <= {(name, "") for name in targets()}
     named = {extra for group in re.findall(r"workbench\[([a-z,-]+)\]", text) for extra in group.split(",")}
     assert named <= extras()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_fit_a_laptop(page: str) -> None:
+    wide = [
+        line for snippet in snippets.snippets(page) for line in snippet.text.splitlines() if len(line) > MOST_COLUMNS
+    ]
+    assert not [line for line in wide if "nightly.lock" not in line]  # a crontab does not continue a line
 
 
 @pytest.mark.parametrize("page", PAGES)

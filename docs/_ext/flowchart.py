@@ -38,10 +38,14 @@ def parsed(text: str) -> tuple[bool, dict[str, str], list[tuple[str, str, bool]]
         line = line.strip().rstrip(";")
         if line.startswith(("flowchart", "graph")):
             sideways = line.endswith("LR")
-        elif line and not line.startswith(("subgraph", "end", "direction", "classDef", "%%")):
+        elif line and not line.startswith(
+            ("subgraph", "end", "direction", "classDef", "%%")
+        ):
             pieces = ARROW.split(line)
             ends = [named(piece) for piece in pieces[::3]]
-            for source, arrow, target in zip(ends, pieces[1::3], ends[1:], strict=False):
+            for source, arrow, target in zip(
+                ends, pieces[1::3], ends[1:], strict=False
+            ):
                 if source and target and source != target:
                     edges.append((source, target, arrow.startswith("-.")))
     return sideways, labels, edges
@@ -56,14 +60,18 @@ def drawn(text: str) -> str:
     low = min(row for _, row in layers.places.values())
     along = [0.0]  # where each layer begins
     for layer in range(max(layer for layer, _ in layers.places.values()) + 1):
-        inside = max(widths[name] for name, place in layers.places.items() if place[0] == layer)
+        inside = max(
+            widths[name] for name, place in layers.places.items() if place[0] == layer
+        )
         along.append(along[-1] + (inside + GAP if sideways else HEIGHT + GAP))
 
     def corner(name: str) -> tuple[float, float]:
         layer, row = layers.places[name]
         if sideways:
             return along[layer] + 2, (row - low) * (HEIGHT + 24) + 2
-        return (row - low) * (widest + 14) + (widest - widths[name]) / 2 + 2, along[layer] + 2
+        return (row - low) * (widest + 14) + (widest - widths[name]) / 2 + 2, along[
+            layer
+        ] + 2
 
     shapes, right, top, bottom = [], 0.0, 0.0, 0.0
     for source, target, dotted in edges:
@@ -72,24 +80,45 @@ def drawn(text: str) -> str:
         if sideways and back and layers.places[source][1] < 0:  # above the boxes
             x1, x2 = x1 + widths[source] / 2, x2 + widths[target] / 2
             high = min(y1, y2) - 26
-            bends, top = f"{x1:.0f},{high:.0f} {x2:.0f},{high:.0f}", min(top, high + 4)
+            bends, top = (
+                f"{x1:.0f},{high:.0f} {x2:.0f},{high:.0f}",
+                min(top, high + 4),
+            )
         elif sideways and back:  # below them
-            x1, x2, y1, y2 = x1 + widths[source] / 2, x2 + widths[target] / 2, y1 + HEIGHT, y2 + HEIGHT
+            x1, x2, y1, y2 = (
+                x1 + widths[source] / 2,
+                x2 + widths[target] / 2,
+                y1 + HEIGHT,
+                y2 + HEIGHT,
+            )
             deep = max(y1, y2) + 26
-            bends, bottom = f"{x1:.0f},{deep:.0f} {x2:.0f},{deep:.0f}", max(bottom, deep - 4)
+            bends, bottom = (
+                f"{x1:.0f},{deep:.0f} {x2:.0f},{deep:.0f}",
+                max(bottom, deep - 4),
+            )
         elif sideways:
             x1, y1, y2 = x1 + widths[source], y1 + HEIGHT / 2, y2 + HEIGHT / 2
             bends = f"{(x1 + x2) / 2:.0f},{y1:.0f} {(x1 + x2) / 2:.0f},{y2:.0f}"
         elif back:  # to the right of the boxes
-            x1, x2, y1, y2 = x1 + widths[source], x2 + widths[target], y1 + HEIGHT / 2, y2 + HEIGHT / 2
+            x1, x2, y1, y2 = (
+                x1 + widths[source],
+                x2 + widths[target],
+                y1 + HEIGHT / 2,
+                y2 + HEIGHT / 2,
+            )
             far = max(x1, x2) + 40
-            bends, right = f"{far:.0f},{y1:.0f} {far:.0f},{y2:.0f}", max(right, far - 8)
+            bends, right = (
+                f"{far:.0f},{y1:.0f} {far:.0f},{y2:.0f}",
+                max(right, far - 8),
+            )
         else:
             x1, x2, y1 = x1 + widths[source] / 2, x2 + widths[target] / 2, y1 + HEIGHT
             bends = f"{x1:.0f},{(y1 + y2) / 2:.0f} {x2:.0f},{(y1 + y2) / 2:.0f}"
         kind = " back" if back else " dotted" if dotted else ""
         path = f"M{x1:.0f},{y1:.0f} C{bends} {x2:.0f},{y2:.0f}"
-        shapes.append(f'<path class="arrow{kind}" d="{path}" marker-end="url(#tip)"/>')
+        shapes.append(
+            f'<path class="arrow{kind}" d="{path}" marker-end="url(#tip)"/>'
+        )
     for name, label in labels.items():
         x, y = corner(name)
         right, bottom = max(right, x + widths[name]), max(bottom, y + HEIGHT)
@@ -100,7 +129,11 @@ def drawn(text: str) -> str:
     tip = '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     head = f'<defs>{tip}<path d="M0,0 L8,4 L0,8 z"/></marker></defs>'
     size = f'viewBox="0 {top:.0f} {right + 4:.0f} {bottom - top + 4:.0f}" style="max-width:{right + 4:.0f}px"'
-    said = escape("; ".join(f"{labels[source]} to {labels[target]}" for source, target, _ in edges))
+    said = escape(
+        "; ".join(
+            f"{labels[source]} to {labels[target]}" for source, target, _ in edges
+        )
+    )
     return f'<svg class="flowchart" {size} role="img" aria-label="{said}">{head}{"".join(shapes)}</svg>'
 
 

@@ -61,10 +61,29 @@ def rows() -> list[dict[str, str]]:
         text = str(default).lower() if isinstance(default, bool) else str(default)
         variable = f"WORKBENCH_{name.upper()}"
         known = {variable, name}
-        aliases = [str(alias) for alias in getattr(field.validation_alias, "choices", ()) if str(alias) not in known]
-        meaning = re.sub(r"'([^']+)'", r"`\1`", field.description or NOTES.get(name, ""))
-        choices = get_args(field.annotation) if "Literal" in str(get_origin(field.annotation)) else ()
-        if choices and not all(f"`{choice}`" in meaning for choice in choices if choice):
+        aliases = [
+            str(alias)
+            for alias in getattr(field.validation_alias, "choices", ())
+            if str(alias) not in known
+        ]
+        meaning = re.sub(
+            r"'([^']+)'", r"`\1`", field.description or NOTES.get(name, "")
+        )
+        choices = (
+            get_args(field.annotation)
+            if "Literal" in str(get_origin(field.annotation))
+            else ()
+        )
+        if choices and not all(
+            f"`{choice}`" in meaning for choice in choices if choice
+        ):
             meaning += ": " + ", ".join(f"`{choice}`" for choice in choices if choice)
-        found.append({"name": variable, "alias": ", ".join(aliases), "default": text, "meaning": meaning})
+        found.append(
+            {
+                "name": variable,
+                "alias": ", ".join(aliases),
+                "default": text,
+                "meaning": meaning,
+            }
+        )
     return found

@@ -21,7 +21,9 @@ class SettingsTable(SphinxDirective):
         for row in rows():
             also = f" (also {_code(row['alias'])})" if row["alias"] else ""
             meaning = row["meaning"].replace("|", "\\|")
-            lines.append(f"| {_code(row['name'])} | {_code(row['default'])} | {meaning}{also} |")
+            lines.append(
+                f"| {_code(row['name'])} | {_code(row['default'])} | {meaning}{also} |"
+            )
         node = nodes.container(classes=["settings"])
         self.state.nested_parse(StringList(lines, "settings"), 0, node)
         return [node]
