@@ -20,6 +20,7 @@ from langgraph.types import interrupt
 from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, finish, review, step
 from tests.shelves import workbench
 from workbench.errors import RunError
+from workbench.parts.record.bench import GraphBench
 from workbench.parts.record.digests import plain
 from workbench.parts.record.run import GraphRun
 from workbench.session import Workbench
@@ -213,6 +214,26 @@ def test_documents_that_a_tool_gives_are_evidence(wb: Workbench) -> None:
     graph = StateGraph(Log).add_node("find", lambda state: {"answer": found}).add_edge(START, "find").compile()
     [result] = wb.record(graph, "documents").ask(LOG).evidence
     assert (result["result_id"], result["score"], result["evidence"]) == ("mill", 0.7, "Ann Lee built it.")
+
+
+def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbench) -> None:
+    agent = wb.record(KINDS["plain"].build(), "bench")
+    bench = GraphBench(agent)
+    bench.input.value = json.dumps({**LOG, "question": "<b>Mill</b>"})
+    bench._act(bench._start)
+    assert (
+        bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
+    )
+    [_answer, yes, _no] = bench.questions.children[0].children[2].children
+    yes.click()
+    assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
+    bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'
+    bench._act(bench._fork)
+    assert "by hand" in bench.state.value and bench.run.executed == []
+    bench.input.value = "no question"
+    bench._act(bench._start)
+    assert "alert" in bench.status.value
+    assert len(bench.runs.options) == 3
 
 
 def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) -> None:

@@ -7,5 +7,6 @@ PART = Part(
     __name__,
     commands={"record": "commands:record"},
     workbench={"record": "agent:record"},
+    cells={f"{__name__}.agent:RecordedGraph": "bench:GraphBench"},
     services={"record": "store:GraphRuns"},
 )

@@ -57,6 +57,11 @@ class RecordedGraph:
     def __repr__(self) -> str:
         return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
 
+    @property
+    def language(self) -> str:
+        """The language of labels."""
+        return str(self._wb.settings.lang)
+
     # asking
 
     def ask(self, inputs: Any, **options: Any) -> GraphRun:
