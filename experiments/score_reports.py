@@ -2,7 +2,7 @@
 
     python -m experiments.score_reports [NAME] [--half open|reserved] [--data FOLDER] [--work FOLDER] [--sample N]
 
-With a NAME, docs/scores/reports-NAME.md is written too. FOLDER has the public question sets (a folder each with
+With a NAME, experiments/scores/reports-NAME.md is written too. FOLDER has the public question sets (a folder each with
 ``corpus.jsonl.gz``); topics over a set that is not there are left out, and named. ``--work`` keeps the indexes; with
 ``--sample`` a public set is the documents that topics name and N others, drawn by the hash of their ids.
 
@@ -471,7 +471,7 @@ def main() -> None:
             f"# Reports, at {commit}\n\n`python -m experiments.score_reports`: `data/blind/reports`.\n\n"
             + "\n\n".join(parts)
         )
-        (ROOT / "docs" / "scores" / f"reports-{options.name}.md").write_text(f"{text}\n", encoding="utf-8")
+        (ROOT / "experiments" / "scores" / f"reports-{options.name}.md").write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -222,7 +222,7 @@ def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, wa
     assert run.status == ("failed" if role == "writer" else "done"), run.error
     asked = sum(role_of(request) == role for request in server.requests)
     times = len(run.calls().of(role)) or 1
-    assert asked == tries * times, "no more often than the table of docs/models-that-fail.md says"
+    assert asked == tries * times, "no more often than the table of docs/explanation/models-that-fail.md says"
     told = json.dumps(SAYS_SO[role](run))
     words = "answered with nothing" if (role, way) == ("writer", "refusal") else words  # no text comes of a refusal
     assert words in told and KEY not in json.dumps([run.to_dict(), run.calls(), notes_of(run)])

@@ -1,103 +1,200 @@
-"""Both READMEs are true: what they name exists, what exists is named, their Python runs, and they say the same."""
+"""The READMEs and the docs are true and short: what they name exists, what exists is named, their snippets run."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
+import runpy
 import sys
+import tomllib
 from collections.abc import Iterator
+from contextlib import chdir
+from importlib import invalidate_caches
 from pathlib import Path
+from types import SimpleNamespace
 
-import click
 import pytest
+from click.testing import CliRunner
 
 import workbench
+from tests import snippets
+from tests.snippets import FENCE, PROJECT, READMES, pages, read
 from workbench.settings import Settings
 
-PROJECT = Path(__file__).resolve().parent.parent
-READMES = ("README.md", "README.zh.md")
-ALIAS_PREFIXES = ("MA_", "KB_", "OPENAI_", "POSTGRES_")
+NOT_OURS = {"WORKBENCH_WORKSPACE", "WORKBENCH_LOCAL_MODEL"}
+MOST_LINES, MOST_WORDS, MOST_CHARACTERS = 150, 80, 260
+"""Of a README; of a paragraph in English; of a paragraph in Chinese."""
+PAGES = pages()
+MOST_COLUMNS = 88
+MADE = {"docs/explanation/bad-input.md", "docs/architecture.md"}
+"""Written by a command."""
 
 
-@pytest.fixture(params=READMES)
-def readme(request: pytest.FixtureRequest) -> str:
-    return (PROJECT / request.param).read_text(encoding="utf-8")
+def targets() -> set[str]:
+    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE)) - {"help"}
 
 
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+def extras() -> set[str]:
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    return set(pyproject["project"]["optional-dependencies"])
 
 
-def commands(group: click.Group, words: tuple[str, ...] = ()) -> Iterator[str]:
-    """``kb add``, ``ask``, ...: every command of the command line that does something by itself."""
-    for name, command in group.commands.items():
-        if isinstance(command, click.Group):
-            yield from commands(command, (*words, name))
-        if not isinstance(command, click.Group) or command.invoke_without_command:
-            yield " ".join((*words, name))
+def paragraphs(page: str) -> Iterator[str]:
+    """Yield the text between blank lines: no code, table, list of pages or comment; a list item is one of its own."""
+    bare = re.sub(r"^```.*?^```$", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    for block in re.split(r"\n\s*\n|\n(?=- |\d+\. )", bare):
+        if block.strip() and not block.lstrip().startswith(("|", "<!--", "#")):
+            yield re.sub(r"\]\([^)]*\)", "]", block)
 
 
-def test_every_export_and_command_is_named(readme: str) -> None:
+@pytest.mark.parametrize("page", READMES)
+def test_a_readme_is_short_and_says_what_was_asked_for(page: str) -> None:
+    text = read(page)
+    assert len(text.splitlines()) <= MOST_LINES
+    assert text.count("](notebooks/images/") == 1
+    for word in ("make demo", "make test", "papermill", "LICENSE", "docs/tutorial/index.md", "docs/howto/index.md"):
+        assert word in text, word
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_paragraph_is_long(page: str) -> None:
+    for paragraph in paragraphs(page):
+        chinese = len(re.findall(r"[\u4e00-\u9fff]", paragraph))
+        assert chinese <= MOST_CHARACTERS, paragraph
+        assert chinese or len(paragraph.split()) <= MOST_WORDS, paragraph
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/") and page not in MADE])
+def test_a_page_has_at_most_600_words(page: str) -> None:
+    assert sum(len(paragraph.split()) for paragraph in paragraphs(page)) <= 600
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_settings_targets_and_extras_exist(page: str) -> None:
+    text = read(page)
+    assert {line: unknown for line in snippets.commands(page) if (unknown := snippets.unknown_of(line))} == {}
+    variables = set(re.findall(r"\bWORKBENCH_[A-Z_]+[A-Z]\b", text)) - NOT_OURS
+    assert variables <= {f"WORKBENCH_{name.upper()}" for name in Settings.model_fields}
+    assert set(re.findall(r"`make ([a-z]+)|^make ([a-z]+)", text)) <= {(name, "") for name in targets()}
+    named = {extra for group in re.findall(r"workbench\[([a-z,-]+)\]", text) for extra in group.split(",")}
+    assert named <= extras()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_fit_a_laptop(page: str) -> None:
+    wide = [
+        line for snippet in snippets.snippets(page) for line in snippet.text.splitlines() if len(line) > MOST_COLUMNS
+    ]
+    assert not [line for line in wide if "nightly.lock" not in line]  # a crontab does not continue a line
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_lead_somewhere(page: str) -> None:
+    text = FENCE.sub("", read(page))
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert not [link for link in links if not (PROJECT / page).parent.joinpath(link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page: str) -> None:
+    named = re.findall(r"`((?:tests|experiments|docs|data|notebooks|workbench)/[\w./-]+)`", read(page))
+    assert not [name for name in named if not (PROJECT / name.rstrip("/")).exists()]
+
+
+def test_every_make_target_is_in_contributing() -> None:
+    assert targets() <= set(re.findall(r"`make ([a-z]+)", read("CONTRIBUTING.md")))
+
+
+def test_every_export_is_in_the_reference() -> None:
+    listed = set(re.findall(r"^   (\w+)$", read("docs/reference/api.md"), re.MULTILINE))
+    assert set(workbench.__all__) <= listed
+
+
+def test_every_page_is_in_a_table_of_contents() -> None:
+    """The tables are the ``toctree`` blocks: they have no ``.md``."""
+    listed = {
+        str((PROJECT / page).parent.joinpath(f"{line}.md").resolve().relative_to(PROJECT))
+        for page in PAGES
+        for tree in re.findall(r"^```\{toctree\}\n(.*?)^```$", read(page), re.MULTILINE | re.DOTALL)
+        for line in tree.splitlines()
+        if line and not line.startswith(":")
+    }
+    assert {page for page in PAGES if page.startswith("docs/")} - listed == {"docs/index.md"}
+
+
+def test_every_setting_has_a_meaning_and_none_two() -> None:
+    page = runpy.run_path(str(PROJECT / "docs" / "_ext" / "settings_rows.py"))
+    assert not [row["name"] for row in page["rows"]() if not row["meaning"]]
+    described = {name for name, field in Settings.model_fields.items() if field.description}
+    assert not described & set(page["NOTES"])
+
+
+def test_terms_are_those_of_the_glossary_and_plain() -> None:
+    terms = re.findall(r"^\| ([a-z -]+) \| [\u4e00-\u9fff]", read("docs/reference/glossary.md"), re.MULTILINE)[1:]
+    assert len(terms) >= 40 and terms == sorted(terms)
+    elsewhere = " ".join(read(page) for page in PAGES if not page.endswith("glossary.md")).lower()
+    assert not [term for term in terms if not re.search(rf"\b{re.sub('y$', '', term)}", elsewhere)]
+    dialect = re.compile(r"\b(?:mend|mends|anew|at hand|of one's own|by itself|lets? go of)\b")
+    assert not [(page, found[0]) for page in PAGES if page not in MADE and (found := dialect.search(read(page)))]
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    assert "\nmake test\nmake full SLICE=" in (PROJECT / ".ci" / "run").read_text()
+    assert "make docs" in (PROJECT / ".github" / "workflows" / "test.yml").read_text()
+
+
+def test_the_part_of_the_recipe_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workbench import extensions
     from workbench.cli import main
 
-    assert not [name for name in workbench.__all__ if not re.search(rf"\b{name}\b", readme)]
-    assert not [name for name in commands(main) if f"workbench {name}" not in readme]
+    for snippet in snippets.snippets("docs/howto/write-a-part.md"):
+        if snippet.language == "python":
+            file = tmp_path / snippet.text.splitlines()[0].removeprefix("# ")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(snippet.text, encoding="utf-8")
+        elif snippet.language == "toml":
+            entries = tomllib.loads(snippet.text)["project"]["entry-points"]["workbench.parts"]
+            lines = ["[workbench.parts]", *(f"{name} = {value}" for name, value in entries.items())]
+            info = tmp_path / "wordcount-0.1.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wordcount\nVersion: 0.1\n")
+            (info / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    invalidate_caches()
+    extensions.parts.cache_clear()
+    try:
+        assert extensions.provided("run", "word_count")(SimpleNamespace(answer="one two")) == 2
+        assert "What stands between" in CliRunner().invoke(main, ["words"]).output
+    finally:
+        main.commands.pop("words", None)
+        monkeypatch.undo()
+        extensions.parts.cache_clear()
+        for name in [name for name in sys.modules if name.partition(".")[0] == "wordcount"]:
+            del sys.modules[name]
 
 
-def test_every_make_target_is_named_and_exists(readme: str) -> None:
-    targets = set(re.findall(r"^([a-z]+):.*## ", (PROJECT / "Makefile").read_text(), re.MULTILINE)) - {"help"}
-    assert set(re.findall(r"make ([a-z]+)", readme)) == targets
+def test_what_a_page_says_is_printed_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(snippets, "PROJECT", tmp_path)
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n2\n```\n")
+    snippets.run("page.md")
+    page.write_text("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n")
+    with pytest.raises(AssertionError, match="this was printed:\n2"):
+        snippets.run("page.md")
+    assert snippets.unknown_of("workbench ask hello --kbs film") == "--kbs"
+    assert snippets.unknown_of("workbench kb ad") == "ad"
 
 
-def test_settings_table_is_the_settings(readme: str) -> None:
-    rows = dict(re.findall(r"^\| `WORKBENCH_([A-Z_]+)`[^|]*\| `?(.*?)`? \|", readme, re.MULTILINE))
-    defaults = {}
-    for name, field in Settings.model_fields.items():
-        value = field.default.get_secret_value() if hasattr(field.default, "get_secret_value") else field.default
-        defaults[name.upper()] = str(value).lower() if isinstance(value, bool) else str(value)
-    assert rows == defaults
-    for name, field in Settings.model_fields.items():
-        for alias in getattr(field.validation_alias, "choices", ()):
-            if str(alias).startswith(ALIAS_PREFIXES):
-                assert re.search(rf"`WORKBENCH_{name.upper()}`[^\n]*`{alias}`", readme), f"{alias} of {name}"
+# --- the snippets run, in one folder for all ---
 
 
-def test_links_and_pictures_lead_somewhere(readme: str) -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", readme) if "://" not in link]
-    assert links
-    assert not [link for link in links if not (PROJECT / link).exists()]
-    anchors = re.findall(r"\]\(#([^)]+)\)", readme)
-    headings = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", readme, re.M)}
-    assert set(anchors) <= headings
-
-
-def test_the_chinese_readme_is_a_full_twin() -> None:
-    english, chinese = ((PROJECT / name).read_text(encoding="utf-8") for name in READMES)
-    levels = [
-        re.findall(r"^(#+) ", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M) for text in (english, chinese)
-    ]
-    assert levels[0] == levels[1]
-    for language in ("python", "sh"):
-        bare = [[re.sub(r"\s*#.*", "", block) for block in blocks(text, language)] for text in (english, chinese)]
-        assert bare[0] == bare[1], f"the {language} blocks differ beyond their comments"
-    tables = [[line.count("|") for line in text.splitlines() if line.startswith("|")] for text in (english, chinese)]
-    assert tables[0] == tables[1], "the tables differ in rows or columns"
-
-
-def test_ci_runs_the_test_command_of_the_readme(readme: str) -> None:
-    assert "make test" in readme
-    assert "\nmake test\nmake full SLICE=" in (PROJECT / ".ci" / "run").read_text()
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, film_index: Path) -> Path:
+    return snippets.prepared(tmp_path_factory.mktemp("snippets"), film_index)
 
 
 @pytest.mark.slow
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    shutil.copytree(PROJECT / "data", tmp_path / "data")
-    script = tmp_path / "readme.py"
-    script.write_text(
-        "\n".join(blocks((PROJECT / "README.md").read_text(encoding="utf-8"), "python")), encoding="utf-8"
-    )
-    environment = {**os.environ, "WORKBENCH_NAMES": "rules"}  # the quick way to index; the answers' words do not matter
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("page", [page for page in PAGES if snippets.runnable(page)])
+def test_the_snippets_of_a_page_run(page: str, place: Path) -> None:
+    with chdir(place):
+        snippets.run(page)

@@ -1,7 +1,9 @@
-"""What an experiment's notebook found, by name: written while it runs, read from the executed notebook afterwards.
+"""The notebook's side of an experiment: parameters that are checked, and results by name.
 
-In a notebook that papermill runs::
+In a notebook that papermill runs, after the cell that is tagged ``parameters``::
 
+    parameters(globals())
+    ...
     result("answer", run.answer)
 
 and afterwards, anywhere::
@@ -11,13 +13,123 @@ and afterwards, anywhere::
 
 from __future__ import annotations
 
+import ast
+import typing
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, shown
 from workbench.state import Json
 
 MIME = "application/json"
+
+
+class Parameter(NamedTuple):
+    """A parameter of a notebook: its type as its cell declares it, else that of its default."""
+
+    kind: Any
+    default: Any
+
+
+def declared(source: str) -> dict[str, Parameter]:
+    """Return the parameters that a cell declares, by name: ``top_k: int = 8``, or ``top_k = 8``.
+
+    >>> declared("top_k: int = 8\\nnames: list[str] = []")["names"]
+    Parameter(kind=list[str], default=[])
+
+    Raises:
+        WorkbenchError: a default is no plain value.
+    """
+    found = {}
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            name, value, kind = statement.target.id, statement.value, _kind(statement.annotation)
+        elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name, value, kind = statement.targets[0].id, statement.value, None
+        else:
+            continue
+        try:
+            default = None if value is None else ast.literal_eval(value)
+        except ValueError:
+            raise WorkbenchError(
+                f"The default of {name} is computed. Give a plain value: a number, text, list."
+            ) from None
+        found[name] = Parameter(kind or type(default), default)
+    return found
+
+
+def _kind(annotation: ast.expr) -> Any:
+    """Return the type of an annotation that is made of built-in types; anything else allows every value."""
+    if isinstance(annotation, ast.Name):
+        return {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}.get(
+            annotation.id, Any
+        )
+    if isinstance(annotation, ast.Subscript):
+        inside = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        return _kind(annotation.value)[tuple(map(_kind, inside))]
+    if isinstance(annotation, ast.BinOp):
+        return typing.Union[_kind(annotation.left), _kind(annotation.right)]  # noqa: UP007
+    return type(None) if isinstance(annotation, ast.Constant) and annotation.value is None else Any
+
+
+def check(known: Mapping[str, Parameter], given: Mapping[str, Any], where: str = "The notebook") -> Json:
+    """Return the given values in the declared types; text becomes a list or a number where one is declared.
+
+    >>> check({"names": Parameter(list[str], [])}, {"names": '["a"]'})
+    {'names': ['a']}
+
+    Raises:
+        WorkbenchError: a name is not declared, or a value does not fit; it lists the known ones.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    listed = ", ".join(f"{name}: {getattr(p.kind, '__name__', p.kind)}" for name, p in known.items())
+    checked = {}
+    for name, value in given.items():
+        if name not in known:
+            raise WorkbenchError(f"{where} has no parameter {name!r}. Known: {listed}.")
+        kind = known[name].kind
+        try:
+            checked[name] = TypeAdapter(kind).validate_python(_read(value, kind))
+        except ValidationError as error:
+            raise WorkbenchError(
+                f"{where}: {name} is {shown(value)}, but {error.errors()[0]['msg'].lower()}. Known: {listed}."
+            ) from None
+    return checked
+
+
+def _read(value: Any, kind: Any) -> Any:
+    """Return text as the list, dict or number that is declared: the command line gives text only."""
+    if isinstance(value, str) and (typing.get_origin(kind) or kind) in (list, dict, int, float, bool):
+        try:
+            return ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            return value
+    return value
+
+
+def parameters(names: dict[str, Any]) -> Json:
+    """Check what papermill, a runner or a person put into the parameters, and return all of them.
+
+    Args:
+        names: ``globals()`` of the notebook; values that were given as text are replaced by what they mean.
+
+    Raises:
+        WorkbenchError: a name that the cell of parameters does not declare, or a value of another type.
+    """
+    cells = [source for source in names.get("In", []) if source.strip()]
+    known: dict[str, Parameter] = {}
+    given: Json = {}
+    for source in cells:
+        if source.lstrip().startswith("# Parameters"):  # papermill's injected cell
+            given |= {name: parameter.default for name, parameter in declared(source).items()}
+        elif not known and "parameters(" not in source:
+            known = declared(source)
+    now = {name: names[name] for name in known if name in names}
+    checked = check(known, {**now, **given}, "This notebook")
+    names.update(checked)
+    return checked
 
 
 def result(name: str, value: Any) -> None:

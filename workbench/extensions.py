@@ -21,6 +21,8 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "reports": ("report",),
     "fusion": ("fusion", "canvas", "to_canvas", "plan_from_canvas"),
     "evaluate": (),
+    "experiments": ("experiments",),
+    "record": ("record",),
     "serve": (),
     "sources": (),
 }

@@ -1,6 +1,6 @@
-"""docs/bad-input.md and its Chinese twin, made by giving the real thing everything in them.
+"""docs/explanation/bad-input.md, made by giving the program everything in it.
 
-``python -m tests.inputs.table`` writes both; a test fails when they no longer say what is printed.
+``python -m tests.inputs.table`` writes it; a test fails when it no longer says what is printed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from workbench.plans import Plan
 from workbench.session import Workbench
 from workbench.settings import Settings
 
-FILES = {"en": "docs/bad-input.md", "zh": "docs/bad-input.zh.md"}
+FILE = "docs/explanation/bad-input.md"
 WHEN = "When was The Wedding Banquet released?"
 Given = Callable[[], str]
 
 
 class Row(NamedTuple):
-    """One line of the table: what was given, in both languages, where, and how to give it."""
+    """One line of the table: what was given, where, and how to give it."""
 
-    en: str
-    zh: str
+    given: str
     where: str
     give: Given
 
@@ -131,105 +130,91 @@ def _edit(value: object) -> Given:
 
 _GOOD = b'{"id": "a", "text": "one"}\n'
 ASK = ("ask", WHEN, "--kb", "film")
-ROWS: dict[tuple[str, str], list[Row]] = {
-    ("Questions and options", "问题与选项"): [
-        Row("nothing", "空", "`workbench ask`", cli("ask", "", "--kb", "film")),
+ROWS: dict[str, list[Row]] = {
+    "Questions and options": [
+        Row("nothing", "`workbench ask`", cli("ask", "", "--kb", "film")),
         Row(
             "blanks, tabs, a NUL",
-            "空白、制表符、NUL",
             "`workbench ask -`",
             cli("ask", "-", "--kb", "film", given=" \t\x00\n"),
         ),
         Row(
             "100,000 characters",
-            "十万个字符",
             "`workbench ask -`",
             cli("ask", "-", "--kb", "film", given="喜" * 100_000),
         ),
         Row(
             "half a surrogate pair, a bidi control, an emoji",
-            "半个代理对、双向控制符、表情",
             "`wb.ask`",
             python(lambda wb: wb.ask(f"\ud800\u202e🎬 {WHEN}", kb="film")),
         ),
-        Row("no text", "不是文字", "`wb.ask`", python(lambda wb: wb.ask(1993))),
-        Row("an unknown knowledge base", "未知的知识库", "`--kb`", cli("ask", WHEN, "--kb", "films")),
-        Row("a number for it", "数字", "`wb.ask(kb=)`", python(lambda wb: wb.ask(WHEN, kb=3))),
-        Row("an unknown review point", "未知的审阅点", "`--review`", cli(*ASK, "--review", "end")),
-        Row("the same in Python", "同上，Python", "`wb.ask(review=)`", python(lambda wb: wb.ask(WHEN, review={"end"}))),
+        Row("no text", "`wb.ask`", python(lambda wb: wb.ask(1993))),
+        Row("an unknown knowledge base", "`--kb`", cli("ask", WHEN, "--kb", "films")),
+        Row("a number for it", "`wb.ask(kb=)`", python(lambda wb: wb.ask(WHEN, kb=3))),
+        Row("an unknown review point", "`--review`", cli(*ASK, "--review", "end")),
+        Row("the same in Python", "`wb.ask(review=)`", python(lambda wb: wb.ask(WHEN, review={"end"}))),
         Row(
             "an unknown threshold",
-            "未知的阈值",
             "`wb.ask(thresholds=)`",
             python(lambda wb: wb.ask(WHEN, thresholds={"most": 1})),
         ),
         Row(
             "a threshold that is no number",
-            "阈值不是数",
             "`wb.ask(thresholds=)`",
             python(lambda wb: wb.ask(WHEN, thresholds={"min_top_score": float("nan")})),
         ),
-        Row("no date", "不是日期", "`--as-of`", cli(*ASK, "--as-of", "someday")),
-        Row("the same in Python", "同上，Python", "`wb.ask(known=)`", python(lambda wb: wb.ask(WHEN, known=3))),
+        Row("no date", "`--as-of`", cli(*ASK, "--as-of", "someday")),
+        Row("the same in Python", "`wb.ask(known=)`", python(lambda wb: wb.ask(WHEN, known=3))),
         Row(
             "a worker of four parts",
-            "四段的 worker 名",
             "`wb.ask(worker=)`",
             python(lambda wb: wb.ask(WHEN, worker="a:b:c:d")),
         ),
         Row(
             "a session that is no text",
-            "会话名不是文字",
             "`wb.ask(session=)`",
             python(lambda wb: wb.ask(WHEN, session=7)),
         ),
         Row(
             "decisions that are none",
-            "不是决定",
             "`wb.ask(decisions=)`",
             python(lambda wb: wb.ask(WHEN, decisions=[3])),
         ),
-        Row("an unknown run", "未知的运行", "`workbench show`", cli("show", "nothing")),
-        Row("an unknown tool", "未知的工具", "`wb.tools[...]`", python(lambda wb: wb.tools["hybrid_serch"])),
-        Row("an unknown memory", "未知的记忆", "`memory edit`", cli("memory", "edit", "nothing", "x")),
-        Row("a moment that is none", "不是时刻", "`memory show --at`", cli("memory", "show", "--at", "soon")),
-        Row("a turn of no session", "没有会话的轮次", "`memory show --at`", cli("memory", "show", "--at", "3")),
+        Row("an unknown run", "`workbench show`", cli("show", "nothing")),
+        Row("an unknown tool", "`wb.tools[...]`", python(lambda wb: wb.tools["hybrid_serch"])),
+        Row("an unknown memory", "`memory edit`", cli("memory", "edit", "nothing", "x")),
+        Row("a moment that is none", "`memory show --at`", cli("memory", "show", "--at", "soon")),
+        Row("a turn of no session", "`memory show --at`", cli("memory", "show", "--at", "3")),
         Row(
             "an unknown section",
-            "未知的类别",
             "`wb.memory`",
             python(lambda wb: wb.memory.core_memory_update("mood", "x")),
         ),
-        Row("no reason", "没有原因", "`wb.memory`", python(lambda wb: wb.memory.invalidate("a", " "))),
-        Row("an unknown command", "未知的命令", "`workbench`", cli("aks")),
-        Row("an unknown setting", "未知的设置", "`Settings.load`", python(lambda wb: Settings.load(max_task=3))),
+        Row("no reason", "`wb.memory`", python(lambda wb: wb.memory.invalidate("a", " "))),
+        Row("an unknown command", "`workbench`", cli("aks")),
+        Row("an unknown setting", "`Settings.load`", python(lambda wb: Settings.load(max_task=3))),
         Row(
             "a setting that is not allowed",
-            "不允许的设置值",
             "`WORKBENCH_MAX_TASKS=many`",
             cli("runs", WORKBENCH_MAX_TASKS="many"),
         ),
     ],
-    ("Answers and plans", "回答与计划"): [
-        Row("no JSON", "不是 JSON", "`resume --edit`", edited(b"{")),
-        Row("100,000 brackets", "十万个括号", "`resume --edit`", edited(b"[" * 100_000)),
-        Row("no object", "不是对象", "`resume --edit`", edited(b"[1]")),
-        Row("no UTF-8", "不是 UTF-8", "`resume --edit`", edited(b'{"query": "\xff"}')),
-        Row("an unknown field", "未知的字段", "`resume --edit`", _edit({"colour": 1})),
-        Row("an unknown tool", "未知的工具", "`resume --edit`", _edit(_step(tool="telepathy"))),
-        Row("a step that depends on itself", "依赖自己的步骤", "`resume --edit`", _edit(_step(depends_on=["a"]))),
+    "Answers and plans": [
+        Row("no JSON", "`resume --edit`", edited(b"{")),
+        Row("100,000 brackets", "`resume --edit`", edited(b"[" * 100_000)),
+        Row("no object", "`resume --edit`", edited(b"[1]")),
+        Row("no UTF-8", "`resume --edit`", edited(b'{"query": "\xff"}')),
+        Row("an unknown field", "`resume --edit`", _edit({"colour": 1})),
+        Row("an unknown tool", "`resume --edit`", _edit(_step(tool="telepathy"))),
+        Row("a step that depends on itself", "`resume --edit`", _edit(_step(depends_on=["a"]))),
         Row(
             "a reference to nothing",
-            "引用不存在的步骤",
             "`resume --edit`",
             _edit(_step(tool_input={"query": {"$from": "z.query"}})),
         ),
-        Row(
-            "a number of more than 64 bits", "超过 64 位的数", "`resume --edit`", _edit(_step(budget={"top_k": 10**30}))
-        ),
+        Row("a number of more than 64 bits", "`resume --edit`", _edit(_step(budget={"top_k": 10**30}))),
         Row(
             "10,000 steps",
-            "一万个步骤",
             "`resume --edit`",
             _edit(
                 {"plan": {"steps": [{"step_id": f"s{n}", "objective": "", "tool": "discover"} for n in range(10_000)]}}
@@ -237,7 +222,6 @@ ROWS: dict[tuple[str, str], list[Row]] = {
         ),
         Row(
             "a cycle",
-            "环",
             "`plan.topological_order`",
             python(
                 lambda wb: Plan.load(
@@ -252,67 +236,60 @@ ROWS: dict[tuple[str, str], list[Row]] = {
         ),
         Row(
             "an answer where nothing waits",
-            "没有在等待",
             "`run.approve`",
             python(lambda wb: wb.ask(WHEN, kb="film").approve()),
         ),
     ],
-    ("Files of a corpus", "语料文件"): [
-        Row("a broken line", "坏的一行", "`a.jsonl`", added("a.jsonl", _GOOD + b"{oops\n")),
-        Row("an id used twice", "重复的 id", "`a.jsonl`", added("a.jsonl", _GOOD * 2)),
-        Row("no text", "没有正文", "`a.jsonl`", added("a.jsonl", b'{"id": "b", "year": 1993}\n')),
+    "Files of a corpus": [
+        Row("a broken line", "`a.jsonl`", added("a.jsonl", _GOOD + b"{oops\n")),
+        Row("an id used twice", "`a.jsonl`", added("a.jsonl", _GOOD * 2)),
+        Row("no text", "`a.jsonl`", added("a.jsonl", b'{"id": "b", "year": 1993}\n')),
         Row(
             "100,000 brackets",
-            "十万层嵌套",
             "`a.jsonl`",
             added("a.jsonl", _GOOD + b'{"text": "x", "m": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"),
         ),
-        Row("NaN", "NaN", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "x", "rating": NaN}\n')),
+        Row("NaN", "`a.jsonl`", added("a.jsonl", _GOOD + b'{"text": "x", "rating": NaN}\n')),
         Row(
             "a number of more than 64 bits",
-            "超过 64 位的数",
             "`a.jsonl`",
             added("a.jsonl", _GOOD + b'{"text": "x", "n": 99999999999999999999}\n'),
         ),
-        Row("a line of 20 MB", "20 MB 的一行", "`a.jsonl`", added("a.jsonl", _GOOD + b"x" * 20 * 2**20 + b"\n")),
-        Row("Latin-1", "Latin-1", "`a.txt`", added("a.txt", "élan vital".encode("latin-1"))),
+        Row("a line of 20 MB", "`a.jsonl`", added("a.jsonl", _GOOD + b"x" * 20 * 2**20 + b"\n")),
+        Row("Latin-1", "`a.txt`", added("a.txt", "élan vital".encode("latin-1"))),
         Row(
             "GB18030, or UTF-16 with its mark",
-            "GB18030，或带标记的 UTF-16",
             "`a.txt`",
             added("a.txt", "推手是李安的电影。".encode("gb18030")),
         ),
-        Row("UTF-16 without its mark", "不带标记的 UTF-16", "`a.txt`", added("a.txt", "film".encode("utf-16-le"))),
-        Row("a PDF", "PDF", "`a.md`", added("a.md", b"%PDF-1.7 ...")),
-        Row("a picture", "图片", "`a.md`", added("a.md", b"\x89PNG\r\n\x1a\n")),
-        Row("a damaged gzip", "损坏的 gzip", "`a.jsonl.gz`", added("a.jsonl.gz", gzip.compress(_GOOD, mtime=0)[:20])),
+        Row("UTF-16 without its mark", "`a.txt`", added("a.txt", "film".encode("utf-16-le"))),
+        Row("a PDF", "`a.md`", added("a.md", b"%PDF-1.7 ...")),
+        Row("a picture", "`a.md`", added("a.md", b"\x89PNG\r\n\x1a\n")),
+        Row("a damaged gzip", "`a.jsonl.gz`", added("a.jsonl.gz", gzip.compress(_GOOD, mtime=0)[:20])),
         Row(
             "a quote that is never closed",
-            "没有闭合的引号",
             "`a.csv`",
             added("a.csv", b'id,text\n1,one\n2,"open\n3,three\n'),
         ),
-        Row("no triple", "不是三元组", "`a.tsv`", added("a.tsv", b"Tampopo\tdirected_by\n")),
-        Row("a blank file", "空白文件", "`a.txt`", added("a.txt", b" \n")),
-        Row("a pipe", "管道", "`kb add`", lambda: (os.mkfifo("pipe.txt"), cli("kb", "add", "notes", "pipe.txt")())[1]),
+        Row("no triple", "`a.tsv`", added("a.tsv", b"Tampopo\tdirected_by\n")),
+        Row("a blank file", "`a.txt`", added("a.txt", b" \n")),
+        Row("a pipe", "`kb add`", lambda: (os.mkfifo("pipe.txt"), cli("kb", "add", "notes", "pipe.txt")())[1]),
         Row(
             "another kind of file",
-            "别的文件类型",
             "`kb add`",
             lambda: (Path("a.xyz").touch(), cli("kb", "add", "notes", "a.xyz")())[1],
         ),
-        Row("no such file", "没有这个文件", "`kb add`", cli("kb", "add", "notes", "nowhere.md")),
-        Row("a name that is none", "不允许的名字", "`kb add`", cli("kb", "add", "My Notes", "films.jsonl")),
+        Row("no such file", "`kb add`", cli("kb", "add", "notes", "nowhere.md")),
+        Row("a name that is none", "`kb add`", cli("kb", "add", "My Notes", "films.jsonl")),
     ],
-    ("Workspaces", "工作区"): [
-        Row("a file", "是一个文件", "`--workspace`", cli("runs", "--workspace", "films.jsonl")),
-        Row("nothing there", "不存在", "`--workspace`", cli("runs", "--workspace", "nowhere")),
-        Row("a newer version", "更新的版本", "`workbench.db`", broken(_newer, "runs")),
-        Row("a damaged database", "损坏的数据库", "`workbench.db`", broken(_damaged("workbench.db"), "runs")),
-        Row("damaged checkpoints", "损坏的检查点", "`checkpoints.db`", broken(_damaged("checkpoints.db"), *ASK)),
+    "Workspaces": [
+        Row("a file", "`--workspace`", cli("runs", "--workspace", "films.jsonl")),
+        Row("nothing there", "`--workspace`", cli("runs", "--workspace", "nowhere")),
+        Row("a newer version", "`workbench.db`", broken(_newer, "runs")),
+        Row("a damaged database", "`workbench.db`", broken(_damaged("workbench.db"), "runs")),
+        Row("damaged checkpoints", "`checkpoints.db`", broken(_damaged("checkpoints.db"), *ASK)),
         Row(
             "a damaged index",
-            "损坏的索引",
             "`knowledge/film/index.db`",
             broken(_damaged("knowledge/film/index.db"), *ASK),
         ),
@@ -350,7 +327,7 @@ def printed() -> dict[str, list[str]]:
     """What each row of each part prints."""
     with _light():
         _made()
-        return {part[0]: [_cell(row.give()) for row in rows] for part, rows in ROWS.items()}
+        return {title: [_cell(row.give()) for row in rows] for title, rows in ROWS.items()}
 
 
 def _cell(said: str) -> str:
@@ -364,39 +341,26 @@ def _cell(said: str) -> str:
     return "<br>".join(f"`{line}`" for line in lines)
 
 
-HEAD = {
-    "en": """# Bad input: what was given, where, and what is printed
+HEAD = """# Bad input
 
-*[中文](bad-input.zh.md)*
+What was given, where, and what is printed. Every message says what is wrong, where, and the fix; a traceback or a hang
+is a bug. A line that cannot be read costs that line alone.
 
-Every line says what, where, and the mend; a traceback or a hang is a fault of ours. `python -m tests.inputs.table`
-makes this page by giving all of it to the real thing, and `make inputs` gives 100,000 more that nobody wrote down.
-A line that cannot be read costs that line alone.
-""",
-    "zh": """# 错误输入：给了什么、在哪里、会打印什么
-
-*[English](bad-input.md)*
-
-每一行都说明出了什么问题、在哪里、怎样补救；出现 traceback 或卡死就是我们的错。
-本页由 `python -m tests.inputs.table` 把所有这些输入真正交给程序而生成；`make inputs` 再随机生成十万个。
-读不了的一行只损失那一行。
-""",
-}
-COLUMNS = {"en": "| given | where | printed |", "zh": "| 给了什么 | 在哪里 | 打印什么 |"}
+`python -m tests.inputs.table` makes this page by giving all of it to the program; `make inputs` gives 100,000 generated
+inputs more.
+"""
 
 
-def page(language: str) -> str:
-    """The page in one of the two languages."""
-    parts = [HEAD[language]]
-    for (english, chinese), rows in ROWS.items():
-        lines = [f"## {english if language == 'en' else chinese}", "", COLUMNS[language], "| --- | --- | --- |"]
-        for row, said in zip(rows, printed()[english], strict=True):
-            lines.append(f"| {row.en if language == 'en' else row.zh} | {row.where} | {said} |")
+def page() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    for title, rows in ROWS.items():
+        lines = [f"## {title}", "", "| given | where | printed |", "| --- | --- | --- |"]
+        lines += [f"| {row.given} | {row.where} | {said} |" for row, said in zip(rows, printed()[title], strict=True)]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
 if __name__ == "__main__":
     Settings.model_config["env_file"] = None
-    for language, file in FILES.items():
-        Path(file).write_text(page(language), "utf-8")
+    Path(FILE).write_text(page(), "utf-8")

@@ -120,7 +120,7 @@ def eval_answers(
         runs[CLOSED] = answers_of(CLOSED, kb="general")
     runs[GOLD] = [bench.call(_written(ports, row, kb)) for row in rows]
     first, *others = asked
-    table = compare("way", rows, {name: _scores(rows, of) for name, of in runs.items()}, others=others)
+    table = compare("way", rows, {name: score_runs(rows, of) for name, of in runs.items()}, others=others)
     most = ports.settings.merge_max_characters
     for name in [name for name in runs if name != PASSAGE] if judges else ():
         texts = [texts_of(row, gold_answers(row), run, most) for row, run in zip(rows, runs[name], strict=True)]
@@ -260,7 +260,7 @@ def _names(result: Data) -> set[str]:
     return {str(metadata.get("doc_id") or ""), *fields}
 
 
-def _scores(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
+def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     """Score each answer; what no row or run can be scored by is left out."""
     scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):

@@ -1,0 +1,177 @@
+"""Sweeps: checked before they run, shared by the tape, resumed, compared."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import yaml
+
+from tests.shelves import workbench
+from workbench.errors import WorkbenchError
+from workbench.parts.experiments import notebooks
+from workbench.parts.experiments.spec import load_spec
+from workbench.session import Workbench
+
+QUESTIONS = [
+    {"id": "built", "question": "Who built Moss Mill?", "answer": "Ann Lee", "gold": ["mill"]},
+    {"id": "burnt", "question": "When did Moss Mill burn down?", "answer": "1903", "gold": ["mill"]},
+    {"id": "where", "question": "Where is Moss Mill?", "answer": "Tarn", "gold": ["mill"]},
+]
+TEXT = "Moss Mill is a water mill in Tarn. It was built in 1821 by Ann Lee. It burnt down in 1903."
+SWEEP: dict[str, Any] = {
+    "name": "sweep",
+    "kb": "mill",
+    "questions": QUESTIONS,
+    "grid": {"max_iterations": [2, 1], "merge_max_results": [10, 1]},
+    "measure": "holds",
+}
+
+
+def opened(folder: Path) -> Workbench:
+    return Workbench.open(folder / "w", embedding_model="hashing")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("experiments")
+    (folder / "mill.md").write_text(TEXT)
+    with opened(folder) as wb:
+        wb.add_knowledge("mill", [folder / "mill.md"])
+    return folder
+
+
+def spec(folder: Path, **changes: Any) -> Path:
+    path = folder / f"{changes.get('name', 'sweep')}.yaml"
+    path.write_text(yaml.safe_dump({**SWEEP, **changes}, sort_keys=False))
+    return path
+
+
+def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(place: Path) -> None:
+    with opened(place) as wb:
+        done = wb.experiments.run(spec(place))
+        status = done.status()
+        assert (status["cells"], status["done"], status["failed"]) == (12, 12, 0)
+        assert status["executed"] * 3 <= status["replayed"] + status["executed"]
+        assert done.check(1) == [], "cells that were forked have the bytes of runs alone"
+        frame = done.to_frame()
+        assert (
+            set(frame["merge_max_results"]) == {1, 10}
+            and frame["run_id"].map(lambda run: wb.run(run).status).eq("done").all()
+        )
+        table = done.compare()
+        assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
+        assert [look["what"] for look in done.looks] == ["check", "look"]
+
+
+def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path) -> None:
+    with opened(place) as wb:
+        wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1]}))
+        before = {row["run_id"] for row in wb.experiments.get("amended")._store.cells("amended")}
+        more = wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1, 2]}))
+        runs = set(more.to_frame()["run_id"])
+        assert before < runs and more.status()["cells"] == 6
+        changed = [{**QUESTIONS[0], "answer": "Bea Lee"}, *QUESTIONS[1:]]
+        again = wb.experiments.run(spec(place, name="amended", grid={"max_iterations": [1, 2]}, questions=changed))
+        assert len(set(again.to_frame()["run_id"]) & runs) == 4
+        assert {"what": "stale", "detail": "2 cells run again: question has changed"}.items() <= again.looks[-1].items()
+
+
+def test_a_killed_sweep_ends_with_each_cell_once(place: Path) -> None:
+    path = spec(place, name="killed", repeats=2)
+    script = f"""
+import os
+from workbench.session import Workbench
+with Workbench.open({str(place / "w")!r}, embedding_model="hashing") as wb:
+    wb.experiments.run({str(path)!r}, progress=lambda name, done, total: done == 5 and os._exit(9))
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
+    with opened(place) as wb:
+        assert wb.experiments.get("killed").status()["done"] in (5, 6)
+        done = wb.experiments.run(path)
+        assert done.status()["done"] == 24 and len(done.to_frame()) == 24
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"gird": {}}, r":\d+: gird: Extra inputs are not permitted. Known: name, notebook"),
+        ({"grid": {"max_iterations": []}}, r":\d+: grid.max_iterations has no values"),
+        ({"grid": {f"a{n}": list(range(10)) for n in range(6)}}, r"more than 100,000 configurations"),
+        ({"questions": "missing.jsonl"}, r":\d+: questions: .*missing.jsonl does not exist"),
+        ({"repeats": 0}, r":\d+: repeats: Input should be greater than or equal to 1"),
+        ({"questions": "", "notebook": ""}, "name either questions or a notebook"),
+    ],
+)
+def test_a_wrong_specification_names_key_and_line_before_anything_runs(
+    place: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WorkbenchError, match=message):
+        load_spec(spec(place, name="wrong", **changes))
+
+
+def test_an_unknown_parameter_is_refused_before_anything_runs(place: Path) -> None:
+    with opened(place) as wb, pytest.raises(WorkbenchError, match="'max_iteration' is neither"):
+        wb.experiments.run(spec(place, name="unknown", grid={"max_iteration": [1]}))
+
+
+def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> None:
+    path = spec(place, name="terminal", grid={"max_iterations": [1, 2]})
+    done = workbench(place / "w", "experiment", "run", str(path))
+    assert done.returncode == 0 and "max_iterations=2" in done.stdout, done.stderr
+    assert "done 6" in workbench(place / "w", "experiment", "status", "terminal").stdout
+    page = place / "page.html"
+    workbench(place / "w", "experiment", "report", "terminal", "--out", str(page))
+    assert "no difference" in page.read_text() or "not decided" in page.read_text()
+
+
+# notebooks
+
+
+IMPORT = "from workbench.experiments import parameters, result"
+
+
+def notebook(folder: Path, body: str = "result('double', 2 * top_k)") -> Path:
+    cells = [
+        nbformat.v4.new_code_cell("top_k: int = 8\nnames: list[str] = []", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(f"{IMPORT}\nparameters(globals())\n{body}"),
+    ]
+    path = folder / "one.ipynb"
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+    return path
+
+
+def test_parameters_of_a_notebook_are_checked_before_it_runs(tmp_path: Path) -> None:
+    path = notebook(tmp_path)
+    assert notebooks.checked(path, {"names": '["a"]', "top_k": "3"}) == {"names": ["a"], "top_k": 3}
+    with pytest.raises(WorkbenchError, match=r"no parameter 'topk'. Known: top_k: int, names: list"):
+        notebooks.checked(path, {"topk": 3})
+    with pytest.raises(WorkbenchError, match="top_k is 'many', but input should be a valid integer"):
+        notebooks.checked(path, {"top_k": "many"})
+
+
+def test_stock_papermill_refuses_what_the_notebook_does_not_declare(tmp_path: Path) -> None:
+    def run(*parameters: str) -> subprocess.CompletedProcess[str]:
+        papermill = [sys.executable, "-m", "papermill", "--no-progress-bar"]
+        command = [*papermill, str(notebook(tmp_path)), str(tmp_path / "out.ipynb")]
+        return subprocess.run([*command, *parameters], capture_output=True, text=True, check=False)
+
+    assert run("-p", "top_k", "4").returncode == 0
+    wrong = run("-p", "topk", "4")
+    assert wrong.returncode == 1 and "no parameter 'topk'" in wrong.stderr
+
+
+def test_a_sweep_over_a_notebook_keeps_a_failing_one_with_its_error(place: Path) -> None:
+    path = notebook(place, "result('double', 2 * top_k)\nassert top_k < 3, 'too many'")
+    with opened(place) as wb:
+        data = {"name": "notebooks", "notebook": str(path), "grid": {"top_k": [2, 3]}, "measure": "double"}
+        frame = wb.experiments.run(data).to_frame()
+    assert list(frame["status"]) == ["done", "failed"] and list(frame["double"]) == [4, 6]
+    assert frame["error"][1] == "AssertionError: too many" and Path(frame["run_id"][1]).is_file()
+    assert json.loads(Path(frame["run_id"][1]).read_text())["cells"]

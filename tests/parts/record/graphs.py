@@ -1,0 +1,313 @@
+"""Graphs of every kind that LangGraph makes, each with what it is asked, what people answer, and what it executed."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import tool
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel
+
+executed: Counter[str] = Counter()
+"""How often each node, tool and model was really executed."""
+
+
+class Log(TypedDict, total=False):
+    question: str
+    log: Annotated[list[str], operator.add]
+    approved: bool
+    answer: str
+
+
+def step(name: str) -> Callable[[Any], Any]:
+    def node(state: Log) -> Any:
+        executed[name] += 1
+        return {"log": [f"{name} of {state['question']}"]}
+
+    return node
+
+
+def review(state: Log) -> Any:
+    executed["review"] += 1
+    return {"approved": interrupt({"approve": state["question"]}), "log": ["review"]}
+
+
+def finish(state: Any) -> Any:  # of any schema
+    executed["finish"] += 1
+    return {"answer": f"{len(state['log'])} steps, approved: {state.get('approved')}"}
+
+
+class Scripted(BaseChatModel):
+    """Calls ``search`` for what the person said, then answers with what it read."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[Any], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        executed["model"] += 1
+        last = messages[-1]
+        if isinstance(last, ToolMessage):
+            reply = AIMessage(f"It says: {last.content}", usage_metadata=_usage(7))
+        else:
+            call = {"name": "search", "args": {"query": last.content}, "id": f"call {executed['model']}"}
+            reply = AIMessage("", tool_calls=[call], usage_metadata=_usage(5))
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+def _usage(tokens: int) -> Any:
+    return {"input_tokens": tokens - 2, "output_tokens": 2, "total_tokens": tokens}
+
+
+@tool
+def search(query: str) -> str:
+    """Look something up."""
+    executed["search"] += 1
+    return f"{query} was built by Ann Lee."
+
+
+@tool
+def guarded(query: str) -> str:
+    """Look something up, when a person allows it."""
+    executed["guarded"] += 1
+    return f"{query}: allowed" if interrupt({"allow": query}) else "refused"
+
+
+@dataclass
+class Kind:
+    """A graph, what it is given, the answers by the order of questions, and how a run of it is made."""
+
+    build: Callable[[], Any]
+    given: Any
+    answers: list[Any] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def plain() -> Any:
+    graph = StateGraph(Log)
+    graph.add_sequence([("first", step("first")), ("review", review), ("finish", finish)])
+    return graph.add_edge(START, "first").add_edge("finish", END).compile(name="plain")
+
+
+def asynchronous() -> Any:
+    async def first(state: Log) -> Any:
+        executed["first"] += 1
+        return {"log": ["first"]}
+
+    async def ask(state: Log) -> Any:
+        executed["ask"] += 1
+        return {"approved": interrupt("May I?"), "log": [interrupt("And how?")]}
+
+    graph = StateGraph(Log)
+    graph.add_sequence([("first", first), ("ask", ask), ("finish", finish)])
+    return graph.add_edge(START, "first").compile()
+
+
+def react() -> Any:
+    model = Scripted()
+
+    def agent(state: MessagesState) -> Any:
+        executed["agent"] += 1
+        return {"messages": [model.invoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("agent", agent).add_node("tools", ToolNode([search]))
+    graph.add_edge(START, "agent").add_conditional_edges("agent", tools_condition).add_edge("tools", "agent")
+    return graph.compile()
+
+
+def prebuilt() -> Any:
+    from langgraph.prebuilt import create_react_agent
+
+    return create_react_agent(Scripted(), [search])
+
+
+def approval_of_tools() -> Any:
+    class Careful(Scripted):
+        def _generate(self, *given: Any, **named: Any) -> ChatResult:
+            result = super()._generate(*given, **named)
+            for call in result.generations[0].message.tool_calls:
+                call["name"] = "guarded"
+            return result
+
+    graph = StateGraph(MessagesState)
+    model = Careful()
+    graph.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("tools", ToolNode([guarded]))
+    graph.add_edge(START, "agent").add_conditional_edges("agent", tools_condition).add_edge("tools", "agent")
+    return graph.compile()
+
+
+def _inner(**how: Any) -> Any:
+    graph = StateGraph(Log)
+    graph.add_sequence([("read", step("read")), ("review", review), ("note", step("note"))])
+    return graph.add_edge(START, "read").compile(**how)
+
+
+class Once(TypedDict, total=False):
+    question: str
+    log: list[str]
+    approved: bool
+    answer: str
+
+
+def _outer(inner: Any) -> Any:
+    graph = StateGraph(Once)
+    graph.add_node("inner", inner).add_node("finish", finish)
+    return graph.add_edge(START, "inner").add_edge("inner", "finish").compile()
+
+
+def subgraph() -> Any:
+    return _outer(_inner())
+
+
+def subgraph_with_memory() -> Any:
+    return _outer(_inner(checkpointer=True))
+
+
+def subgraph_called() -> Any:
+    inner = _inner()
+
+    def call(state: Once) -> Any:
+        executed["call"] += 1
+        return inner.invoke({"question": state["question"], "log": []})
+
+    return _outer(call)
+
+
+def three_deep() -> Any:
+    middle = StateGraph(Log)
+    middle.add_node("inner", _inner()).add_edge(START, "inner")
+    return _outer(middle.compile())
+
+
+def map_reduce() -> Any:
+    def work(state: Any) -> Any:
+        executed["work"] += 1
+        return {"log": [f"worked on {state['part']}"]}
+
+    graph = StateGraph(Log)
+    graph.add_node("work", work).add_node("finish", finish)
+    graph.add_conditional_edges(START, lambda state: [Send("work", {"part": part}) for part in state["question"]])
+    return graph.add_edge("work", "finish").compile()
+
+
+def supervisor() -> Any:
+    def boss(state: Log) -> Command[Any]:
+        executed["boss"] += 1
+        done = len(state["log"])
+        return Command(goto=["one", "two", END][done], update={"answer": f"{done} reported"})
+
+    graph = StateGraph(Log)
+    graph.add_node("boss", boss, destinations=("one", "two", END))
+    graph.add_node("one", step("one")).add_node("two", step("two"))
+    return graph.add_edge(START, "boss").add_edge("one", "boss").add_edge("two", "boss").compile()
+
+
+def deferred() -> Any:
+    graph = StateGraph(Log)
+    for name in ("left", "right", "further"):
+        graph.add_node(name, step(name))
+    graph.add_node("finish", finish, defer=True)
+    graph.add_edge(START, "left").add_edge(START, "right").add_edge("right", "further")
+    return graph.add_edge("left", "finish").add_edge("further", "finish").compile()
+
+
+def functional() -> Any:
+    @task
+    def double(number: int) -> int:
+        executed["double"] += 1
+        return 2 * number
+
+    @entrypoint()
+    def flow(number: int) -> Any:
+        executed["flow"] += 1
+        twice = double(number).result()
+        return {"twice": twice, "word": interrupt({"number": twice})}
+
+    return flow
+
+
+class Typed(BaseModel):
+    question: str
+    log: Annotated[list[str], operator.add] = []
+    answer: str = ""
+
+
+@dataclass
+class Reader:
+    name: str
+
+
+def typed() -> Any:
+    def first(state: Typed, runtime: Runtime[Reader], config: RunnableConfig) -> Any:
+        executed["first"] += 1
+        return {"log": [f"{state.question} for {runtime.context.name}, {config['configurable'].get('style')}"]}
+
+    def last(state: Typed) -> Any:
+        executed["last"] += 1
+        return {"answer": state.log[0].upper()}
+
+    graph = StateGraph(Typed, context_schema=Reader)
+    graph.add_sequence([("first", first), ("last", last)])
+    return graph.add_edge(START, "first").compile()
+
+
+class Chat(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+def with_store() -> Any:
+    def chat(state: Chat, runtime: Runtime[Any]) -> Any:
+        executed["chat"] += 1
+        assert runtime.store is not None
+        runtime.store.put(("seen",), "last", {"text": state["messages"][-1].content})
+        return {"messages": [AIMessage(f"{len(state['messages'])} messages so far")]}
+
+    graph = StateGraph(Chat).add_node("chat", chat).add_edge(START, "chat")
+    return graph.compile(store=InMemoryStore())
+
+
+def breakpoint_before() -> Any:
+    graph = StateGraph(Log)
+    graph.add_sequence([("first", step("first")), ("finish", finish)])
+    return graph.add_edge(START, "first").compile(interrupt_before=["finish"])
+
+
+LOG = {"question": "Moss Mill", "log": []}
+SAID = {"messages": [("user", "Moss Mill")]}
+KINDS: dict[str, Kind] = {
+    "plain": Kind(plain, LOG, [True]),
+    "asynchronous": Kind(asynchronous, LOG, [True, "gently"]),
+    "react": Kind(react, SAID),
+    "prebuilt": Kind(prebuilt, SAID),
+    "approval_of_tools": Kind(approval_of_tools, SAID, [True]),
+    "subgraph": Kind(subgraph, LOG, [True]),
+    "subgraph_with_memory": Kind(subgraph_with_memory, LOG, [True]),
+    "subgraph_called": Kind(subgraph_called, LOG, [True]),
+    "three_deep": Kind(three_deep, LOG, [True]),
+    "map_reduce": Kind(map_reduce, LOG),
+    "supervisor": Kind(supervisor, LOG),
+    "deferred": Kind(deferred, LOG),
+    "functional": Kind(functional, 21, ["fine"]),
+    "typed": Kind(typed, {"question": "why"}, [], {"context": Reader("Ann"), "config": {"style": "short"}}),
+    "with_store": Kind(with_store, SAID),
+    "breakpoint_before": Kind(breakpoint_before, LOG, [None]),
+}

@@ -1,0 +1,250 @@
+"""Any graph on a tape: recorded, paused, replayed, forked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, finish, review, step
+from tests.shelves import workbench
+from workbench.errors import RunError
+from workbench.parts.record.bench import GraphBench
+from workbench.parts.record.digests import plain
+from workbench.parts.record.run import GraphRun
+from workbench.session import Workbench
+
+
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    with Workbench.open(tmp_path_factory.mktemp("graphs")) as wb:
+        yield wb
+
+
+@pytest.fixture(autouse=True)
+def _count() -> None:
+    executed.clear()
+
+
+def finished(agent: Any, kind: Kind) -> GraphRun:
+    run: GraphRun = agent.ask(kind.given, **kind.options)
+    for answer in kind.answers:
+        assert run.status == "paused"
+        run.answer(answer)
+    assert run.status == "done"
+    return run
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_graph_gives_what_the_original_gives_and_replays_without_executing_anything(wb: Workbench, name: str) -> None:
+    kind = KINDS[name]
+    run = finished(wb.record(kind.build(), name), kind)
+    assert executed
+    before = dict(executed)
+    again = run.replay()
+    assert dict(executed) == before and again.executed == []
+    assert plain(again.state) == plain(run.state)
+    fork = run.fork()
+    assert dict(executed) == before and fork.executed == []
+    assert not run.compare(fork).differences
+
+
+def test_another_answer_runs_what_depends_on_it_and_nothing_else(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["plain"].build(), "another answer"), KINDS["plain"])
+    executed.clear()
+    fork = run.fork(answers={"review": False})
+    assert executed == {"review": 1, "finish": 1}
+    assert fork.state["answer"] == "2 steps, approved: False"
+    assert run.compare(fork).divergence == "review/1"
+
+
+def test_an_edit_inside_a_subgraph_survives_and_only_what_reads_it_runs(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["three_deep"].build(), "edit inside"), KINDS["three_deep"])
+    executed.clear()
+    [place] = [effect.at for effect in run.effects if effect.name.endswith("read")]
+    fork = run.fork(at=place, result={"log": ["read by hand"]})
+    assert executed == {"finish": 1}, "the others read the question alone"
+    assert fork.state["log"][0] == "read by hand"
+    executed.clear()
+    fork = run.fork(at=place.replace("read", "note"), state={"question": "Fen Mill"})
+    assert executed == {"note": 1, "finish": 1} and fork.state["log"][-1] == "note of Fen Mill"
+
+
+def test_a_tool_result_that_is_put_in_its_place_reaches_the_model(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["react"].build(), "tool result"), KINDS["react"])
+    assert run.messages[-1].content == "It says: Moss Mill was built by Ann Lee."
+    executed.clear()
+    fork = run.fork(at="tools/1:search/1", result="Nobody knows.")
+    assert fork.messages[-1].content == "It says: Nobody knows."
+    assert executed == {"agent": 1, "model": 1}
+
+
+def test_a_state_that_is_replaced_before_a_node_with_a_reducer_is_seen_by_what_follows(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["plain"].build(), "reducer"), KINDS["plain"])
+    fork = run.fork(at="review/1", state={"log": ["other"]})
+    assert fork.state["log"] == ["other", "review"] and fork.state["answer"] == "2 steps, approved: True"
+
+
+@pytest.mark.parametrize("differs", ["context", "config", "thread", "code"])
+def test_no_effect_crosses_between_runs_that_differ(wb: Workbench, differs: str) -> None:
+    kind = KINDS["typed"]
+    agent = wb.record(kind.build(), f"crossing {differs}")
+    run = finished(agent, kind)
+    changed: dict[str, Any] = {"context": Reader("Bea"), "config": {"style": "long"}, "thread": "another"}
+    other = agent.ask(kind.given, **{**kind.options, **({differs: changed[differs]} if differs in changed else {})})
+    assert other.executed == ["first/1", "last/1"], "a live run takes nothing from others"
+    assert run.executed == ["first/1", "last/1"]
+
+
+def test_a_thread_continues_and_a_replay_of_its_second_run_begins_where_that_did(wb: Workbench) -> None:
+    agent = wb.record(KINDS["with_store"].build(), "chat")
+    agent.ask({"messages": [("user", "one")]}, thread="t")
+    second = agent.ask({"messages": [("user", "two")]}, thread="t")
+    assert second.messages[-1].content == "3 messages so far"
+    before = dict(executed)
+    assert plain(second.replay().state) == plain(second.state) and dict(executed) == before
+    third = agent.ask({"messages": [("user", "three")]}, thread="t")
+    assert third.messages[-1].content == "5 messages so far", "replays leave the thread as it was"
+
+
+def test_what_cannot_be_kept_is_named_with_its_field(wb: Workbench) -> None:
+    graph = StateGraph(Log).add_node("open", lambda state: {"answer": threading.Lock()}).add_edge(START, "open")
+    with pytest.raises(RunError, match=r"The result of open/1, field 'answer', cannot be kept: .*lock"):
+        wb.record(graph.compile(), "lock").ask(LOG)
+
+
+def test_a_function_that_was_named_goes_on_the_tape(wb: Workbench) -> None:
+    def node(state: Log) -> Any:
+        return {"log": [f"{now()} {state.get('approved')}"]}
+
+    graph = StateGraph(Log).add_node("node", node).add_edge(START, "node").compile()
+    agent = wb.record(graph, "clock", wrap=[now])
+    run = agent.ask({**LOG, "approved": True})
+    fork = run.fork(input={**LOG, "approved": False})
+    assert executed == {"now": 1} and fork.executed == ["node/1"]
+    assert fork.state["log"] == [run.state["log"][0].replace("True", "False")]
+    assert now.__name__ == "now" and now() != now(), "outside of runs it is what it was"
+
+
+def now() -> int:
+    executed["now"] += 1
+    return time.perf_counter_ns()
+
+
+def test_a_run_whose_process_was_killed_goes_on_without_repeating_a_node(tmp_path: Path) -> None:
+    script = f"""
+import os
+from tests.parts.record import graphs
+from workbench.session import Workbench
+
+def die(state):
+    if not os.path.exists({str(tmp_path / "second")!r}):
+        os._exit(9)
+    return graphs.finish(state)
+
+graph = graphs.StateGraph(graphs.Log)
+graph.add_sequence([("first", graphs.step("first")), ("die", die)])
+graph = graph.add_edge(graphs.START, "first").compile()
+with Workbench.open({str(tmp_path / "w")!r}) as wb:
+    agent = wb.record(graph, "killed")
+    run = agent.runs()[0].resume() if agent.runs() else agent.ask(graphs.LOG)
+    print(run.status, run.state["answer"], dict(graphs.executed))
+"""
+    first = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert first.returncode == 9, first.stderr
+    (tmp_path / "second").touch()
+    second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert second.stdout.strip() == "done 1 steps, approved: None {'finish': 1}"
+
+
+def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["plain"].build(), "diverges"), KINDS["plain"])
+    other = StateGraph(Log)
+    other.add_sequence([("first", step("second")), ("review", review), ("finish", finish)])
+    changed = wb.record(other.add_edge(START, "first").compile(), "diverges").run(run.run_id)
+    with pytest.raises(RunError, match="The replay leaves its tape at first/1: code differs"):
+        changed.replay()
+    executed.clear()
+    fork = changed.fork()
+    assert executed == {"second": 1, "finish": 1} and fork.state["log"][0] == "second of Moss Mill"
+
+
+def test_a_graph_of_another_kind_is_refused(wb: Workbench) -> None:
+    with pytest.raises(RunError, match="StateGraph is not a compiled LangGraph graph"):
+        wb.record(StateGraph(Log))
+
+
+def test_two_questions_at_once_are_answered_by_their_ids(wb: Workbench) -> None:
+    def ask(name: str) -> Any:
+        return lambda state: {"log": [f"{name}: {interrupt(name)}"]}
+
+    graph = StateGraph(Log).add_node("left", ask("left")).add_node("right", ask("right"))
+    graph.add_edge(START, "left").add_edge(START, "right")
+    run = wb.record(graph.compile(), "both").ask(LOG)
+    with pytest.raises(RunError, match="The run asks 2 questions"):
+        run.answer("yes")
+    run.answer({question.id: question.value.upper() for question in run.questions})
+    assert run.state["log"] == ["left: LEFT", "right: RIGHT"]
+    assert run.fork(answers={"left": "no"}).state["log"] == ["left: no", "right: RIGHT"]
+
+
+def test_a_run_is_drawn_and_says_what_is_not_on_its_tape(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["three_deep"].build(), "drawn"), KINDS["three_deep"])
+    assert all(name in run.dag.svg for name in ("read", "review", "finish"))
+    assert "finish" in run.timeline.svg
+    node = lambda state: {"log": [f"{time.time()} {os.environ.get('HOME')}"]}  # noqa: E731
+    graph = StateGraph(Log).add_node("late", node).add_edge(START, "late").compile()
+    [row] = wb.record(graph, "late").ask(LOG).unrecorded.to_dict("records")
+    assert row == {"node": "late", "reads": ["clock", "environment"], "opaque": True, "share": 1.0}
+
+
+def test_documents_that_a_tool_gives_are_evidence(wb: Workbench) -> None:
+    found = [Document("Ann Lee built it.", id="mill", metadata={"score": 0.7})]
+    graph = StateGraph(Log).add_node("find", lambda state: {"answer": found}).add_edge(START, "find").compile()
+    [result] = wb.record(graph, "documents").ask(LOG).evidence
+    assert (result["result_id"], result["score"], result["evidence"]) == ("mill", 0.7, "Ann Lee built it.")
+
+
+def test_the_bench_runs_answers_and_forks_and_escapes_what_it_shows(wb: Workbench) -> None:
+    agent = wb.record(KINDS["plain"].build(), "bench")
+    bench = GraphBench(agent)
+    bench.input.value = json.dumps({**LOG, "question": "<b>Mill</b>"})
+    bench._act(bench._start)
+    assert (
+        bench.run and bench.run.status == "paused" and "&lt;b&gt;Mill" in bench.questions.children[0].children[0].value
+    )
+    [_answer, yes, _no] = bench.questions.children[0].children[2].children
+    yes.click()
+    assert bench.run.status == "done" and "approved: True" in bench.state.value and not bench.questions.children
+    bench.place.value, bench.result.value = "finish/1", '{"answer": "by hand"}'
+    bench._act(bench._fork)
+    assert "by hand" in bench.state.value and bench.run.executed == []
+    bench.input.value = "no question"
+    bench._act(bench._start)
+    assert "alert" in bench.status.value
+    assert len(bench.runs.options) == 3
+
+
+def test_a_graph_is_run_answered_and_replayed_from_the_terminal(tmp_path: Path) -> None:
+    def shell(*words: str) -> str:
+        done = workbench(tmp_path / "w", "record", *words)
+        return f"{done.returncode} {done.stdout}{done.stderr}"
+
+    name = "tests.parts.record.graphs:plain"
+    paused = shell(name, json.dumps(LOG))
+    assert paused.startswith("3 ") and "review/1 asks" in paused
+    run_id = paused.split()[1]
+    assert "2 steps, approved: True" in shell(name, "--run", run_id, "--answer", "true")
+    assert "done" in shell(name, "--run", run_id, "--replay")
+    assert "cannot be loaded" in shell("tests.parts.record.graphs:nothing", "x")

@@ -1,0 +1,12 @@
+"""Any LangGraph graph on a tape: recorded, paused, replayed, forked and compared by one line."""
+
+from workbench.extensions import Part
+
+PART = Part(
+    "record",
+    __name__,
+    commands={"record": "commands:record"},
+    workbench={"record": "agent:record"},
+    cells={f"{__name__}.agent:RecordedGraph": "bench:GraphBench"},
+    services={"record": "store:GraphRuns"},
+)

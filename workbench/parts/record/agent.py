@@ -1,0 +1,272 @@
+"""A recorded graph: asked like the original, with every effect on a tape."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from workbench.errors import RunError
+from workbench.parts.record import effects, langgraph_copy
+from workbench.parts.record.digests import digest, plain
+from workbench.parts.record.effects import GraphEffect, Recorder
+from workbench.parts.record.run import GraphRun
+from workbench.parts.record.store import GraphRuns, from_text, to_text, unpacked
+
+MOST_PAUSES = 1000
+"""How often one stretch of work may stop at questions that are answered already."""
+
+
+def record(wb: Any, graph: Any, name: str = "", *, wrap: Iterable[Any] = ()) -> RecordedGraph:
+    """Return a recorded copy of a LangGraph graph; the original stays unchanged.
+
+    Args:
+        graph: a compiled graph, an ``@entrypoint``, or a function without arguments that returns one.
+        name: under which its runs are kept; by default the graph's own.
+        wrap: functions and clients among the globals of its nodes whose calls go on the tape.
+
+    Raises:
+        RunError: not such a graph.
+    """
+    if not hasattr(graph, "get_subgraphs") and callable(graph):
+        graph = graph()
+    return RecordedGraph(wb, graph, name or str(getattr(graph, "name", "") or "graph"), list(wrap))
+
+
+class RecordedGraph:
+    """A graph whose runs are recorded, as ``wb.record`` returns it.
+
+    Attributes:
+        name: of its runs.
+        graph: the original.
+    """
+
+    def __init__(self, wb: Any, graph: Any, name: str, wrap: Sequence[Any]):
+        self.name, self.graph = name, graph
+        self._wb = wb
+        self._runs: GraphRuns = wb._services["record"]
+        replacements = {id(target): effects.wrapped(target, _qualified_name(target)) for target in wrap}
+        self._saver = copy.copy(self._runs.saver())  # one connection; what may be read back differs by graph
+        self._copy = langgraph_copy.copy_graph(graph, _record_node, _record_tool, replacements, self._saver)
+        self._serde = self._saver.serde = langgraph_copy.serializer(graph)
+        effects.install()
+
+    def __repr__(self) -> str:
+        return f"<RecordedGraph {self.name!r}: {len(self.runs())} runs>"
+
+    @property
+    def language(self) -> str:
+        """The language of labels."""
+        return str(self._wb.settings.lang)
+
+    # asking
+
+    def ask(self, inputs: Any, **options: Any) -> GraphRun:
+        """Run the graph on an input until it pauses or ends.
+
+        Args:
+            inputs: as the original takes it.
+            **options: those of ``start``.
+
+        Raises:
+            RunError: the run failed; ``agent.run(id)`` has what it did, and ``resume`` continues it.
+        """
+        return self.start(inputs, **options).wait()
+
+    def start(
+        self, inputs: Any, *, thread: str = "", context: Any = None, config: Mapping[str, Any] | None = None
+    ) -> GraphRun:
+        """Begin a run, and return it at once.
+
+        Args:
+            inputs: as the original takes it.
+            thread: a conversation: the run continues from the state of the thread's last run.
+            context: for the graph's ``context_schema``.
+            config: what nodes find under ``config["configurable"]``.
+
+        Raises:
+            RunError: the thread's last run has not ended.
+        """
+        store, options = self._runs.store, {"mode": "live", "sources": [], "config": dict(config or {}), "edits": {}}
+        if thread and (before := store.run_ids(self.name, thread)):
+            last = GraphRun(self, before[0])
+            if last.status != "done":
+                raise RunError(
+                    f"Thread {thread!r} waits for run {last.run_id}, which is {last.status}. Answer it first."
+                )
+            options["before"] = [last.physical_thread, last.checkpoint_id]
+        inputs = self._with_ids(inputs)
+        if context is not None:
+            options["context"] = to_text(self._serde.dumps_typed(context))
+        run_id = store.create(self.name, thread, options, self._dump(inputs, "input"), self._owner)
+        run = GraphRun(self, run_id)
+        run._begin()
+        return run
+
+    def _with_ids(self, inputs: Any) -> Any:
+        """Return the input with messages instead of their short forms, each with an id."""
+        if isinstance(inputs, Mapping) and isinstance(inputs.get("messages"), (list, tuple)):
+            from langchain_core.messages import convert_to_messages
+
+            inputs = {**inputs, "messages": convert_to_messages(inputs["messages"])}
+        effects.name_messages(inputs, f"input {digest(inputs)}")
+        return inputs
+
+    def run(self, run_id: str) -> GraphRun:
+        """Return a run of this graph.
+
+        Raises:
+            UnknownRun: there is none of that id.
+        """
+        return GraphRun(self, run_id)
+
+    def runs(self) -> list[GraphRun]:
+        """Return the runs of this graph, newest first."""
+        return [self.run(run_id) for run_id in self._runs.store.run_ids(self.name)]
+
+    # what a run needs
+
+    @property
+    def _owner(self) -> str:
+        return str(self._wb._work._lease.owner)
+
+    def _dump(self, value: Any, what: str) -> tuple[str, bytes]:
+        try:
+            return self._serde.dumps_typed(value)
+        except TypeError as error:
+            field = next((name for name, inner in _fields(value) if not self._fits(inner)), "")
+            where = f"{what}, field {field!r}," if field else what
+            raise RunError(
+                f"{where} cannot be kept: {error}. Keep plain values, messages, dataclasses or pydantic models in the "
+                "state, and open connections inside the node."
+            ) from None
+
+    def _fits(self, value: Any) -> bool:
+        try:
+            self._serde.dumps_typed(value)
+        except TypeError:
+            return False
+        return True
+
+    def _load(self, stored: tuple[str, bytes] | None) -> Any:
+        return None if stored is None else self._serde.loads_typed(stored)
+
+    def load_effects(self, run_id: str) -> list[GraphEffect]:
+        """Return what a run asked of the world, in order."""
+        return [GraphEffect(value=self._load(value), **row) for row, value in self._runs.store.effects(run_id)]
+
+    def load_answers(self, run_id: str) -> dict[str, Any]:
+        """Return what was answered in a run, by the digest of the question."""
+        return {row["question"]: self._load(unpacked(row["answer"])) for row in self._runs.store.answers(run_id)}
+
+    def _save(self, run_id: str, effect: GraphEffect) -> None:
+        value = self._dump(effect.value, f"The result of {effect.at}")
+        row = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect) if field.name != "value"}
+        row["input"] = plain(effect.input)
+        self._runs.store.save_effect(run_id, row, digest([value[0], value[1]]), value)
+
+    def _submit(self, work: Any) -> Future[None]:
+        future: Future[None] = self._wb._work.loop.submit(work)
+        return future
+
+    async def _drive(self, run: GraphRun) -> None:
+        """Work on a run until it pauses or ends; its row says how it stands."""
+        from langgraph.types import Command
+
+        store, run_id = self._runs.store, run.run_id
+        try:
+            row = store.run(run_id)
+            options = row["options"]
+            own = self.load_effects(run_id)
+            recorder = Recorder(
+                options["mode"],
+                own,
+                [effect for source in options["sources"] for effect in self.load_effects(source)],
+                {**self._edited_answers(options), **self.load_answers(run_id)},
+                {at: self._load(from_text(edit)) for at, edit in options["edits"].items()},
+                {"thread": options.get("label", row["thread"] if row["thread"] != run_id else "")},
+                lambda effect: self._save(run_id, effect),
+            )
+            effects.recording(recorder)
+            config: Any = {"configurable": {**options["config"], "thread_id": run.physical_thread}}
+            context = self._load(from_text(options["context"])) if "context" in options else None
+            snapshot = await self._copy.aget_state(config)
+            fresh = not own and not (snapshot.next or snapshot.interrupts)
+            if fresh and "before" in options:
+                self._seed(options["before"], run.physical_thread)
+            inputs = self._load(unpacked(row["input"])) if fresh else self._resumed(snapshot, recorder)
+            for _ in range(MOST_PAUSES):
+                await self._copy.ainvoke(inputs, config, context=context, durability="sync")
+                snapshot = await self._copy.aget_state(config)
+                if not snapshot.next and not snapshot.interrupts:
+                    result = self._dump(snapshot.values, "The state")
+                    store.end(run_id, "done", result=result)
+                    return
+                inputs = self._resumed(snapshot, recorder)
+                if isinstance(inputs, Command) and not inputs.resume:
+                    break
+                if inputs is None and recorder.mode == "live":
+                    break
+            store.end(run_id, "paused")
+        except asyncio.CancelledError:
+            store.end(run_id, "cancelled" if run.cancelled else "interrupted")
+            raise
+        except Exception as error:
+            message = str(error) if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
+            store.end(run_id, "failed", message)
+            raise
+
+    @staticmethod
+    def _resumed(snapshot: Any, recorder: Recorder) -> Any:
+        """Return what continues a paused graph: the answers that are answers, by the ids of their questions.
+
+        At a breakpoint (``interrupt_before``) nothing was asked, and None continues.
+        """
+        from langgraph.types import Command
+
+        if not snapshot.interrupts:
+            return None
+        answers = {}
+        for pause in snapshot.interrupts:
+            question = recorder.find_question(pause)
+            if question in recorder.answers:
+                answers[pause.id] = recorder.answers[question]
+        return Command(resume=answers)
+
+    def _edited_answers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {question: self._load(from_text(answer)) for question, answer in options.get("answers", {}).items()}
+
+    def _seed(self, before: Sequence[str], thread: str) -> None:
+        """Copy the checkpoints of a thread up to one of them, so that a run begins where another did."""
+        source, checkpoint = before
+        if source == thread:
+            return
+        with self._saver.cursor() as cursor:
+            for table in ("checkpoints", "writes"):
+                cursor.execute(
+                    f"SELECT * FROM {table} WHERE thread_id = ? AND checkpoint_id <= ?", (source, checkpoint)
+                )
+                rows = cursor.fetchall()
+                places = ", ".join("?" * (len(rows[0]) if rows else 0))
+                cursor.executemany(
+                    f"INSERT OR IGNORE INTO {table} VALUES ({places})", [(thread, *row[1:]) for row in rows]
+                )
+
+
+def _record_node(node: langgraph_copy.Node, state: Any, config: Any) -> Any:
+    return effects.current().node(node, state, config)
+
+
+def _record_tool(request: Any, execute: Any) -> Any:
+    return effects.current().tool(request, execute)
+
+
+def _qualified_name(target: Any) -> str:
+    return str(getattr(target, "__qualname__", type(target).__qualname__))
+
+
+def _fields(value: Any) -> Iterable[tuple[str, Any]]:
+    return value.items() if isinstance(value, Mapping) else getattr(value, "__dict__", {}).items()

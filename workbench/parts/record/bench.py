@@ -1,0 +1,175 @@
+"""A recorded graph in a cell: run it, answer what it asks, look at the run, and fork it at any effect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+from markupsafe import escape
+
+from workbench.errors import WorkbenchError
+from workbench.parts.record.agent import RecordedGraph
+from workbench.parts.record.digests import plain
+from workbench.parts.record.run import GraphRun, Question
+
+LONGEST = 4000
+"""Characters of a value that are shown."""
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "input": "Input",
+        "input_hint": "JSON, or plain text as a user's message",
+        "start": "Run",
+        "continue": "Continue",
+        "runs": "Runs",
+        "asks": "{at} asks",
+        "answer_hint": "The answer, as JSON or plain text",
+        "answer": "Answer",
+        "yes": "Yes",
+        "no": "No",
+        "state": "State",
+        "graph": "Graph",
+        "timeline": "Timeline",
+        "effects": "Effects",
+        "fork": "Fork",
+        "at": "At",
+        "result_hint": "What it gives instead, as JSON or plain text",
+        "running": "running ...",
+    },
+    "zh": {
+        "input": "输入",
+        "input_hint": "JSON，或一句用户消息",
+        "start": "运行",
+        "continue": "继续",
+        "runs": "运行记录",
+        "asks": "{at} 在等你回答",
+        "answer_hint": "回答：JSON 或文字",
+        "answer": "回答",
+        "yes": "是",
+        "no": "否",
+        "state": "状态",
+        "graph": "图",
+        "timeline": "时间线",
+        "effects": "经过",
+        "fork": "分叉",
+        "at": "位置",
+        "result_hint": "改成什么结果：JSON 或文字",
+        "running": "正在运行……",
+    },
+}
+
+
+class GraphBench(ipywidgets.VBox):
+    """A bench for one recorded graph.
+
+    Attributes:
+        run: the run that is shown; None before the first.
+    """
+
+    def __init__(self, agent: RecordedGraph):
+        self.agent = agent
+        self.run: GraphRun | None = None
+        self._words = _WORDS["zh" if agent.language.startswith("zh") else "en"]
+        self.input = self._text("input_hint")
+        self.runs = ipywidgets.Dropdown(options=[], description=self._words["runs"])
+        self.status, self.state = ipywidgets.HTML(), ipywidgets.HTML()
+        self.questions = ipywidgets.VBox()
+        self.graph, self.timeline, self.effects = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
+        self.place = ipywidgets.Dropdown(options=[], description=self._words["at"])
+        self.result = self._text("result_hint")
+        fork = ipywidgets.VBox([ipywidgets.HBox([self.place, self._button("fork", self._fork)]), self.result])
+        tabs = ipywidgets.Tab([self.state, self.graph, self.timeline, ipywidgets.VBox([self.effects, fork])])
+        tabs.titles = tuple(self._words[name] for name in ("state", "graph", "timeline", "effects"))
+        first = ipywidgets.HBox([self._button("start", self._start, "primary"), self.runs])
+        super().__init__([self.input, first, self.status, self.questions, tabs])
+        self.runs.observe(self._choose, "value")
+        runs = agent.runs()
+        if runs:
+            self.show(runs[0])
+
+    def _text(self, hint: str) -> ipywidgets.Textarea:
+        layout = ipywidgets.Layout(width="100%", height="3.5em")
+        return ipywidgets.Textarea(placeholder=self._words[hint], layout=layout)
+
+    def _button(self, word: str, press: Callable[[], GraphRun], style: str = "") -> ipywidgets.Button:
+        button = ipywidgets.Button(description=self._words[word], button_style=style)
+        button.on_click(lambda _: self._act(press))
+        return button
+
+    def _act(self, work: Callable[[], GraphRun]) -> None:
+        """Do what a button does, and show the run or why it was refused."""
+        self.status.value = str(escape(self._words["running"]))
+        try:
+            self.show(work())
+        except (WorkbenchError, ValueError) as error:
+            if self.run is not None:
+                self.show(self.run)
+            self.status.value = f'<span role="alert">{escape(str(error))}</span>'
+        except Exception as error:  # raised by the graph's own code
+            runs = self.agent.runs()
+            if runs:
+                self.show(runs[0])
+            self.status.value = f'<span role="alert">{escape(f"{type(error).__name__}: {error}")}</span>'
+
+    def _start(self) -> GraphRun:
+        text = self.input.value
+        return self.agent.ask(_value(text, {"messages": [("user", text)]}))
+
+    def _fork(self) -> GraphRun:
+        assert self.run is not None
+        changed = {"at": self.place.value, "result": _value(self.result.value)} if self.result.value.strip() else {}
+        return self.run.fork(**changed)
+
+    def _choose(self, change: Mapping[str, Any]) -> None:
+        if change["new"] and (self.run is None or change["new"] != self.run.run_id):
+            self.show(self.agent.run(change["new"]))
+
+    def show(self, run: GraphRun) -> None:
+        """Show a run."""
+        self.run = run
+        self.runs.options = [(f"{other.run_id} · {other.status}", other.run_id) for other in self.agent.runs()]
+        self.runs.value = run.run_id
+        self.status.value = str(escape(repr(run).strip("<>")))
+        self.questions.children = [self._question(question) for question in run.questions]
+        if run.status == "paused" and not run.questions:
+            self.questions.children = [self._button("continue", lambda: run.answer(None), "primary")]
+        self.state.value = _pretty(run.state)
+        self.graph.value, self.timeline.value = run.dag._repr_html_(), run.timeline._repr_html_()
+        frame = run.to_frame()
+        columns = ["at", "kind", "outcome", "source", "seconds", "tokens"]
+        self.effects.value = frame[columns].round(3).to_html(escape=True, index=False) if len(frame) else ""
+        self.place.options = list(dict.fromkeys(frame["at"])) if len(frame) else []
+
+    def _question(self, question: Question) -> ipywidgets.Widget:
+        title = self._words["asks"].format(at=question.at)
+        words = ipywidgets.HTML(f"<b>{escape(title)}</b>{_pretty(question.value)}")
+        text = self._text("answer_hint")
+
+        def give(answer: Callable[[], Any]) -> Callable[[], GraphRun]:
+            return lambda: self.agent.run(self._shown_id()).answer({question.id: answer()})
+
+        buttons = [
+            self._button("answer", give(lambda: _value(text.value)), "primary"),
+            self._button("yes", give(lambda: True)),
+            self._button("no", give(lambda: False)),
+        ]
+        return ipywidgets.VBox([words, text, ipywidgets.HBox(buttons)])
+
+    def _shown_id(self) -> str:
+        assert self.run is not None
+        return self.run.run_id
+
+
+def _value(text: str, otherwise: Any = None) -> Any:
+    """Read JSON; plain text stays what it is, unless something else is to take its place."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text if otherwise is None else otherwise
+
+
+def _pretty(value: Any) -> str:
+    text = json.dumps(plain(value), ensure_ascii=False, indent=1)
+    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+    return f'<pre style="white-space:pre-wrap;max-height:24em;overflow:auto">{escape(cut)}</pre>'

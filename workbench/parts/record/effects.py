@@ -1,0 +1,615 @@
+"""What a recorded graph asked of the world, and a recorder that answers from the tapes of other runs.
+
+An effect is a node's execution, a chat model's call, a tool's call, or a call of a function that was named. Its key has
+parts that can be told apart in a message: code, configuration, context, answers of people, and the part of the state
+that was read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Literal
+
+from langchain_core.caches import BaseCache
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration, Generation
+from langgraph.errors import GraphInterrupt
+from langgraph.types import Command, Interrupt, Overwrite
+from pydantic import BaseModel
+
+from workbench.errors import RunError
+from workbench.parts.record import langgraph_copy as langgraph
+from workbench.parts.record.digests import digest, plain
+
+Mode = Literal["live", "fork", "replay"]
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphEffect:
+    """One effect of a recorded run.
+
+    Attributes:
+        at: where: ``"tools/2"`` is the second execution of the node ``tools``, ``"tools/2:search/1"`` a call in it.
+        kind: ``node``, ``model``, ``tool`` or ``call``.
+        name: of the node, tool or function.
+        outcome: ``value``; ``interrupt`` when it asked a person; ``called`` when a graph that it called did.
+        task: LangGraph's id of the node's task.
+        key: digests of what it depends on, by part.
+        reads: digests of the state's fields that it read, by name; None when the whole state was read.
+        value: what came of it; of an interrupt the questions.
+        input: what it was inputs.
+        seconds: how long it took when it was effect.
+        tokens: what a model read and wrote, as its server counts.
+        started_at: seconds since the epoch.
+        replayed: taken from the tape of another run.
+        edited: put in its place by hand.
+    """
+
+    at: str
+    kind: str
+    name: str
+    outcome: str
+    task: str
+    key: Mapping[str, str]
+    reads: Mapping[str, str] | None
+    value: Any
+    input: Any = None
+    seconds: float = 0.0
+    tokens: int = 0
+    started_at: float = 0.0
+    replayed: bool = False
+    edited: bool = False
+
+
+class ReadState(dict[str, Any]):
+    """The state as a node gets it, which notes the fields that are read."""
+
+    def __init__(self, state: Mapping[str, Any]):
+        super().__init__(state)
+        self.fields: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.fields.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the field, and note it."""
+        self.fields.add(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self.fields.add(str(name))
+        return super().__contains__(name)
+
+    def _all(self) -> None:
+        self.fields |= set(super().keys())
+
+    def __iter__(self) -> Iterator[str]:
+        self._all()
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """Return all names: the whole state is read."""
+        self._all()
+        return super().keys()
+
+    def values(self) -> Any:
+        """Return all values: the whole state is read."""
+        self._all()
+        return super().values()
+
+    def items(self) -> Any:
+        """Return everything: the whole state is read."""
+        self._all()
+        return super().items()
+
+    def __eq__(self, state: object) -> bool:
+        self._all()
+        return super().__eq__(state)
+
+    __hash__ = None
+
+    def copy(self) -> dict[str, Any]:
+        """Return a plain copy: the whole state is read."""
+        self._all()
+        return dict(super().items())
+
+
+_MISSING = "missing"
+
+
+def _reads(state: Any, fields: Iterable[str] | None) -> dict[str, str] | None:
+    if fields is None or not isinstance(state, Mapping):
+        return None
+    values = dict(dict.items(state)) if isinstance(state, dict) else dict(state)
+    return {name: digest(values[name]) if name in values else _MISSING for name in sorted(fields)}
+
+
+class Diverged(RunError):
+    """A replay needs an effect that the tape does not have.
+
+    Attributes:
+        at: where.
+        differs: the parts of the key that differ from what was recorded there.
+    """
+
+    def __init__(self, at: str, differs: Sequence[str]):
+        self.at, self.differs = at, list(differs)
+        what = ", ".join(differs) or "nothing was recorded there"
+        super().__init__(
+            f"The replay leaves its tape at {at}: {what} differs from the recording. Fork the run instead: "
+            "run.fork() runs again what has changed."
+        )
+
+
+@dataclasses.dataclass
+class Place:
+    """Where the running code stands: its node, and how often each call was effect in it."""
+
+    at: str
+    task: str
+    calls: Counter[str]
+
+
+_recorder: ContextVar[Recorder | None] = ContextVar("workbench_recorder", default=None)
+_place: ContextVar[Place | None] = ContextVar("workbench_place", default=None)
+
+
+def recording(recorder: Recorder) -> None:
+    """Make this recorder the one of the current task and of what it starts."""
+    _recorder.set(recorder)
+
+
+def current() -> Recorder:
+    """Return the recorder of the current run."""
+    recorder = _recorder.get()
+    if recorder is None:
+        raise RunError("A recorded graph runs by agent.ask, not called directly.")
+    return recorder
+
+
+class Recorder:
+    """Records the effects of one run of a graph, and answers those that its mode takes from the tape.
+
+    Args:
+        mode: ``live`` answers from nothing but the run's own tape after a kill, ``fork`` from its sources too,
+            ``replay`` must answer everything.
+        own: effects that this run has effect already.
+        sources: effects of the runs that it was effect from.
+        answers: what people answered, by the digest of the question.
+        edits: by place, ``{"result": value}`` or ``{"state": {field: value}}``.
+        base: parts of every key: user and thread.
+        save: keeps an effect.
+    """
+
+    def __init__(
+        self,
+        mode: Mode,
+        own: Sequence[GraphEffect],
+        sources: Sequence[GraphEffect],
+        answers: Mapping[str, Any],
+        edits: Mapping[str, Json],
+        base: Json,
+        save: Callable[[GraphEffect], None],
+    ):
+        self.mode, self.answers, self.base, self.keep = mode, dict(answers), base, save
+        self._edits = edits
+        self.pending_calls: dict[tuple[str, str], tuple[str, float, float]] = {}
+        self._tape: dict[tuple[str, str], list[GraphEffect]] = defaultdict(list)
+        self._calls: dict[str, list[GraphEffect]] = defaultdict(list)
+        for effect in [*own, *sources]:
+            self._tape[effect.kind, effect.name].append(effect)
+        for effect in sources:
+            node, colon, _ = effect.at.partition(":")
+            if colon:
+                self._calls[node].append(effect)
+        self._places: dict[tuple[str, str], str] = {}
+        self._executions = Counter[str]()
+        self._questions: dict[str, list[str]] = defaultdict(list)
+        self._pauses: dict[str, str] = {}
+        for effect in own:
+            if effect.kind == "node":
+                self._note_place(effect.name, effect.task, effect.at)
+                if effect.outcome != "value":
+                    self._note_questions(effect.at, effect.task, effect.value)
+
+    # nodes
+
+    async def node(self, node: langgraph.Node, state: Any, config: Any) -> Any:
+        """Execute a node, or take what it gave from the tape."""
+        path, task = node.path, langgraph.task_id(config)
+        at = self._at(path, task)
+        edit = self._edits.get(at, {})
+        if "state" in edit:
+            state = edited_state(state, edit["state"])
+        key = {
+            "code": node.version,
+            "config": digest([self.base, langgraph.user_config(config)]),
+            "context": digest(langgraph.run_context(config)),
+        }
+        if "result" in edit:
+            self.keep(GraphEffect(at, "node", path, "value", task, key, None, edit["result"], edited=True))
+            return edit["result"]
+        has_edited_call = any(place.startswith(f"{at}:") for place in self._edits)
+        questions = [question for question in self._questions[task] if question in self.answers]
+        while True:
+            key["answers"] = digest([self.answers[question] for question in questions])
+            effect = self._find_node(path, key, state)
+            if effect is None or (effect.outcome == "value" and has_edited_call):
+                break
+            self._keep_recorded(effect, at, task)
+            if effect.outcome == "value":
+                return with_edit(effect.value, edit.get("state"), node.reducers)
+            questions = [question_key(at, pause.value) for pause in effect.value]
+            if any(question not in self.answers or question in questions for question in questions):
+                self._ask_again(at, task, effect.value[0], config)
+            questions += questions
+        if self.mode == "replay" and not has_edited_call:
+            raise Diverged(at, self._difference(at, path, key, state))
+        answers = [self.answers[question] for question in questions]
+        if len(answers) > len(langgraph.resume_values(config)) and not self._interrupts_in_called_graph(path):
+            config = langgraph.with_resume(config, answers)
+        return await self._execute(at, task, key, node, state, config, edit)
+
+    def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
+        """Keep a node's effect from the tape, after the calls that it effect."""
+        calls = self._calls[effect.at] if effect.outcome == "value" else []
+        for call in calls:
+            place = at + call.at.removeprefix(effect.at)
+            self.keep(dataclasses.replace(call, at=place, task=task, replayed=True))
+        self.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
+
+    async def _execute(
+        self, at: str, task: str, key: Json, node: langgraph.Node, state: Any, config: Any, edit: Json
+    ) -> Any:
+        inputs = ReadState(state) if type(state) is dict else state
+        before = {name: digest(value) for name, value in state.items()} if type(state) is dict else None
+        token = _place.set(Place(at, task, Counter()))
+        started, began = time.time(), time.perf_counter()
+        effect = GraphEffect(
+            at, "node", node.path, "value", task, dict(key), None, None, plain(state), started_at=started
+        )
+        try:
+            value = await langgraph.execute(node, inputs, config)
+        except GraphInterrupt as pause:
+            questions = list(pause.args[0])
+            reads = self._read_fields(inputs, before)
+            outcome = "interrupt" if all(langgraph.is_own(question, config) for question in questions) else "called"
+            seconds = time.perf_counter() - began
+            self.keep(dataclasses.replace(effect, outcome=outcome, value=questions, reads=reads, seconds=seconds))
+            self._note_questions(at, task, questions)
+            raise
+        finally:
+            _place.reset(token)
+        name_messages(value, f"{at} {digest([key, before])}")
+        seconds = time.perf_counter() - began
+        self.keep(dataclasses.replace(effect, value=value, reads=self._read_fields(inputs, before), seconds=seconds))
+        return with_edit(value, edit.get("state"), node.reducers)
+
+    def _note_questions(self, at: str, task: str, pauses: Iterable[Interrupt]) -> None:
+        for pause in pauses:
+            question = self._pauses[pause.id] = question_key(at, pause.value)
+            if question not in self._questions[task]:
+                self._questions[task].append(question)
+
+    def _ask_again(self, at: str, task: str, pause: Interrupt, config: Any) -> None:
+        """Pause with a recorded question without an answer here."""
+        try:
+            langgraph.ask_again(pause, config)
+        except GraphInterrupt as again:
+            self._note_questions(at, task, again.args[0])
+            raise
+
+    @staticmethod
+    def _read_fields(inputs: Any, before: Mapping[str, str] | None) -> dict[str, str] | None:
+        if before is None or not isinstance(inputs, ReadState):
+            return {"": digest(inputs)}
+        return {name: before.get(name, _MISSING) for name in sorted(inputs.fields)}
+
+    def _find_node(self, path: str, key: Json, state: Any) -> GraphEffect | None:
+        for effect in self._tape["node", path]:
+            if dict(effect.key) == key and not effect.edited and self._reads_equal(effect, state):
+                return effect
+        return None
+
+    @staticmethod
+    def _reads_equal(effect: GraphEffect, state: Any) -> bool:
+        if effect.reads is None:
+            return False
+        if "" in effect.reads:
+            return effect.reads[""] == digest(state)
+        return _reads(state, effect.reads) == dict(effect.reads)
+
+    def _difference(self, at: str, path: str, key: Json, state: Any) -> list[str]:
+        recorded = next((e for e in self._tape["node", path] if e.at == at), None)
+        if recorded is None:
+            return []
+        parts = [part for part, digest_now in key.items() if recorded.key.get(part) != digest_now]
+        now = _reads(state, recorded.reads or ()) or {}
+        return parts + [
+            f"state.{name}" for name, digest_now in now.items() if (recorded.reads or {}).get(name) != digest_now
+        ]
+
+    def _interrupts_in_called_graph(self, path: str) -> bool:
+        """Return whether a graph inside the node asked: its answer reaches it through LangGraph alone."""
+        return any(effect.outcome == "called" for effect in self._tape["node", path])
+
+    # calls inside nodes
+
+    async def tool(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Call a tool, or take its answer from the tape."""
+        name, tool = request.tool_call["name"], request.tool
+        args = {"args": request.tool_call["args"], "id": request.tool_call["id"]}
+        injected = digest(request.state) if tool is not None and _needs_state(tool) else ""
+        version = digest(sorted(set(_tool_code(tool)))) if tool is not None else ""
+        key = {"code": version, "input": digest(args["args"]), "state": injected, "base": digest(self.base)}
+        return await self._call("tool", name, key, request.tool_call["args"], lambda: execute(request), args["id"])
+
+    async def call(self, name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call a function that was named in ``wrap``, or take its result from the tape."""
+        key = {"code": "", "input": digest([args, kwargs]), "base": digest(self.base)}
+
+        async def execute() -> Any:
+            return function(*args, **kwargs)
+
+        return await self._call("call", name, key, [args, kwargs], execute)
+
+    async def _call(
+        self, kind: str, name: str, key: Json, inputs: Any, execute: Callable[[], Awaitable[Any]], call_id: str = ""
+    ) -> Any:
+        at, place = self.next_call(name)
+        if "result" in (edit := self._edits.get(at, {})):
+            value = tool_result(edit["result"], name, call_id) if kind == "tool" else edit["result"]
+            self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(inputs), edited=True))
+            return value
+        effect = self.find_call(kind, name, key, at)
+        if effect is not None:
+            self.keep(dataclasses.replace(effect, at=at, task=place, replayed=True))
+            return with_call_id(effect.value, call_id)
+        if self.mode == "replay":
+            raise Diverged(at, ["input"])
+        started, began = time.time(), time.perf_counter()
+        value = await execute()
+        seconds = time.perf_counter() - began
+        self.keep(GraphEffect(at, kind, name, "value", place, key, None, value, plain(inputs), seconds, 0, started))
+        return value
+
+    def next_call(self, name: str) -> tuple[str, str]:
+        """Return where the next call of this name stands, and the id of its task."""
+        place = _place.get() or Place("", "", Counter())
+        place.calls[name] += 1
+        return f"{place.at}:{name}/{place.calls[name]}", place.task
+
+    def find_call(self, kind: str, name: str, key: Json, at: str) -> GraphEffect | None:
+        """Return the recorded call of this key: the one at the same place, else the first."""
+        equal = [e for e in self._tape[kind, name] if dict(e.key) == key and not e.edited]
+        return next((e for e in equal if e.at == at), equal[0] if equal else None)
+
+    # places
+
+    def find_question(self, pause: Interrupt) -> str:
+        """Return the digest of a question at which the graph waits."""
+        return self._pauses.get(pause.id, "")
+
+    def _at(self, path: str, task: str) -> str:
+        if (path, task) not in self._places:
+            self._note_place(path, task, f"{path}/{self._executions[path] + 1}")
+        return self._places[path, task]
+
+    def _note_place(self, path: str, task: str, at: str) -> None:
+        if (path, task) not in self._places:
+            self._executions[path] += 1
+            self._places[path, task] = at
+
+
+def question_key(at: str, question: Any) -> str:
+    """Return by what an answer is digest_now again: the node, and what it asked; never the position of the question."""
+    return digest([at.rpartition("/")[0], question])
+
+
+def name_messages(value: Any, seed: str) -> None:
+    """Give ids to messages without one, equal in each run: LangGraph would draw random ones, and no key would fit."""
+    for index, message in enumerate(_messages(value)):
+        if message.id is None:
+            message.id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed} {index}"))
+
+
+def _messages(value: Any) -> Iterator[BaseMessage]:
+    if isinstance(value, BaseMessage):
+        yield value
+    elif isinstance(value, Command):
+        yield from _messages(value.update)
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _messages(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _messages(inner)
+
+
+def edited_state(state: Any, fields: Json) -> Any:
+    """Return the state with other values in these fields."""
+    if isinstance(state, Mapping):
+        return {**state, **fields}
+    if isinstance(state, BaseModel):
+        return state.model_copy(update=fields)
+    if dataclasses.is_dataclass(state) and not isinstance(state, type):
+        return dataclasses.replace(state, **fields)
+    raise RunError(f"The state is a {type(state).__name__}, of which no field can be replaced.")
+
+
+def with_edit(value: Any, fields: Json | None, reducers: Mapping[str, Callable[[Any, Any], Any]]) -> Any:
+    """Return a node's change of the state, after fields were replaced before it.
+
+    A field with a reducer is overwritten with what the reducer makes of the replaced value and the change.
+    """
+    if not fields:
+        return value
+    if not isinstance(value, Mapping):
+        raise RunError("State can be replaced before a node that returns a dict. Replace its result instead.")
+    update = dict(value)
+    for name, replaced in fields.items():
+        reduce = reducers.get(name)
+        if reduce is None:
+            update.setdefault(name, replaced)
+        else:
+            update[name] = Overwrite(reduce(replaced, update[name]) if name in update else replaced)
+    return update
+
+
+def tool_result(value: Any, name: str, call_id: str) -> Any:
+    """Return a tool's answer that was written by hand, as the message that a graph expects."""
+    from langchain_core.messages import ToolMessage
+
+    if isinstance(value, (ToolMessage, Command)):
+        return with_call_id(value, call_id)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return ToolMessage(text, name=name, tool_call_id=call_id)
+
+
+def with_call_id(value: Any, call_id: str) -> Any:
+    """Return a tool's recorded answer as the answer to this call."""
+    if call_id and getattr(value, "tool_call_id", call_id) != call_id:
+        return value.model_copy(update={"tool_call_id": call_id, "id": None})
+    return value
+
+
+def _needs_state(tool: Any) -> bool:
+    from langgraph.prebuilt.tool_node import _get_all_injected_args
+
+    injected = _get_all_injected_args(tool)
+    return bool(injected.state or injected.store or injected.runtime)
+
+
+def _tool_code(tool: Any) -> Iterator[str]:
+    yield tool.name
+    for function in (getattr(tool, "func", None), getattr(tool, "coroutine", None)):
+        if function is not None:
+            yield langgraph.code_version(function)
+
+
+class RecordedCalls(BaseCache):
+    """LangChain's cache of replies, which asks the recorder of the current run and leaves all others as they were."""
+
+    def __init__(self, behind: BaseCache | None):
+        self.behind = behind
+
+    def lookup(self, prompt: str, llm_string: str) -> Any:
+        """Return the recorded reply of a chat model, or None."""
+        recorder, place = _recorder.get(), _place.get()
+        if recorder is None or place is None:
+            return self.behind.lookup(prompt, llm_string) if self.behind else None
+        at, task = recorder.next_call("model")
+        key = self._key(recorder, prompt, llm_string)
+        effect = recorder.find_call("model", "model", key, at)
+        if effect is None:
+            if recorder.mode == "replay":
+                raise Diverged(at, ["prompt or model"])
+            recorder.pending_calls[digest(key), place.task] = (at, time.time(), time.perf_counter())
+            return None
+        recorder.keep(dataclasses.replace(effect, at=at, task=task, replayed=True))
+        return [_generation(reply) for reply in effect.value]
+
+    def update(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        """Record the reply of a chat model."""
+        recorder, place = _recorder.get(), _place.get()
+        if recorder is None or place is None:
+            if self.behind:
+                self.behind.update(prompt, llm_string, return_val)
+            return
+        key = self._key(recorder, prompt, llm_string)
+        at, started, began = recorder.pending_calls.pop((digest(key), place.task), (f"{place.at}:model/1", 0.0, 0.0))
+        seconds = time.perf_counter() - began
+        tokens = sum(_tokens(generation) for generation in return_val)
+        replies = [getattr(generation, "message", generation.text) for generation in return_val]
+        recorder.keep(
+            GraphEffect(at, "model", "model", "value", place.task, key, None, replies, prompt, seconds, tokens, started)
+        )
+
+    @staticmethod
+    def _key(recorder: Recorder, prompt: str, llm_string: str) -> Json:
+        return {"prompt": digest(prompt), "model": digest(llm_string), "base": digest(recorder.base)}
+
+    def clear(self, **kwargs: Any) -> None:
+        """Clear the cache behind this one."""
+        if self.behind:
+            self.behind.clear(**kwargs)
+
+    async def alookup(self, prompt: str, llm_string: str) -> Any:
+        """Return the recorded reply of a chat model, or None."""
+        return self.lookup(prompt, llm_string)
+
+    async def aupdate(self, prompt: str, llm_string: str, return_val: Any) -> None:
+        """Record the reply of a chat model."""
+        self.update(prompt, llm_string, return_val)
+
+
+def _generation(reply: Any) -> Generation:
+    return ChatGeneration(message=reply) if isinstance(reply, BaseMessage) else Generation(text=reply)
+
+
+def _tokens(generation: Any) -> int:
+    usage = getattr(getattr(generation, "message", None), "usage_metadata", None) or {}
+    return int(usage.get("total_tokens") or 0)
+
+
+def install() -> None:
+    """Let chat models ask the recorder of the current run before they ask their server."""
+    from langchain_core.globals import get_llm_cache, set_llm_cache
+
+    if not isinstance(get_llm_cache(), RecordedCalls):
+        set_llm_cache(RecordedCalls(get_llm_cache()))
+
+
+def wrapped(target: Any, name: str) -> Any:
+    """Return a function or client whose calls go on the tape of the current run.
+
+    Of an object, its methods do; in a thread of a node as on the event loop.
+    """
+    if callable(target) and hasattr(target, "__code__"):
+        return _wrapped_function(target, name)
+
+    class Client:
+        def __getattr__(self, method: str) -> Any:
+            digest_now = getattr(target, method)
+            return _wrapped_function(digest_now, f"{name}.{method}") if callable(digest_now) else digest_now
+
+    return Client()
+
+
+def _wrapped_function(function: Callable[..., Any], name: str) -> Any:
+    import asyncio
+    import functools
+
+    if asyncio.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def acall(*args: Any, **kwargs: Any) -> Any:
+            recorder = _recorder.get()
+            if recorder is None:
+                return await function(*args, **kwargs)
+            key = {"input": digest([args, kwargs]), "base": digest(recorder.base)}
+            return await recorder._call("call", name, key, [args, kwargs], lambda: function(*args, **kwargs))
+
+        return acall
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder = _recorder.get()
+        if recorder is None:
+            return function(*args, **kwargs)
+        waiting = recorder.call(name, function, args, kwargs)
+        try:  # nothing in it waits, so it ends at its first step
+            waiting.send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise RuntimeError(f"{name} waited.")
+
+    return call

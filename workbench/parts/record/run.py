@@ -1,0 +1,329 @@
+"""One run of a recorded graph: how it stands, what it nodes, and the runs that are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from workbench.errors import NotPaused, RunError
+from workbench.parts.record import looking
+from workbench.parts.record.digests import plain
+from workbench.parts.record.effects import GraphEffect, question_key
+from workbench.parts.record.store import to_text, unpacked
+from workbench.state import RetrievalResult
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.parts.record.agent import RecordedGraph
+    from workbench.parts.record.compare import Comparison
+    from workbench.views.drawing import Drawing
+
+
+class Question(NamedTuple):
+    """What a paused run asks.
+
+    Attributes:
+        id: LangGraph's, of this pause.
+        at: the node that asks.
+        value: what it asks, as it gave it to ``interrupt``.
+        schema: of the answer, as JSON Schema; None where the graph gives none.
+    """
+
+    id: str
+    at: str
+    value: Any
+    schema: Any
+
+
+class GraphRun:
+    """A run of a recorded graph.
+
+    Attributes:
+        run_id: twelve hex digits.
+        agent: the recorded graph.
+    """
+
+    def __init__(self, agent: RecordedGraph, run_id: str):
+        self.agent, self.run_id = agent, run_id
+        self._store = agent._runs.store
+        self._row = self._store.run(run_id)
+        self.cancelled = False
+
+    def __repr__(self) -> str:
+        row = self._store.run(self.run_id)
+        why = f": {row['error']}" if row["error"] else ""
+        return f"<GraphRun {self.run_id} of {row['graph']!r}: {self.status}{why}>"
+
+    # how it stands
+
+    @property
+    def status(self) -> str:
+        """``running``, ``paused``, ``done``, ``failed``, ``cancelled``, or ``interrupted`` when its process died."""
+        row = self._store.run(self.run_id)
+        if row["status"] == "running" and not self.agent._wb._work._lease.alive(row["owner"]):
+            return "interrupted"
+        return str(row["status"])
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed."""
+        error: str | None = self._store.run(self.run_id)["error"]
+        return error
+
+    @property
+    def physical_thread(self) -> str:
+        """Return the thread of its checkpoints: its own, or that of the conversation it continues."""
+        live = self._row["options"]["mode"] == "live"
+        return f"{self._row['graph']} {self._row['thread']}" if live else self.run_id
+
+    @property
+    def checkpoint_id(self) -> str:
+        """Return the last checkpoint of its thread."""
+        return str(self._snapshot().config["configurable"].get("checkpoint_id", ""))
+
+    def _snapshot(self) -> Any:
+        config: Any = {"configurable": {"thread_id": self.physical_thread}}
+        return self.agent._wb._work.loop.call(self.agent._copy.aget_state(config, subgraphs=True))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Return the state at its end, or where it stands."""
+        result = self.agent._load(unpacked(self._store.run(self.run_id)["result"]))
+        state: dict[str, Any] = self._snapshot().values if result is None else result
+        return state
+
+    @property
+    def messages(self) -> list[Any]:
+        """Return the messages of the state."""
+        return list(self.state.get("messages", [])) if isinstance(self.state, Mapping) else []
+
+    @property
+    def effects(self) -> list[GraphEffect]:
+        """Return its effects, in order."""
+        return self.agent.load_effects(self.run_id)
+
+    @property
+    def questions(self) -> list[Question]:
+        """Return its questions while it is paused; empty otherwise, and at a breakpoint."""
+        if self.status != "paused":
+            return []
+        places = {pause.id: effect.at for effect in self.effects if effect.outcome != "value" for pause in effect.value}
+        pauses = self._snapshot().interrupts
+        return [Question(p.id, places.get(p.id, ""), p.value, getattr(p, "response_schema", None)) for p in pauses]
+
+    # going on
+
+    def _begin(self) -> None:
+        work = self.agent._submit(self.agent._drive(self))
+        self.agent._runs.working[self.run_id] = work
+
+    def wait(self, timeout: float | None = None) -> GraphRun:
+        """Wait until it pauses or ends.
+
+        Raises:
+            TimeoutError: it still runs.
+            RunError: it failed.
+        """
+        work = self.agent._runs.working.get(self.run_id)
+        if work is not None:
+            try:
+                work.result(timeout)
+            except FutureTimeout:
+                raise TimeoutError(f"Run {self.run_id} still runs after {timeout:g} s.") from None
+            except CancelledError:
+                pass
+        return self
+
+    def answer(self, answer: Any, *, who: str = "person") -> GraphRun:
+        """Answer what the run asks, and wait for the next pause or the end.
+
+        Args:
+            answer: of the one question; of several, a dict by their ids. At a breakpoint None continues.
+            who: answers.
+
+        Raises:
+            NotPaused: it asks nothing.
+            RunError: several questions, and the answer names none of them.
+        """
+        if self.status != "paused":
+            raise NotPaused(f"Run {self.run_id} is {self.status} and asks nothing.")
+        questions = self.questions
+        if len(questions) == 1 and not (isinstance(answer, Mapping) and questions[0].id in answer):
+            answer = {questions[0].id: answer}
+        ids = [question.id for question in questions]
+        if questions and not (isinstance(answer, Mapping) and answer and set(answer) <= set(ids)):
+            raise RunError(f"The run asks {len(ids)} questions. Answer with a dict by their ids: {', '.join(ids)}.")
+        for question in questions:
+            if question.id in answer:
+                self._store.save_answer(
+                    self.run_id,
+                    question_key(question.at, question.value),
+                    self.agent._dump(question.value, "The question"),
+                    self.agent._dump(answer[question.id], "The answer"),
+                    who,
+                )
+        return self.resume()
+
+    def resume(self) -> GraphRun:
+        """Continue a run that was paused, interrupted or failed; what it has done is not done again."""
+        seen = self._store.run(self.run_id)
+        if self.status in ("running", "done", "cancelled"):
+            raise RunError(f"Run {self.run_id} is {self.status}: there is nothing to continue.")
+        self._store.claim(self.run_id, seen, self.agent._owner)
+        self._begin()
+        return self.wait()
+
+    def cancel(self) -> GraphRun:
+        """Stop the work now."""
+        self.cancelled = True
+        work = self.agent._runs.working.get(self.run_id)
+        if work is not None and work.cancel():
+            self._store.end(self.run_id, "cancelled")
+        return self
+
+    # other runs made from it
+
+    def fork(
+        self,
+        at: str = "",
+        *,
+        state: Mapping[str, Any] | None = None,
+        result: Any = None,
+        answers: Mapping[str, Any] | Sequence[Any] | Any = None,
+        input: Any = None,
+        wait: bool = True,
+    ) -> GraphRun:
+        """Run again with one thing changed; what does not depend on it comes from the tape.
+
+        Args:
+            at: where: ``"tools/2"`` is the second execution of the node ``tools``, ``"tools/2:search/1"`` a call in it.
+                Without it what the code, the tools or the model have changed runs again.
+            state: fields of the state that this node and what follows find instead.
+            result: what the node or the call gives instead; it is not executed.
+            answers: what people answer instead: by node (``{"review": False}``), for each question that it asks.
+            input: of the graph, instead.
+            wait: False returns at once.
+
+        Raises:
+            RunError: nothing of the run stands at ``at``.
+        """
+        edits = dict(self._row["options"]["edits"])
+        if at:
+            places = [effect.at for effect in self.effects]
+            if at not in places:
+                listed = ", ".join(dict.fromkeys(places))
+                raise RunError(f"Run {self.run_id} has no effect at {at!r}. It has: {listed}.")
+            edit = {"state": dict(state)} if state is not None else {"result": result}
+            edits[at] = to_text(self.agent._dump(edit, f"The edit of {at}"))
+        return self._derive("fork", edits, answers, input, wait)
+
+    def replay(self) -> GraphRun:
+        """Run again from the tape alone: no node, model or tool is executed.
+
+        Raises:
+            RunError: an effect is not on the tape; it says which, and what of it differs.
+        """
+        if self.status != "done":
+            raise RunError(f"Run {self.run_id} is {self.status}: only a run that is done can be replayed.")
+        return self._derive("replay", self._row["options"]["edits"], None, None, True)
+
+    def _derive(self, mode: str, edits: Mapping[str, Any], answers: Any, inputs: Any, wait: bool) -> GraphRun:
+        recorded = self._recorded_answers()
+        by_node = dict(answers) if isinstance(answers, Mapping) else {}
+        if answers is not None and not by_node:
+            by_node = dict.fromkeys((at for at, _, _ in recorded), answers)
+        unknown = set(by_node) - {at for at, _, _ in recorded}
+        if unknown:
+            nodes = ", ".join(dict.fromkeys(at for at, _, _ in recorded)) or "none"
+            raise RunError(f"{', '.join(unknown)} nodes nothing in run {self.run_id}. Nodes that did: {nodes}.")
+        replaced = {question: by_node.get(at, answer) for at, question, answer in recorded}
+        options = {
+            **self._row["options"],
+            "mode": mode,
+            "sources": [self.run_id],
+            "edits": dict(edits),
+            "label": self._row["options"].get("label", self._label),
+            "answers": {q: to_text(self.agent._dump(answer, "The answer")) for q, answer in replaced.items()},
+        }
+        stored = (
+            unpacked(self._row["input"]) if inputs is None else self.agent._dump(self.agent._with_ids(inputs), "input")
+        )
+        run_id = self._store.create(self.agent.name, "", options, stored, self.agent._owner)
+        run = GraphRun(self.agent, run_id)
+        run._begin()
+        return run.wait() if wait else run
+
+    @property
+    def _label(self) -> str:
+        return str(self._row["thread"]) if self._row["thread"] != self.run_id else ""
+
+    def _recorded_answers(self) -> list[tuple[str, str, Any]]:
+        """Return node, digest of the question and answer of each question that was answered."""
+        answers = {**self.agent._edited_answers(self._row["options"]), **self.agent.load_answers(self.run_id)}
+        nodes = {
+            question_key(effect.at, pause.value): effect.at.rpartition("/")[0]
+            for effect in self.effects
+            if effect.outcome != "value"
+            for pause in effect.value
+        }
+        return [(nodes[question], question, answer) for question, answer in answers.items() if question in nodes]
+
+    # looking
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a row for each effect: where, what, from where it came, how long it took, and its tokens."""
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "at": effect.at,
+                "kind": effect.kind,
+                "name": effect.name,
+                "outcome": effect.outcome,
+                "source": "edited" if effect.edited else "tape" if effect.replayed else "executed",
+                "started_at": effect.started_at,
+                "seconds": effect.seconds,
+                "tokens": effect.tokens,
+                "input": effect.input,
+                "value": plain(effect.value),
+            }
+            for effect in self.effects
+        )
+
+    @property
+    def executed(self) -> list[str]:
+        """List the places where it executed something, rather than taking it from a tape."""
+        return [effect.at for effect in self.effects if not effect.replayed and not effect.edited]
+
+    @property
+    def dag(self) -> Drawing:
+        """Draw the graph with its subgraphs, and where the run went in it."""
+        return looking.dag(self)
+
+    @property
+    def timeline(self) -> Drawing:
+        """Draw when nodes ran, and the calls inside them."""
+        return looking.timeline(self)
+
+    @property
+    def evidence(self) -> list[RetrievalResult]:
+        """Return the LangChain documents that its tools and nodes gave."""
+        return looking.evidence(self)
+
+    @property
+    def unrecorded(self) -> pandas.DataFrame:
+        """Report what each node reads that is not on the tape."""
+        return looking.unrecorded(self)
+
+    def what_if(self, node: str, answers: Sequence[Any]) -> list[GraphRun]:
+        """Return a fork for each answer that a node could have been inputs, in their order."""
+        return [self.fork(answers={node: answer}) for answer in answers]
+
+    def compare(self, run: GraphRun) -> Comparison:
+        """Return this run next to another."""
+        from workbench.parts.record.compare import Comparison
+
+        return Comparison(self, run)

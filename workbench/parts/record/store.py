@@ -1,0 +1,209 @@
+"""Where recorded graphs are kept: runs, their effects and the answers of people, in ``graphs.db`` of the workspace."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import RunError, UnknownRun
+from workbench.extensions import Service
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+
+VERSION = 1
+_SCHEMA = """
+    CREATE TABLE runs (
+        run_id TEXT PRIMARY KEY, graph TEXT NOT NULL, thread TEXT NOT NULL, options TEXT NOT NULL, input BLOB,
+        status TEXT NOT NULL, owner TEXT, error TEXT, result BLOB, created_at TEXT NOT NULL, ended_at TEXT
+    );
+    CREATE INDEX runs_by_graph ON runs (graph, created_at);
+    CREATE TABLE effects (
+        position INTEGER PRIMARY KEY, run_id TEXT NOT NULL, effect TEXT NOT NULL, value TEXT NOT NULL
+    );
+    CREATE INDEX effects_by_run ON effects (run_id, position);
+    CREATE TABLE contents (digest TEXT PRIMARY KEY, type TEXT NOT NULL, content BLOB NOT NULL);
+    CREATE TABLE answers (
+        run_id TEXT, question TEXT, asked BLOB, answer BLOB NOT NULL, who TEXT NOT NULL, answered_at TEXT NOT NULL,
+        PRIMARY KEY (run_id, question)
+    );
+"""
+
+
+class GraphStore:
+    """Runs of recorded graphs in SQLite; one connection behind a lock, each write its own transaction.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path):
+        self._path, self._lock = path, threading.RLock()
+        with named(path):
+            self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
+            self._db.row_factory = sqlite3.Row
+            begin_with_log(self._db)
+            create_tables(self._db, _SCHEMA, VERSION)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._db.close()
+
+    def _write(self, sql: str, values: tuple[Any, ...]) -> int:
+        with self._lock, named(self._path), self._db as connection:
+            return connection.execute(sql, values).rowcount
+
+    def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
+        with self._lock, named(self._path), closing(self._db.execute(sql, values)) as cursor:
+            return cursor.fetchall()
+
+    def create(self, graph: str, thread: str, options: Mapping[str, Any], inputs: Any, owner: str) -> str:
+        """Note a run that begins now, and return its id."""
+        run_id = uuid.uuid4().hex[:12]
+        self._write(
+            "INSERT INTO runs (run_id, graph, thread, options, input, status, owner, created_at)"
+            " VALUES (?, ?, ?, ?, ?, 'running', ?, ?)",
+            (run_id, graph, thread or run_id, json.dumps(options), _packed(inputs), owner, _now()),
+        )
+        return run_id
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        """Return the row of a run.
+
+        Raises:
+            UnknownRun: lists the newest.
+        """
+        rows = self._rows("SELECT * FROM runs WHERE run_id = ?", (run_id,))
+        if not rows:
+            newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
+            raise UnknownRun(run_id, [row["run_id"] for row in newest])
+        return {**dict(rows[0]), "options": json.loads(rows[0]["options"])}
+
+    def run_ids(self, graph: str, thread: str = "") -> list[str]:
+        """Return the runs of a graph, newest first."""
+        sql = "SELECT run_id FROM runs WHERE graph = ? AND (? = '' OR thread = ?) ORDER BY created_at DESC, run_id"
+        return [row["run_id"] for row in self._rows(sql, (graph, thread, thread))]
+
+    def claim(self, run_id: str, seen: Mapping[str, Any], owner: str) -> None:
+        """Take a run without an owner.
+
+        Raises:
+            RunError: another process took it first.
+        """
+        sql = (
+            "UPDATE runs SET status = 'running', owner = ?, error = NULL WHERE run_id = ? AND status = ? AND owner IS ?"
+        )
+        if self._write(sql, (owner, run_id, seen["status"], seen["owner"])) != 1:
+            raise RunError(f"Run {run_id} is worked on elsewhere. Look at it again.")
+
+    def end(self, run_id: str, status: str, error: str | None = None, result: tuple[str, bytes] | None = None) -> None:
+        """Note how a run stands, now without an owner it."""
+        ended = _now() if status in ("done", "failed", "cancelled") else None
+        self._write(
+            "UPDATE runs SET status = ?, owner = NULL, error = ?, result = coalesce(?, result), ended_at = ?"
+            " WHERE run_id = ?",
+            (status, error, _packed(result), ended, run_id),
+        )
+
+    def save_effect(self, run_id: str, effect: Mapping[str, Any], digest: str, value: tuple[str, bytes]) -> None:
+        """Keep an effect, and its value unless an equal one is there."""
+        with self._lock, named(self._path), self._db as connection:
+            connection.execute("INSERT OR IGNORE INTO contents VALUES (?, ?, ?)", (digest, *value))
+            connection.execute(
+                "INSERT INTO effects (run_id, effect, value) VALUES (?, ?, ?)",
+                (run_id, json.dumps(effect, ensure_ascii=False), digest),
+            )
+
+    def effects(self, run_id: str) -> list[tuple[dict[str, Any], tuple[str, bytes]]]:
+        """Return the effects of a run in their order, each with its value."""
+        rows = self._rows(
+            "SELECT effect, type, content FROM effects JOIN contents ON digest = value WHERE run_id = ?"
+            " ORDER BY position",
+            (run_id,),
+        )
+        return [(json.loads(row["effect"]), (row["type"], row["content"])) for row in rows]
+
+    def save_answer(
+        self, run_id: str, question: str, question_value: tuple[str, bytes], answer: tuple[str, bytes], who: str
+    ) -> None:
+        """Keep what a person answered to a question."""
+        self._write(
+            "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)",
+            (run_id, question, _packed(question_value), _packed(answer), who, _now()),
+        )
+
+    def answers(self, run_id: str) -> list[dict[str, Any]]:
+        """Return the answers of a run, oldest first."""
+        sql = "SELECT question, asked, answer, who, answered_at FROM answers WHERE run_id = ? ORDER BY answered_at"
+        return [dict(row) for row in self._rows(sql, (run_id,))]
+
+
+class GraphRuns(Service):
+    """The recorded graphs of an open workspace: their store, opened when first used, and who works on runs."""
+
+    def __init__(self, wb: Any):
+        super().__init__(wb)
+        self._store: GraphStore | None = None
+        self._saver: Any = None
+        self._lock = threading.Lock()
+        self.working: dict[str, Future[None]] = {}
+
+    @property
+    def store(self) -> GraphStore:
+        """Return the store."""
+        with self._lock:
+            if self._store is None:
+                self._store = GraphStore(self._wb.path / "graphs.db")
+            return self._store
+
+    def saver(self) -> Any:
+        """Return the keeper of checkpoints."""
+        from workbench.records.checkpoints import Checkpoints
+
+        with self._lock:
+            if self._saver is None:
+                self._saver = Checkpoints.open(self._wb.path / "graph-checkpoints.db")
+            return self._saver
+
+    def close(self) -> None:
+        """Stop what runs (it stays resumable), and close what was opened."""
+        for work in self.working.values():
+            work.cancel()
+        if self.working:
+            self._wb._work.loop.settle(10)
+        for opened in (self._store, self._saver and self._saver.conn):
+            if opened is not None:
+                opened.close()
+
+
+def _packed(value: tuple[str, bytes] | None) -> bytes | None:
+    return None if value is None else f"{value[0]}\n".encode() + value[1]
+
+
+def unpacked(content: bytes | None) -> tuple[str, bytes] | None:
+    """Return type and bytes of a serialised value."""
+    if content is None:
+        return None
+    kind, _, rest = content.partition(b"\n")
+    return kind.decode(), rest
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def to_text(stored: tuple[str, bytes]) -> list[str]:
+    """Return a serialised value for a row of JSON."""
+    return [stored[0], stored[1].hex()]
+
+
+def from_text(text: Sequence[str]) -> tuple[str, bytes]:
+    """Return the serialised value that ``to_text`` wrote."""
+    return text[0], bytes.fromhex(text[1])
