@@ -16,10 +16,10 @@ from workbench.knowledge.graph import graph
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place, Store
-from workbench.knowledge.indexes.stores import whole
+from workbench.knowledge.indexes.stores import checked
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
-from workbench.ports import Community, Entity, Field, Relation
+from workbench.ports import Entity, Field, Relation
 from workbench.text import stem
 
 if TYPE_CHECKING:
@@ -34,16 +34,16 @@ FOREIGN = 0.3
 
 
 MOST_TABLES = 50
-"""Files and folders that are told apart by their names, at most."""
+"""The limit of files and folders that have a name as a table."""
 MOST_FREQUENCIES = 50_000
-"""How many terms' frequencies are at hand."""
+"""How many terms' frequencies are cached."""
 
 
 class View:
     """What a reader holds of one generation. Any thread may ask; a part is read when it is first asked for."""
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
-        self.vocabulary = vocabulary.kept(folder)
+        self.vocabulary = vocabulary.stored(folder)
         self.generation, self._index, self._place = generation, index, place
         self._lock = threading.RLock()
         self._store: Store | None = None
@@ -77,9 +77,9 @@ class View:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of the documents: as the last ``add`` has kept it, else made again, where that was killed."""
-        generation, _, kept = self._index.meta("fingerprint").partition(" ")
-        return kept if generation == str(self.generation) else fingerprint(self._index)
+        """Return the digest of the documents: as the last ``add`` stored it, else computed, where that was killed."""
+        generation, _, digest = self._index.meta("fingerprint").partition(" ")
+        return digest if generation == str(self.generation) else fingerprint(self._index)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -144,13 +144,13 @@ class View:
             if self._closed or not self.in_chroma:
                 return None
             try:
-                self._store = self._store or whole(self._place, self._index)
+                self._store = self._store or checked(self._place, self._index)
             except Damaged:
                 if self._newest() != self.generation:  # it follows a newer one just now
                     return None
                 raise
-            found = self._store.search(self._index, query, top_k)
-            return found if self._newest() == self.generation else None
+            hits = self._store.search(self._index, query, top_k)
+            return hits if self._newest() == self.generation else None
 
     def _newest(self) -> int:
         """Return the generation in the file now, outside of the snapshot that this thread reads from."""
@@ -168,12 +168,6 @@ class View:
                 self._frequencies.clear()
             self._frequencies[stemmed] = keywords.frequency(self._index, stemmed)
         return self._frequencies[stemmed]
-
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """Return the communities in which one of these entities is, by their ids."""
-        rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
-        homes = sorted({row[0] for row in rows})
-        return graph.read(self._index, homes)
 
 
 def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
@@ -199,7 +193,7 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
 
 
 def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-    """Return the writings of these keys that somebody bears."""
+    """Return the surfaces of these keys."""
     columns = "key, place, kind, rank, lead, entity_id, year, category"
     sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
     bearers: dict[str, list[Bearer]] = {}
@@ -209,4 +203,4 @@ def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Sur
     ):
         kinds[key] = kind
         bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
-    return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}
+    return {key: Surface(tuple(ranked), kinds[key]) for key, ranked in bearers.items()}
