@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from tests.films import FILMS
-from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
@@ -110,7 +109,7 @@ def test_a_summary_is_of_the_documents_own_sentences_in_their_language(library, 
     sheep = [{"id": f"e{n}", "title": f"Hill {n}", "text": f"Hill {n} is in Devon. Sheep."} for n in range(3)]
     notes = [*({**one, "owner": "陈采"} for one in tea), *({**one, "owner": "Ann Lee"} for one in sheep)]
     library.add("film", [write(tmp_path / "a.jsonl", notes)])
-    told = {c["doc_ids"][0][0]: c["summary"] for c in communities.read(library.get("film")._index)}
+    told = {c["doc_ids"][0][0]: c["summary"] for c in library.get("film").communities()}
     assert told["z"] == "茶山0号在福建。茶山1号在福建。茶山2号在福建。"
     assert told["e"].startswith("Hill 0 is in Devon. Hill 1 is in Devon.")
 

@@ -17,7 +17,6 @@ import pytest
 
 from tests.shelf import VOCABULARY, where
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge
-from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.library import Library
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -71,7 +70,7 @@ def answers(base) -> str:
         "entities": [base.entity(i) for i in sorted(ids)],
         "relations": [base.relations_of(i) for i in sorted(ids)],
         "mentions": [base.mentions_of(i) for i in sorted(ids)],
-        "communities": communities.read(base._index),
+        "communities": base.communities(),
         "weights": [base.term_weight(t) for t in ("film", "wedding", "nowhere")],
         "graph": sorted(base.graph().edges),
         "rerank": base.rerank("wedding", TEXTS),
@@ -183,7 +182,7 @@ def test_names_and_relations(shared):
     assert {r["type"] for r in shared.relations_of("doc:f1")} == {"directed_by", "has_genre", "released_in"}
     assert [r["source"] for r in shared.relations_of("person:ang lee")] == ["doc:f1", "doc:f2"]
     assert shared.mentions_of("doc:f1") == ["f1#0"]
-    assert communities.read(shared._index)[0]["doc_ids"]
+    assert shared.communities()[0]["doc_ids"]
 
 
 def test_adding_again_costs_nothing_and_changes_nothing(library, film, tmp_path, monkeypatch):

@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing", "names": "rules"}
 APPROXIMATE = {**HASHING, "exact_search_limit": 2}
-_TITLES = "SELECT title FROM communities"
 COMEDIES = [{"field": "genres", "op": "eq", "value": "Comedy"}]
 
 
@@ -125,7 +124,7 @@ def seen(base) -> dict[str, set[int]]:
             int(data["name"].partition("Gen")[2]) for _, data in base.graph().nodes(data=True) if "Gen" in data["name"]
         },
         "select": {int(p["title"].partition("Gen")[2]) for p in base.passages_of(base.select(COMEDIES))},
-        "communities": {int(t.partition("Gen")[2][:1]) for (t,) in base._index.rows(_TITLES) if "Gen" in t},
+        "communities": {int(c["title"].partition("Gen")[2][:1]) for c in base.communities() if "Gen" in c["title"]},
     }
 
 

@@ -228,7 +228,7 @@ class CorpusKnowledge:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One generation for every call of this thread inside the block, whatever another process writes meanwhile.
+        """Hold one generation for every call of this thread in the block, whatever another process writes.
 
         Raises:
             KnowledgeError: the base was removed or made again since it was opened, or closed.
@@ -250,7 +250,7 @@ class CorpusKnowledge:
     def _must_be_there(self) -> None:
         if self.replaced:
             raise KnowledgeError(
-                f"Knowledge base {self.name!r} is no longer open: it was removed or made anew, or was closed. "
+                f"Knowledge base {self.name!r} is no longer open: it was removed, rebuilt or closed. "
                 "Get it again by its name."
             )
 
@@ -364,7 +364,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """How far each text says each content word of a question: by word vectors where it has them, else by stems."""
+        """Return how far each text says each content word of a question, by word vectors or by stems."""
         if self._reranks:
             words = list(dict.fromkeys(rerank.words(question)))
             matched = rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors)
@@ -548,6 +548,11 @@ class CorpusKnowledge:
         return [RelationKind(type=kind, source=a, target=b, count=count) for kind, a, b, count in rows]
 
     @_in_one_generation
+    def communities(self) -> list[Community]:
+        """Return every community, largest first."""
+        return graph.read(self._index)
+
+    @_in_one_generation
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """Return the communities in which one of these entities is, by id."""
         rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
@@ -634,7 +639,7 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
     if remembered and model.name != remembered:
         raise KnowledgeError(
             f"Knowledge base {name!r} was indexed with the embedding model {remembered!r}, and the settings say "
-            f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
+            f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files again."
         )
     return model
 

@@ -192,7 +192,7 @@ class Library:
             shutil.rmtree(aside)
 
     def inspect(self, name: str) -> Json:
-        """What is known of a base: its counts, its model, its files, its fields, and whether Chroma is up to it."""
+        """Return counts, model, files and fields of a base, and whether Chroma is up to date."""
         base = self.get(name)
         return {"name": name, **base.describe()}
 

@@ -1,8 +1,8 @@
 """The words of a corpus: what its documents, fields and values are called, in English and Chinese.
 
-A vocabulary is a TOML file beside the corpus (``NAME.vocabulary.toml`` beside ``NAME.jsonl``, ``vocabulary.toml`` in a
-folder, or ``kb add --vocabulary FILE``), kept with the base. Without one a field goes by its own name and a value by
-itself; countries are known in both languages to every base (``words.json``).
+A vocabulary is a TOML file next to the corpus (``NAME.vocabulary.toml`` next to ``NAME.jsonl``, ``vocabulary.toml`` in
+a folder, or ``kb add --vocabulary FILE``), stored with the base. Without one a field goes by its own name and a value
+by itself; countries are known in both languages to every base (``words.json``).
 """
 
 from __future__ import annotations

@@ -299,6 +299,6 @@ class Addition:
         if not stores.is_up_to(place, self._index):
             self._progress("chroma", 0, 1)
             if stores.follow(place, self._index, lambda done, total: self._progress("chroma", done, total)):
-                reason = "was damaged, and has been made anew from the index"
+                reason = "was damaged, and has been rebuilt from the index"
                 self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
             self._progress("chroma", 1, 1)

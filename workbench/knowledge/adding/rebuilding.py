@@ -134,7 +134,7 @@ def _checked(
         yield document
     if empty and not paths:
         raise KnowledgeError(
-            f"The index of {report.name!r} cannot be read, and nobody noted its files. Add them again: "
+            f"The index of {report.name!r} cannot be read, and its files are not noted. Add them again: "
             f"`workbench kb remove {report.name}`, then `workbench kb add {report.name} PATH...`."
         )
     if empty and report.missing:

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +48,12 @@ class View:
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._closed = False
-        self._frequencies: dict[str, int] = {}
+        # a cache of limited size, since questions may have any words
+        self._frequency = lru_cache(MOST_FREQUENCIES)(partial(keywords.frequency, index))
 
     @cached_property
     def foreign(self) -> bool | None:
-        """The script in which next to none of the words is written: True for Chinese, False for any other; or None."""
+        """Return the script in which few words are written: True for Chinese, False for another, None for neither."""
         ((latin, chinese),) = self._index.rows(f"SELECT sum(word < '{_CHINESE}'), sum(word >= '{_CHINESE}') FROM words")
         shares = {False: latin or 0, True: chinese or 0}
         rare = [script for script, count in shares.items() if count < FOREIGN * sum(shares.values())]
@@ -60,7 +61,7 @@ class View:
 
     @cached_property
     def words(self) -> tuple[list[str], np.ndarray]:
-        """The words in the script of the corpus, where another is foreign to it, and ``(words, 512)`` unit vectors."""
+        """Return the words in the script of the corpus, where another is foreign, and their unit vectors."""
         import numpy as np
 
         sql = f"SELECT word, vector FROM words WHERE word {'<' if self.foreign else '>='} '{_CHINESE}' ORDER BY word"
@@ -69,7 +70,7 @@ class View:
         return [word for word, _ in rows], (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float16)
 
     def close(self) -> None:
-        """Release the store, when nobody searches in it; everything else is left to who still reads it."""
+        """Release the store, after any search in it; readers may keep the rest."""
         with self._lock:
             self._closed = True
             if self._store:
@@ -104,7 +105,7 @@ class View:
 
     @cached_property
     def tables(self) -> dict[str, list[str]]:
-        """The names of files with several documents ("members" of members.csv) and of folders, each with its files."""
+        """Return the names of files with several documents ("members" of members.csv), and of folders, with files."""
         tables: dict[str, list[str]] = {}
         rows = self._index.rows("SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source")
         folders = {Path(source).parent for source, _ in rows}
@@ -159,15 +160,7 @@ class View:
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
-        return keywords.weight(self.frequency(stem(term)), self.passages)
-
-    def frequency(self, stemmed: str) -> int:
-        """In how many passages a stem stands."""
-        if stemmed not in self._frequencies:
-            if len(self._frequencies) >= MOST_FREQUENCIES:  # questions may hold any words, for years
-                self._frequencies.clear()
-            self._frequencies[stemmed] = keywords.frequency(self._index, stemmed)
-        return self._frequencies[stemmed]
+        return keywords.weight(self._frequency(stem(term)), self.passages)
 
 
 def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:

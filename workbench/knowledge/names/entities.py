@@ -223,7 +223,7 @@ class GraphBuilder:
         return entity_id
 
     def _add_names(self, source: Source) -> None:
-        """What the texts name. Titles and surnames are left to the linker, which knows who is meant."""
+        """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, names in source.passages:
             kinds = {key_of(surface): kind for surface, kind, _ in names}
@@ -237,7 +237,7 @@ class GraphBuilder:
                     self._mention(doc, entity_id, sentence, chunk_id)
 
     def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:
-        """A relation that a model read, between whoever bears the two names."""
+        """Add a relation that a model read, between the entities of its two names."""
         ends = [self._resolve(doc, name, kinds) for name in (stated.subject, stated.object)]
         if not all(ends) or ends[0] == ends[1]:
             return
@@ -247,7 +247,7 @@ class GraphBuilder:
         self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
 
     def _resolve(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
-        """Return document itself, the one that has the name as its title, or whom a text means by it; "" is nobody."""
+        """Return the document itself, that of the title, or the entity of a name in a text; "" is none."""
         key = key_of(name)
         bearers = self._titles.get(key, set())
         if doc in bearers:

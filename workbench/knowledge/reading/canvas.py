@@ -357,7 +357,7 @@ def beside(folder: Path, file: str) -> Path:
     name = PurePosixPath(file.replace("\\", "/"))
     label = f"file {shown(file)}"
     if name.is_absolute() or ".." in name.parts or ":" in file or "\0" in file:
-        raise CanvasError(f"{label} leads out of the folder of the canvas, and is not read: put it beside the canvas")
+        raise CanvasError(f"{label} leads out of the folder of the canvas, and is not read: put it next to the canvas")
     if any(part.startswith(".") for part in name.parts):
         raise CanvasError(f"{label} is hidden, by the dot before its name, and is not read: give it another name")
     root = Path(os.path.realpath(folder))
@@ -370,7 +370,7 @@ def beside(folder: Path, file: str) -> Path:
         if os.path.lexists(path):
             must_be_file(path)
             return path
-    raise CanvasError(f"{label} is not beside the canvas: put it there, or delete the node")
+    raise CanvasError(f"{label} is not next to the canvas: put it there, or delete the node")
 
 
 def _parsed(raw: str) -> Json:
