@@ -37,38 +37,17 @@ def test_every_figure(notes):
     covered = {name: part["documents"] for name, part in found["coverage"].items()}
     assert covered["title"] == 4 and covered["vectors"] == 6
     assert covered["links"] == 2, "b and f name Ann Tea"
-    orphans = {name: part["count"] for name, part in found["orphans"].items()}
-    assert orphans["documents_without_passage"] == orphans["passages_without_vector"] == 0
-    assert orphans["vectors_without_passage"] == orphans["entities_alone"] == 0
-    assert set(found["orphans"]["passages_without_entity"]["examples"]) >= {"c#0", "d</b>#0"}
-    assert found["duplicates"]["same"] == {"texts": 1, "count": 1, "examples": [["c#0", "d</b>#0"]]}
 
 
-def test_what_is_broken_is_counted(notes):
-    base = notes.knowledge.get("notes")
-    with base._index.transaction() as connection:
-        connection.execute("DELETE FROM vectors WHERE key = (SELECT vector FROM passages WHERE chunk_id = 'a#0')")
-        connection.execute("INSERT INTO vectors VALUES ('stray', x'00')")
-        connection.execute("INSERT INTO entities VALUES ('name:ghost', 'Ghost', 'Name', '[]', NULL)")
-        connection.execute("DELETE FROM passages WHERE chunk_id = 'e#0'")
-    found = base.inspect()["orphans"]
-    assert found["passages_without_vector"]["examples"] == ["a#0"]
-    assert found["vectors_without_passage"]["count"] == 2, "the stray one, and that of the passage which is gone"
-    assert found["entities_alone"]["examples"] == ["name:ghost"]
-    assert found["documents_without_passage"]["examples"] == ["e"]
-
-
-@pytest.mark.parametrize(("lang", "words"), [("zh", "孤立项"), ("en", "Orphans")])
+@pytest.mark.parametrize(("lang", "words"), [("zh", "文档的覆盖情况"), ("en", "Coverage")])
 def test_as_a_page_and_as_text_in_both_languages(notes, monkeypatch, lang, words):
     monkeypatch.setattr("workbench.views.labels._spoken", lang)
     found = notes.inspect_knowledge("notes")
     assert words in found._repr_html_() and words in str(found)
-    assert "d</b>#0" not in found._repr_html_() and "d&lt;/b&gt;#0" in found._repr_html_()
 
 
 def test_as_a_table(notes):
     frame = notes.inspect_knowledge("notes").to_frame()
-    assert frame.query("part == 'orphans' and what == 'passages_without_entity'")["count"].item() >= 2
     assert frame.query("what == 'title'")["percent"].item() == 66.7
 
 
@@ -76,5 +55,5 @@ def test_by_the_command(notes, tmp_path):
     notes.close()
     asked = ["kb", "inspect", "notes", "--workspace", str(tmp_path / "ws")]
     told = CliRunner().invoke(main, asked)
-    assert told.exit_code == 0 and "Duplicates" in told.output
+    assert told.exit_code == 0 and "Coverage" in told.output
     assert json.loads(CliRunner().invoke(main, [*asked, "--json"]).output)["counts"]["documents"] == 6

@@ -80,47 +80,6 @@ def test_rare_terms_weigh_more(index):
     assert weight("李安", 2) == 0
 
 
-QUESTIONS = [
-    "Who directed The Landlord, and which novel is it adapted from?",
-    "a recluse in a fallout shelter of the Astrodome",
-    "drama films about a family in New York",
-    "Which comedy was directed by Robert Altman in 1970?",
-]
-
-
-@pytest.mark.parametrize("looked_at", [10, 100, 600])
-def test_a_large_corpus_is_searched_by_its_rare_words_and_scored_by_all(wb, monkeypatch, looked_at):
-    """The best of a question with a rare word are the same, and so are their scores."""
-    base = wb.knowledge.get("film")
-    frequency = base._view.frequency
-    whole = [keywords.search(base._index, question, 1_000) for question in QUESTIONS]
-    monkeypatch.setattr(keywords, "LOOKED_AT", looked_at)
-    monkeypatch.setattr(keywords, "_best", counted := Counting(keywords._best))
-    for question, scored in zip(QUESTIONS, whole, strict=True):
-        found = keywords.search(base._index, question, 20, frequency)
-        assert found == sorted(found, key=lambda pair: (-pair[1], pair[0]))
-        known = dict(scored)
-        assert all(known[chunk_id] == score for chunk_id, score in found)
-        assert [i for i, _ in found[:3]] == [i for i, _ in scored[:3]] or looked_at < 600
-    assert counted.calls, "the plain way was not taken"
-
-
-class Counting:
-    """A function whose calls are counted."""
-
-    def __init__(self, function):
-        self._function, self.calls = function, 0
-
-    def __call__(self, *given):
-        self.calls += 1
-        return self._function(*given)
-
-
-def test_few_passages_are_scored_plainly(wb, monkeypatch):
-    monkeypatch.setattr(keywords, "_best_by_rarest", None)
-    assert keywords.search(wb.knowledge.get("film")._index, "films of 1970", 5, lambda stem: 1)
-
-
 def test_threads_stem_as_one_does():
     words = sorted({word for word in FILMS.read_text(encoding="utf-8").lower().split() if word.isalpha()})[:3000]
     keywords.stem.cache_clear()

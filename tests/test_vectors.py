@@ -16,7 +16,6 @@ import pytest
 from chromadb.api.shared_system_client import SharedSystemClient
 
 from workbench.errors import KnowledgeError, MissingExtra
-from workbench.knowledge.indexes import chroma as chroma_module
 from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
 from workbench.knowledge.indexes.index import Index
@@ -128,17 +127,6 @@ def test_a_store_follows_what_was_added_changed_and_deleted(store, index, model)
         assert found[0][0] == "new#0"
         assert not {exact[0][0], exact[1][0]} & {chunk_id for chunk_id, _ in found}
         assert found == vectors.Matrix.load(index).search(query, 10)
-
-
-def test_among_more_vectors_a_search_looks_further(tmp_path, index, model, monkeypatch):
-    monkeypatch.setattr(chroma_module, "_FEW", len(TEXTS) // 2)
-    hold(index, model, TEXTS)
-    with Chroma(Place(tmp_path / "chroma")) as chroma:
-        chroma.follow(index)
-    with Chroma(Place(tmp_path / "chroma")) as chroma:
-        assert chroma._collection.configuration["hnsw"]["ef_search"] == 1000
-        query = model.array(["passage on 李安"])[0]
-        assert chroma.search(index, query, 10) == vectors.Matrix.load(index).search(query, 10)
 
 
 def test_a_store_is_mended_from_any_state(store, index, model):

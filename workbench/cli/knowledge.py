@@ -62,7 +62,7 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
     page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
     if model := report.model:
-        words = "{read:,} passages and {summaries:,} summaries by {name}, " if "name" in model else ""
+        words = "{read:,} passages by {name}, " if "name" in model else ""
         page.say("  " + (words + "{by_rules:,} passages by rules").format(**model), "dim")
         if model["note"]:
             page.say(f"! {model['note']}")

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import NONE, ModelForm, Said, say
+from workbench.graphs.roles import ModelForm, Said, say
 from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
 from workbench.knowledge.names.entities import LONGEST_NAME, Name, Stated
 from workbench.ports import Context
@@ -60,12 +60,6 @@ class ReadPassages(ModelForm):
     passages: list[ReadPassage] = Field(max_length=_PASSAGES)
 
 
-class Described(ModelForm):
-    """The summary of a community."""
-
-    summary: str = Field(min_length=1, max_length=800)
-
-
 class _Call(NamedTuple):
     """A call that may be made: about how many tokens it takes, and the call."""
 
@@ -105,9 +99,7 @@ class ModelExtractor:
         within = settings.model_copy(update={"token_budget": self._budget, "money_budget": 0.0})
         self._context = replace(context, settings=within, tape=self._tape)
         self.model = settings.model_of("extractor")
-        labels = [
-            context.prompts.of(name, lang).label for name in ("extractor", "communities") for lang in ("en", "zh")
-        ]
+        labels = [context.prompts.of("extractor", language).label for language in ("en", "zh")]
         self.recipe = f"{self.model} {' '.join(labels)}"
         self._failed, self._begun, self._dearer, self._why = 0, 0, 1.0, ""
 
@@ -134,11 +126,6 @@ class ModelExtractor:
                 extractions |= {at: _grounded(passages[at], by_number.get(n)) for n, at in enumerate(places, 1)}
         return extractions
 
-    def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
-        """Return what each community is about, by its place."""
-        replies = self._each([self._describing(group) for group in groups])
-        return {n: " ".join(reply.form.summary.split()) for n, reply in enumerate(replies) if reply and reply.form}
-
     def spent(self) -> Json:
         """Return tokens and money so far, and why no more calls are made."""
         total = self._tape.total
@@ -148,10 +135,6 @@ class ModelExtractor:
     def _reading(self, passages: Sequence[Titled], places: Sequence[int]) -> _Call:
         texts = "\n\n".join(f"[{n}] {passages[at].title}\n{passages[at].text}" for n, at in enumerate(places, 1))
         return self._call(ReadPassages, "extractor", {"passages": fenced(texts)}, texts)
-
-    def _describing(self, group: Mapping[str, str]) -> _Call:
-        slots = {name: fenced(text) or NONE for name, text in group.items()}
-        return self._call(Described, "communities", slots, group["documents"] or group["title"])
 
     def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
         tokens = estimated_tokens(self._prompt(prompt, language_of(text), slots)) + estimated_tokens(text)

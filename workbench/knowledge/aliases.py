@@ -45,10 +45,10 @@ def twin_of(name: str, fields: Data) -> str | None:
     [None, 'authors', None, None]
     """
     match = _TWIN.fullmatch(name.lower())
-    other = next((n for n in fields if match and n.lower() in (match["field"], match["behind"])), None)
-    if other is None or len(_texts(fields[other])) != len(_texts(fields[name])) or not _texts(fields[name]):
+    field = next((n for n in fields if match and n.lower() in (match["field"], match["behind"])), None)
+    if field is None or len(_texts(fields[field])) != len(_texts(fields[name])) or not _texts(fields[name]):
         return None
-    return other
+    return field
 
 
 def says_names(name: str, fields: Data) -> bool:
@@ -66,9 +66,9 @@ def of_document(fields: Data) -> Iterator[str]:
 def of_values(fields: Data) -> Iterator[tuple[str, str]]:
     """(name, another name of it) for the values that have a twin in another language."""
     for name, value in fields.items():
-        other = None if is_alias(name) else twin_of(name, fields)
-        if other is not None:
-            yield from zip(_texts(fields[other]), _texts(value), strict=True)
+        field = None if is_alias(name) else twin_of(name, fields)
+        if field is not None:
+            yield from zip(_texts(fields[field]), _texts(value), strict=True)
 
 
 def _texts(value: Any) -> list[str]:

@@ -59,10 +59,10 @@ def last_day(date: str) -> str:
 def date_fields(base: KnowledgeBase) -> dict[str, str]:
     """Return the fields of a base by the keys of ``FIELDS``; its one other date field says when a document begins."""
     dates = [field["name"] for field in base.schema() if field["type"] == "date"]
-    named = {key: name for name in dates for key, names in FIELDS.items() if fold(name).replace(" ", "_") in names}
-    others = [name for name in dates if name not in named.values()]
-    begins = dict.fromkeys(("valid_from", "known_since"), others[0]) if len(others) == 1 else {}
-    return {**begins, **named}
+    by_name = {key: name for name in dates for key, names in FIELDS.items() if fold(name).replace(" ", "_") in names}
+    unnamed = [name for name in dates if name not in by_name.values()]
+    begins = dict.fromkeys(("valid_from", "known_since"), unnamed[0]) if len(unnamed) == 1 else {}
+    return {**begins, **by_name}
 
 
 def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str]]:
@@ -143,13 +143,13 @@ class DatedBase:
     def _search(
         self, search: Callable[[str, int], list[tuple[str, float]]], query: str, top_k: int
     ) -> list[tuple[str, float]]:
-        most = top_k
+        limit = top_k
         while True:
-            hits = search(query, most)
+            hits = search(query, limit)
             left = [hit for hit in hits if self._has(hit)]
-            if len(left) >= top_k or len(hits) < most:
+            if len(left) >= top_k or len(hits) < limit:
                 return left[:top_k]
-            most *= _MORE
+            limit *= _MORE
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None

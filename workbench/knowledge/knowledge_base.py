@@ -1,8 +1,8 @@
-"""One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase``.
+"""One corpus and its three indexes as one ``ports.KnowledgeBase``.
 
-Every answer is of one generation of the index: a call reads from one snapshot of the file, and so do all calls of a
-thread inside ``reading``. What is kept in memory (vectors, graph, names) belongs to a ``View`` of that generation, and
-each call looks whether the generation still holds: another process may have written.
+Each call reads from one snapshot of the file, and so do all calls of a thread inside ``reading``. What stays in memory
+(vectors, graph, fields) belongs to a ``View`` of one generation of the index, and each call checks that the generation
+still holds: another process may have written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.errors import KnowledgeError, ModelError
 from workbench.extensions import provided
-from workbench.knowledge.graph import graph, view
+from workbench.knowledge.graph import graph
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
@@ -51,104 +51,97 @@ if TYPE_CHECKING:
     import networkx
     import numpy as np
 
+Hits = list[tuple[str, float]]
+"""``(chunk_id, score)``, best first, ties by id."""
 
-# --- Several things bear one name: the words around it and the other names beside it say which one is meant ---
+# --- Several entities have one name: the words around it and the names next to it decide ---
 
 RIVALS = 8
-"""Bearers of one name that are looked at."""
+"""Entities of one name that are compared."""
 LEAD = 0.35
-"""How much rarer words must speak for a bearer than for the next, as a share of the weight of the rarest word."""
-_MOST = 0.7
-"""A bearer of whom nearly as many words speak as of the best one is not ruled out."""
+"""How much rarer words must support an entity than the next, as a share of the weight of the rarest word."""
+_SHARE = 0.7
+"""An entity with this share of the best one's score is not ruled out."""
 _UNTYPED = "Document"
-_ASKED = "who whom whose what which when where why how is are was were be did does do has have"
-_ASKING = FUNCTION_WORDS | frozenset(_ASKED.split())
-"""Words that choose nobody."""
+_QUESTION_WORDS = "who whom whose what which when where why how is are was were be did does do has have"
+_IGNORED = FUNCTION_WORDS | frozenset(_QUESTION_WORDS.split())
+"""Words that decide nothing."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One bearer of a name: ``next to`` are the entities related to it, ``words`` all its terms."""
+    """An entity that has the name, with the ids of the entities related to it and all its terms."""
 
     entity: Entity
     year: int | None
-    beside: frozenset[str]
+    neighbours: frozenset[str]
     words: frozenset[str]
 
-    def may_equal(self, other: Candidate) -> bool:
-        """Check whether both may be one thing: documents of one title without a type or year are parts of one."""
-        if self.year is not None and other.year is not None:
-            return self.year == other.year
-        return self.entity["type"] == other.entity["type"] == _UNTYPED
+    def may_equal(self, candidate: Candidate) -> bool:
+        """Check whether both may be the same: documents of one title without a type or year are parts of one."""
+        if self.year is not None and candidate.year is not None:
+            return self.year == candidate.year
+        return self.entity["type"] == candidate.entity["type"] == _UNTYPED
 
 
 def disambiguate(
     text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
 ) -> list[Mention]:
-    """Return the mentions of a text, each name that several bear with who is meant.
+    """Return the mentions of a text, each name of several entities with the one that is meant.
 
-    ``others`` of a mention are those whom nothing in the text tells from it.
+    ``others`` of a mention are those that nothing in the text rules out.
 
     Args:
-        text: in which the names stand.
-        mentions: of every name in the text, the best connected bearer first.
-        index: says what there is of each bearer.
+        text: in which the names are.
+        mentions: of every name in the text, the best connected entity first.
+        index: of the base.
         weight: how rare a term is.
         rarest: the weight of a term that one passage has.
     """
-    found = []
+    resolved = []
     for mention in mentions:
         ids = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
-        bearers = [one for i in ids if (one := _candidate(index, i))] if len(ids) > 1 else []
+        loaded = [_candidate(index, entity_id) for entity_id in ids] if len(ids) > 1 else []
+        bearers = [candidate for candidate in loaded if candidate]
         if bearers:
-            rivals = [one for n, one in enumerate(bearers) if not n or not bearers[0].may_equal(one)]
+            rivals = [rival for n, rival in enumerate(bearers) if not n or not bearers[0].may_equal(rival)]
             around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
             names = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
-            mention = _choose(mention, rivals, around, names, weight, rarest)
-        found.append(mention)
-    return found
-
-
-def _choose(
-    mention: Mention,
-    rivals: Sequence[Candidate],
-    around: str,
-    names: set[str],
-    weight: Callable[[str], float],
-    rarest: float,
-) -> Mention:
-    """Return the mention with the rival of whom the words and names around it speak."""
-    words = [w for w in dict.fromkeys(terms(around)) if w not in _ASKING and (len(w) > 1 or CJK.match(w))]
-    scores = {
-        rival.entity["entity_id"]: rarest * (len(names & rival.beside) + (str(rival.year) in words))
-        + sum(weight(word) for word in words if word in rival.words)
-        for rival in rivals
-    }
-    best = max(scores, key=lambda entity_id: scores[entity_id])  # the first of equal ones
-    least = min(scores[best] - LEAD * rarest, _MOST * scores[best])
-    others = [entity_id for entity_id in scores if entity_id != best and scores[entity_id] > least]
-    plain = Mention(start=mention["start"], end=mention["end"], surface=mention["surface"], entity_id=best)
-    return Mention(**plain, others=others) if others else plain
+            words = [w for w in dict.fromkeys(terms(around)) if w not in _IGNORED and (len(w) > 1 or CJK.match(w))]
+            scores = {
+                rival.entity["entity_id"]: rarest * (len(names & rival.neighbours) + (str(rival.year) in words))
+                + sum(weight(word) for word in words if word in rival.words)
+                for rival in rivals
+            }
+            best = max(scores, key=scores.__getitem__)  # the first of equal ones
+            limit = min(scores[best] - LEAD * rarest, _SHARE * scores[best])
+            possible = [entity_id for entity_id, score in scores.items() if entity_id != best and score > limit]
+            start, end, surface = mention["start"], mention["end"], mention["surface"]
+            mention = Mention(start=start, end=end, surface=surface, entity_id=best)
+            if possible:
+                mention["others"] = possible
+        resolved.append(mention)
+    return resolved
 
 
 def _candidate(index: Index, entity_id: str) -> Candidate | None:
-    entity = next(iter(view.entities(index, "WHERE entity_id = ?", (entity_id,))), None)
+    entity = next(iter(entities(index, "WHERE entity_id = ?", (entity_id,))), None)
     if entity is None:
         return None
-    beside = {i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_BESIDE, (entity_id,) * 2)}
-    passages = index.rows(_SAID, (entity["doc_id"],))
-    texts = [*(name for names in beside.values() for name in names), *(text for _, text in passages)]
+    neighbours = {i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_NEIGHBOURS, (entity_id,) * 2)}
+    passages = index.rows(_FIRST_PASSAGES, (entity["doc_id"],))
+    texts = [*(name for names in neighbours.values() for name in names), *(text for _, text in passages)]
     year = passages[0][0] if passages else None
-    return Candidate(entity, year, frozenset(beside), frozenset(term for text in texts for term in terms(text)))
+    return Candidate(entity, year, frozenset(neighbours), frozenset(term for text in texts for term in terms(text)))
 
 
-_BESIDE = (
+_NEIGHBOURS = (
     "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = target "
     "WHERE source = ? AND relations.type != 'mentions' UNION "
     "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = source "
     "WHERE target = ? AND relations.type != 'mentions' LIMIT 200"
 )
-_SAID = (
+_FIRST_PASSAGES = (
     "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
     "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
 )
@@ -160,7 +153,6 @@ _RELATION_KINDS = (
 )
 
 
-EXAMPLES = 3
 _DOC = "'doc:' || documents.doc_id"
 _COVERED = {
     "title": "SELECT count(DISTINCT doc_id) FROM titles",
@@ -172,74 +164,38 @@ _COVERED = {
     "(SELECT 1 FROM vectors WHERE key = passages.vector)",
     "community": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM homes WHERE entity_id = {_DOC})",
 }
-_ORPHANS = {
-    "documents_without_passage": "SELECT doc_id FROM documents WHERE NOT EXISTS "
-    "(SELECT 1 FROM passages WHERE passages.doc_id = documents.doc_id)",
-    "passages_without_entity": "SELECT chunk_id FROM passages WHERE NOT EXISTS "
-    "(SELECT 1 FROM mentions WHERE mentions.chunk_id = passages.chunk_id AND entity_id != 'doc:' || passages.doc_id)",
-    "passages_without_vector": "SELECT chunk_id FROM passages WHERE NOT EXISTS "
-    "(SELECT 1 FROM vectors WHERE key = passages.vector)",
-    "entities_without_passage": "SELECT entity_id FROM entities WHERE NOT EXISTS "
-    "(SELECT 1 FROM mentions WHERE mentions.entity_id = entities.entity_id)",
-    "entities_alone": "SELECT entity_id FROM entities WHERE NOT EXISTS "
-    "(SELECT 1 FROM mentions WHERE mentions.entity_id = entities.entity_id) AND NOT EXISTS "
-    "(SELECT 1 FROM relations WHERE source = entities.entity_id OR target = entities.entity_id)",
-    "vectors_without_passage": "SELECT key FROM vectors WHERE key NOT IN (SELECT vector FROM passages)",
-}
-"""What belongs to nothing. An entity of a field that no text names is in order; one that is alone is not."""
 
 
-def inspect(index: Index) -> Json:
-    """Return the coverage of documents, orphans and duplicates with a few examples each; all of it JSON."""
+def coverage(index: Index) -> Json:
+    """Return of how many documents there are titles, entities, links, vectors and communities."""
     (documents,) = index.rows("SELECT count(*) FROM documents")[0]
+    counts = {name: index.rows(sql)[0][0] for name, sql in _COVERED.items()}
     return {
-        "coverage": {
-            name: {"documents": covered, "percent": round(100 * covered / max(documents, 1), 1)}
-            for name, sql in _COVERED.items()
-            for covered in [index.rows(sql)[0][0]]
-        },
-        "orphans": {name: _counted(index, sql) for name, sql in _ORPHANS.items()},
-        "duplicates": {"same": _same(index)},
+        name: {"documents": count, "percent": round(100 * count / max(documents, 1), 1)}
+        for name, count in counts.items()
     }
 
 
-def _counted(index: Index, sql: str) -> Json:
-    (count,) = index.rows(f"SELECT count(*) FROM ({sql})")[0]
-    examples = index.rows(f"{sql} LIMIT {EXAMPLES}") if count else []
-    return {"count": count, "examples": [row[0] for row in examples]}
+# --- The knowledge base ---
 
-
-def _same(index: Index) -> Json:
-    """Return texts that are in several passages."""
-    sql = "SELECT digest, count(*) AS times FROM passages GROUP BY digest HAVING times > 1"
-    texts, passages = index.rows(f"SELECT count(*), ifnull(sum(times), 0) FROM ({sql})")[0]
-    examples = []
-    for digest, _ in index.rows(f"{sql} ORDER BY times DESC, digest LIMIT {EXAMPLES}"):
-        rows = index.rows("SELECT chunk_id FROM passages WHERE digest = ? ORDER BY 1 LIMIT 5", (digest,))
-        examples.append([row[0] for row in rows])
-    return {"texts": texts, "count": passages - texts, "examples": examples}
-
-
-# --- One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase`` ---
-
-Given = ParamSpec("Given")
-Got = TypeVar("Got")
-_WORDS_HELD = 50_000
+P = ParamSpec("P")
+T = TypeVar("T")
+_CACHED_WORDS = 50_000
 _BLOCK = 4096
 NEAR = 0.55
-"""The least cosine at which two words mean nearly the same."""
-_CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave its own to another
+"""The cosine from which two words mean nearly the same."""
+_CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
 
 def _in_one_generation(
-    method: Callable[Concatenate[CorpusKnowledge, Given], Got],
-) -> Callable[Concatenate[CorpusKnowledge, Given], Got]:
+    method: Callable[Concatenate[CorpusKnowledge, P], T],
+) -> Callable[Concatenate[CorpusKnowledge, P], T]:
     """Return a method that reads from one snapshot of the index, however many queries it makes."""
 
     @wraps(method)
-    def reading(self: CorpusKnowledge, *args: Given.args, **named: Given.kwargs) -> Got:
+    def reading(self: CorpusKnowledge, *args: P.args, **kwargs: P.kwargs) -> T:
         with self.reading():
-            return method(self, *args, **named)
+            return method(self, *args, **kwargs)
 
     return reading
 
@@ -272,7 +228,7 @@ class CorpusKnowledge:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """One generation for every call of this thread inside the block, whatever another process writes meanwhile.
+        """Hold one generation for every call of this thread in the block, whatever another process writes.
 
         Raises:
             KnowledgeError: the base was removed or made again since it was opened, or closed.
@@ -294,7 +250,7 @@ class CorpusKnowledge:
     def _must_be_there(self) -> None:
         if self.replaced:
             raise KnowledgeError(
-                f"Knowledge base {self.name!r} is no longer open: it was removed or made anew, or was closed. "
+                f"Knowledge base {self.name!r} is no longer open: it was removed, rebuilt or closed. "
                 "Get it again by its name."
             )
 
@@ -331,7 +287,7 @@ class CorpusKnowledge:
 
     @property
     def _is_large(self) -> bool:
-        """Check whether a search looks at what is likely to be best, and not at everything."""
+        """Check whether a vector search is approximate."""
         return self._view.passages > self._settings.exact_search_limit
 
     @_in_one_generation
@@ -359,17 +315,16 @@ class CorpusKnowledge:
         return dict(self._view.counts)
 
     @_in_one_generation
-    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
-        return keywords.search(self._index, query, top_k, self._view.frequency if self._is_large else None)
+    def keyword_search(self, query: str, top_k: int) -> Hits:
+        """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
+        return keywords.search(self._index, query, top_k)
 
     @_in_one_generation
-    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
-        view = self._view
+    def vector_search(self, query: str, top_k: int) -> Hits:
+        """Return ``(chunk_id, cosine)``, best first, ties by id; exact up to ``exact_search_limit`` passages."""
         vector = self._model.array([simplified(query)])[0]
-        found = view.nearest(vector, top_k) if self._is_large else None
-        return view.matrix.search(vector, top_k) if found is None else found
+        hits = self._view.nearest(vector, top_k) if self._is_large else None
+        return self._view.matrix.search(vector, top_k) if hits is None else hits
 
     @_in_one_generation
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
@@ -380,7 +335,7 @@ class CorpusKnowledge:
         Args:
             query: what is asked.
             texts: what is read next to it.
-            model: by name; "" is the base's own, ``chosen`` the one of the settings. One's own part means both.
+            model: by name; "" is the base's own, ``chosen`` the one of the settings. A registered reranker means both.
 
         Raises:
             MissingExtra: the library of a cross-encoder is not installed.
@@ -402,27 +357,25 @@ class CorpusKnowledge:
         if not self._reranks or not texts:
             return [] if self._reranks else None
         titled, rows = self._titled(texts)
-        asked = self._model.array([simplified(query)])[0]
+        vector = self._model.array([simplified(query)])[0]
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
-        cosines = products(rows, asked).tolist()
+        cosines = products(rows, vector).tolist()
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
 
     @_in_one_generation
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
-        """How far each text says each content word of a question: by word vectors where it has them, else by stems."""
-        if not self._reranks:
-            question_words = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
-            stems_of_texts = [{stem(term) for term in terms(text)} for text in texts]
-            rows = [[float(stem(term) in stems) for term in question_words] for stems in stems_of_texts]
+        """Return how far each text says each content word of a question, by word vectors or by stems."""
+        if self._reranks:
+            words = list(dict.fromkeys(rerank.words(question)))
+            matched = rerank.closest(words, [rerank.words(text) for text in texts], self._word_vectors)
+            rows = matched.round(3).tolist()
         else:
-            question_words = list(dict.fromkeys(rerank.words(question)))
-            rows = (
-                rerank.closest(question_words, [rerank.words(text) for text in texts], self._word_vectors)
-                .round(3)
-                .tolist()
-            )
-        most = math.log1p(self._view.passages) or 1.0
-        return Matches(question_words, [round(min(1.0, self._weight(word) / most), 6) for word in question_words], rows)
+            words = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
+            stems_of_texts = [{stem(term) for term in terms(text)} for text in texts]
+            rows = [[float(stem(word) in stems) for word in words] for stems in stems_of_texts]
+        highest = math.log1p(self._view.passages) or 1.0
+        rarity = [round(min(1.0, self._weight(word) / highest), 6) for word in words]
+        return Matches(words, rarity, rows)
 
     @_in_one_generation
     def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
@@ -433,21 +386,19 @@ class CorpusKnowledge:
         import numpy as np
 
         foreign = self._view.foreign if self._reranks else None
-        if foreign is None:
-            return {}
-        foreign_words = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
-        if not foreign_words:
+        queries = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
+        if not queries:
             return {}
         words, matrix = self._view.words
-        rows = self._word_vectors(foreign_words).astype(np.float32)
+        rows = self._word_vectors(queries).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        parts = range(0, len(words), _BLOCK)
-        alike = np.concatenate([matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in parts]).round(2)
+        blocks = (matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in range(0, len(words), _BLOCK))
+        cosines = np.concatenate([*blocks]).round(2)
         neighbours = {}
-        for word, column in zip(foreign_words, alike.T, strict=True):
+        for query, column in zip(queries, cosines.T, strict=True):
             close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= NEAR)]
             if close:
-                neighbours[word] = sorted(close, key=lambda one: (-one[1], one[0]))
+                neighbours[query] = sorted(close, key=lambda pair: (-pair[1], pair[0]))
         return neighbours
 
     @_in_one_generation
@@ -459,16 +410,15 @@ class CorpusKnowledge:
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Return the passages of these ids, in this order; unknown ids are left out."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
-        by_id = {row[0]: row for row in rows}
-        return [_passage(by_id[chunk_id]) for chunk_id in chunk_ids if chunk_id in by_id]
+        passages = {row[0]: _passage(row) for row in rows}
+        return [passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages]
 
     @_in_one_generation
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Return every passage of these documents, in the order of the documents, then by position."""
-        wanted = list(dict.fromkeys(doc_ids))
-        place = {doc_id: i for i, doc_id in enumerate(wanted)}
-        rows = self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", wanted)
-        return [_passage(row) for row in sorted(rows, key=lambda row: (place[row[1]], row[4]))]
+        places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
+        passages = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
+        return sorted(passages, key=lambda passage: (places[passage["doc_id"]], passage["position"]))
 
     @_in_one_generation
     def schema(self) -> list[Field]:
@@ -477,17 +427,16 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def nouns(self) -> dict[str, list[str]]:
-        """``en``, ``zh``: what its documents are called, the one to show first; ``measure``: how Chinese counts them.
+        """Return the nouns for its documents by language (``en``, ``zh``), the one to show first.
 
-        Nothing of these where no vocabulary says it, nor ``source``: whom its vocabulary allows to be asked for what
-        the documents lack. ``types``: of the documents, as the graph has them; ``tables``: the files and folders
-        they are from.
+        ``measure`` is the Chinese measure word and ``source`` the source outside, where the vocabulary has them;
+        ``types`` are those of the documents, ``tables`` the files and folders that they are from.
         """
-        words = self._view.vocabulary
-        documents = {language: list(names) for language, names in words.documents.items()}
-        more = {"measure": words.measure, "source": words.enrichment}
-        every = {**documents, **{key: [names] for key, names in more.items() if names}}
-        return {**every, "types": self._view.types, "tables": list(self._view.tables)}
+        view, vocabulary = self._view, self._view.vocabulary
+        words = {"measure": vocabulary.measure, "source": vocabulary.enrichment}
+        documents = {language: list(nouns) for language, nouns in vocabulary.documents.items()}
+        single_words = {key: [word] for key, word in words.items() if word}
+        return {**documents, **single_words, "types": view.types, "tables": list(view.tables)}
 
     @_in_one_generation
     def lexicon(self) -> list[dict[str, list[str]]]:
@@ -512,38 +461,38 @@ class CorpusKnowledge:
             KnowledgeError: an operator or a value does not fit its field.
         """
         where, parameters = self._where(conditions)
-        by, values = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
-        limited = "" if limit is None else f" LIMIT {int(limit)}"
-        rows = self._index.rows(
-            f"SELECT doc_id FROM documents WHERE {where} ORDER BY {by}{limited}", [*parameters, *values]
-        )
-        return [row[0] for row in rows]
+        order, more = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
+        sql = f"SELECT doc_id FROM documents WHERE {where} ORDER BY {order} LIMIT ?"
+        return self._column(sql, *parameters, *more, -1 if limit is None else limit)
 
     @_in_one_generation
     def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
         """``(value, documents)`` of a field among the documents that hold, most frequent first."""
         where, parameters = self._where(conditions)
-        inside = f"SELECT doc_id FROM documents WHERE {where}"
-        rows = self._index.rows(
-            f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN ({inside}) GROUP BY key "
-            "ORDER BY 2 DESC, 1",
-            [field, *parameters],
+        sql = (
+            f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN (SELECT doc_id FROM documents "
+            f"WHERE {where}) GROUP BY key ORDER BY 2 DESC, 1"
         )
-        return [(value, count) for value, count in rows]
+        return [(value, count) for value, count in self._index.rows(sql, [field, *parameters])]
+
+    def _column(self, sql: str, *parameters: Any) -> list[Any]:
+        return [row[0] for row in self._index.rows(sql, parameters)]
 
     def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
         tests, parameters, fields = list[str](), list[Any](), self._view.fields
         for condition in conditions:
             field = fields.get(condition["field"])
-            test, values = schema.where(condition, field, self._meant) if field else ("0", [])
-            if condition["field"] == "table" and not field:
+            test, values = "0", list[Any]()
+            if field:
+                test, values = schema.where(condition, field, self._keys)
+            elif condition["field"] == "table":
                 test, values = schema.in_table(condition, self._view.tables)
             tests.append(test)
             parameters += values
         return " AND ".join(tests) or "1", parameters
 
-    def _meant(self, field: str, value: str) -> list[str]:
-        """Keys of all that a value of a field may stand for: itself, how the documents write it, who has that name."""
+    def _keys(self, field: str, value: str) -> list[str]:
+        """Return the keys of a value: its own, as the documents write it, and those of the entity of that name."""
         names = [value, self._view.vocabulary.canonical(field, value)]
         entity = self.find_entity(value)
         if entity and not entity["doc_id"]:
@@ -554,13 +503,12 @@ class CorpusKnowledge:
     def link(self, text: str) -> list[Mention]:
         """Return the known names in a text, longest match first wins, in the order of the text.
 
-        Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those. Of several
-        bearers of a name the words around it choose.
+        Values that only group (genres, countries, years) are not names: ``values_in`` returns those.
         """
-        found = surfaces(self._index, candidates(text), "AND NOT category")
         view = self._view
-        linked = Linker(found, view.vocabulary.cues).link(text)
-        return disambiguate(text, linked, self._index, view.weight, math.log(1 + view.passages))
+        names = surfaces(self._index, candidates(text), "AND NOT category")
+        mentions = Linker(names, view.vocabulary.cues).link(text)
+        return disambiguate(text, mentions, self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
@@ -582,18 +530,16 @@ class CorpusKnowledge:
     @_in_one_generation
     def mentions_of(self, entity_id: str) -> list[str]:
         """Return ids of the passages that name the entity, by id."""
-        rows = self._index.rows("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", (entity_id,))
-        return [row[0] for row in rows]
+        return self._column("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", entity_id)
 
     @_in_one_generation
     def notable(self, limit: int) -> list[str]:
         """Return titles of the documents of which the graph knows most, for examples of what can be asked."""
-        rows = self._index.rows(
+        sql = (
             "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
-            "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?",
-            (limit,),
+            "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?"
         )
-        return [row[0] for row in rows]
+        return self._column(sql, limit)
 
     @_in_one_generation
     def relation_kinds(self) -> list[RelationKind]:
@@ -609,7 +555,8 @@ class CorpusKnowledge:
     @_in_one_generation
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """Return the communities in which one of these entities is, by id."""
-        return self._view.communities_of(entity_ids)
+        rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
+        return graph.read(self._index, sorted({row[0] for row in rows}))
 
     @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
@@ -624,7 +571,7 @@ class CorpusKnowledge:
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
             "embedding_model": self._model.name,
-            "reranker": self._told_reranker,
+            "reranker": self._reranker_name,
             "search": "hnsw" if self._is_large and self._settings.vector_store == "chroma" else "exact",
             "vector_store": self._settings.vector_store,
             "chroma": self._view.in_chroma,
@@ -634,7 +581,7 @@ class CorpusKnowledge:
         }
 
     @property
-    def _told_reranker(self) -> str:
+    def _reranker_name(self) -> str:
         if self.reranker is not None:
             return "own"
         own = "maxsim" if self._reranks else "none"
@@ -642,23 +589,24 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def inspect(self) -> Json:
-        """``describe``, and coverage, orphans and duplicates, with the bytes of its files."""
-        held = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
-        return {"name": self.name, "bytes": held, **self.describe(), **inspect(self._index)}
+        """Return ``describe`` with the coverage, and the bytes of the files."""
+        size = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+        return {"name": self.name, "bytes": size, **self.describe(), "coverage": coverage(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """Return the texts, those of the base's passages with their titles, and a vector for each."""
         import numpy as np
 
         digests = [vectors.key_of("", text) for text in texts]
-        by_digest = {
+        stored = {
             digest: (vectors.titled(title, json.loads(aliases), text), np.frombuffer(blob, np.float32))
             for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
         }
-        missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in by_digest]
-        for text, row in zip(missing, self._model.array([simplified(text) for text in missing]), strict=True):
-            by_digest[vectors.key_of("", text)] = (text, row)
-        return [by_digest[digest][0] for digest in digests], np.array([by_digest[digest][1] for digest in digests])
+        missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in stored}
+        embedded = self._model.array([simplified(text) for text in missing.values()])
+        stored |= {digest: (text, row) for (digest, text), row in zip(missing.items(), embedded, strict=True)}
+        titled, rows = zip(*(stored[digest] for digest in digests), strict=True)
+        return list(titled), np.array(rows)
 
     def _word_vectors(self, words: Sequence[str]) -> np.ndarray:
         import numpy as np
@@ -667,11 +615,13 @@ class CorpusKnowledge:
         missing = [word for word in words if word not in cache]
         if missing:
             sql = "SELECT word, vector FROM words WHERE word IN ({})"
-            stored = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
-            new = [word for word in missing if word not in stored]
-            stored.update(zip(new, word_vectors(self._model, new), strict=True))
-            recent = cache if len(cache) < _WORDS_HELD else {word: cache[word] for word in words if word in cache}
-            cache = self._words = {**recent, **{word: row.astype(np.float32) for word, row in stored.items()}}
+            rows = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
+            new = [word for word in missing if word not in rows]
+            rows.update(zip(new, word_vectors(self._model, new), strict=True))
+            if len(cache) >= _CACHED_WORDS:
+                cache = {word: cache[word] for word in words if word in cache}
+            # a new dict, since other threads read the one before
+            cache = self._words = cache | {word: row.astype(np.float32) for word, row in rows.items()}
         return np.array([cache[word] for word in words])
 
     def _weight(self, word: str) -> float:
@@ -689,7 +639,7 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
     if remembered and model.name != remembered:
         raise KnowledgeError(
             f"Knowledge base {name!r} was indexed with the embedding model {remembered!r}, and the settings say "
-            f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
+            f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files again."
         )
     return model
 
@@ -697,10 +647,10 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return which file is at this place: another one after a base was removed and made again; None for no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 _TITLED = (
@@ -716,15 +666,15 @@ _PASSAGES = (
 
 def _passage(row: Sequence[Any]) -> Passage:
     chunk_id, doc_id, title, text, position, url, licence, fields = row
-    held = json.loads(fields)
-    held.pop(canvas.STRUCTURE, None)  # where a node stands is no fact to be told
-    return {
-        "chunk_id": chunk_id,
-        "doc_id": doc_id,
-        "title": title,
-        "text": text,
-        "position": position,
-        "url": url,
-        "licence": licence,
-        "fields": held,
-    }
+    typed = json.loads(fields)
+    typed.pop(canvas.STRUCTURE, None)  # the place of a node is no fact
+    return Passage(
+        chunk_id=chunk_id,
+        doc_id=doc_id,
+        title=title,
+        text=text,
+        position=position,
+        url=url,
+        licence=licence,
+        fields=typed,
+    )

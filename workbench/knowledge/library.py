@@ -35,7 +35,7 @@ __all__ = ["AddReport", "Library", "Progress", "check_name"]
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _DEVICES = ("con", "nul", "prn", "aux", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)))
 _PATIENCE_S = 0.2
-"""Whoever asks whether the lock is held has it for a moment too."""
+"""A process that checks the lock holds it for a moment."""
 _RESERVED = ("general", *_DEVICES)  # folders that Windows cannot have: a workspace may be copied there
 
 
@@ -129,7 +129,7 @@ class Library:
                 else the one that the base has.
             replace: put documents in the place of those that have the same ids and are of other files; else both are
                 kept, and the id of the later ones begins with the name of their file.
-            progress: is told how far it is.
+            progress: is called with the progress.
 
         Raises:
             KnowledgeError: the name is not allowed, or the base was made with another embedding model.
@@ -137,18 +137,18 @@ class Library:
             WorkspaceBusy: another process is writing to this base.
         """
         begun, tell = time.monotonic(), progress or _silent
-        given = corpus.given_paths(paths)
+        files = corpus.given_paths(paths)
         with self.writing(check_name(name)) as folder:
             tell("read", 0, 0)
-            reading = corpus.Reading(given)
-            remember(folder, given)
-            if words := Path(vocabulary) if vocabulary else vocabularies.beside(given):
+            reading = corpus.Reading(files)
+            remember(folder, files)
+            if words := Path(vocabulary) if vocabulary else vocabularies.beside(files):
                 vocabularies.keep(folder, words)
             index = Index(folder / "index.db", create=True)
             try:
                 addition = Addition(index, folder, name, self._settings, tell, self.extractor(), replace=replace)
                 reading.places = addition.places
-                report = addition.run(map(addition.joined, reading), reading, given)
+                report = addition.run(map(addition.joined, reading), reading, files)
             finally:
                 index.close()
         report.seconds = round(time.monotonic() - begun, 3)
@@ -163,9 +163,9 @@ class Library:
             WorkspaceBusy: another process is writing to it.
         """
         begun = time.monotonic()
-        known = self.names()
+        names = self.names()
         if not (self.root / check_name(name)).is_dir():
-            raise UnknownKnowledge(name, known)
+            raise UnknownKnowledge(name, names)
         with self.writing(name) as folder:
             self._forget(name)
             report = rebuild(name, folder, self._settings, progress or _silent, self.extractor())
@@ -192,7 +192,7 @@ class Library:
             shutil.rmtree(aside)
 
     def inspect(self, name: str) -> Json:
-        """What is known of a base: its counts, its model, its files, its fields, and whether Chroma is up to it."""
+        """Return counts, model, files and fields of a base, and whether Chroma is up to date."""
         base = self.get(name)
         return {"name": name, **base.describe()}
 
@@ -270,4 +270,4 @@ def check_name(name: str) -> str:
 
 
 def _silent(stage: str, done: int, total: int) -> None:
-    """Nobody asked to be told of progress."""
+    """Ignore the progress."""

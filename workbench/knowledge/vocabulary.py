@@ -1,8 +1,8 @@
 """The words of a corpus: what its documents, fields and values are called, in English and Chinese.
 
-A vocabulary is a TOML file beside the corpus (``NAME.vocabulary.toml`` beside ``NAME.jsonl``, ``vocabulary.toml`` in a
-folder, or ``kb add --vocabulary FILE``), kept with the base. Without one a field goes by its own name and a value by
-itself; countries are known in both languages to every base (``words.json``).
+A vocabulary is a TOML file next to the corpus (``NAME.vocabulary.toml`` next to ``NAME.jsonl``, ``vocabulary.toml`` in
+a folder, or ``kb add --vocabulary FILE``), stored with the base. Without one a field goes by its own name and a value
+by itself; countries are known in both languages to every base (``words.json``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FILE = "vocabulary.toml"
 LANGUAGES = ("en", "zh")
 LARGEST = 1_000_000
 """Bytes of a vocabulary file."""
-TYPES = {one: one for one in ("number", "date", "category", "name", "text")} | {
+TYPES = {name: name for name in ("number", "date", "category", "name", "text")} | {
     "categories": "category",
     "names": "name",
 }
@@ -49,11 +49,11 @@ _Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=80)]
 _Relation = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w{0,60}$")]
 _Type = Annotated[
-    str, StringConstraints(pattern=f"^({'|'.join(TYPES)})?$"), AfterValidator(lambda one: TYPES.get(one, ""))
+    str, StringConstraints(pattern=f"^({'|'.join(TYPES)})?$"), AfterValidator(lambda name: TYPES.get(name, ""))
 ]
 Words = Annotated[
     Mapping[_Language, list[_Word]],
-    BeforeValidator(lambda given: given.get("names", given) if isinstance(given, dict) else given),
+    BeforeValidator(lambda words: words.get("names", words) if isinstance(words, dict) else words),
 ]
 """Language (``en``, ``zh``) -> words, the one to show first."""
 
@@ -164,7 +164,7 @@ class Vocabulary:
     def _of_country(self, name: str) -> bool:
         return self.meaning(name).type == "Country"
 
-    def others(self, name: str, value: str) -> list[str]:
+    def synonyms(self, name: str, value: str) -> list[str]:
         """Other words for a value of a field, in either language."""
         words = self.values.get(name, {}).get(value) or (_nations().get(value, {}) if self._of_country(name) else {})
         return [word for language in ("zh", "en") for word in words.get(language, [])]
@@ -175,15 +175,15 @@ class Vocabulary:
         >>> Vocabulary(words={"x": {"en": ["led"]}}, documents={"en": ["memo"]}).lexicon()
         [{'en': ['led'], 'of': []}, {'en': ['memo'], 'of': ['Document']}]
         """
-        words = [{**said, "of": list[str]()} for said in self.words.values()]
-        fields = [{**said.names, "of": [self.meaning(name).type]} for name, said in self.fields.items()]
+        words = [{**entry, "of": list[str]()} for entry in self.words.values()]
+        fields = [{**entry.names, "of": [self.meaning(name).type]} for name, entry in self.fields.items()]
         return [*words, *fields, *([{**self.documents, "of": ["Document"]}] if self.documents else [])]
 
     @cached_property
     def cues(self) -> tuple[str, ...]:
         """English words behind which an ordinary word may be a name: who is related, and what documents are called."""
         groups = [group.get("en", []) for group in self.lexicon() if group["of"] in ([], ["Person"])]
-        told = [
+        related = [
             word
             for group in groups
             for word in (*group, *(f"{word} {joint}" for word in group for joint in ("of", "in")))
@@ -191,27 +191,27 @@ class Vocabulary:
         works = [
             f"{lead}{word}{end}" for word in self.documents.get("en", []) for lead, end in (("the ", ""), ("", " like"))
         ]
-        return (*told, *works)
+        return (*related, *works)
 
     def called(self, name: str) -> dict[str, list[str]]:
         """What a field is called: its own name in the language it is written in, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
-        given = self.fields.get(name, FieldWords()).names
+        names = self.fields.get(name, FieldWords()).names
         language = "zh" if CJK.search(own) else "en"
-        if not given and (common := _common("field").get(fold(own))):
-            given = {**common, language: [own, *(word for word in common[language] if fold(word) != fold(own))]}
-        told = {language: list(given.get(language, [])) for language in LANGUAGES}
-        if not any(fold(own) == fold(word) for word in told[language]):
-            told[language].append(own)
-        return {language: words for language, words in told.items() if words}
+        if not names and (common := _common("field").get(fold(own))):
+            names = {**common, language: [own, *(word for word in common[language] if fold(word) != fold(own))]}
+        words = {language: list(names.get(language, [])) for language in LANGUAGES}
+        if not any(fold(own) == fold(word) for word in words[language]):
+            words[language].append(own)
+        return {language: words for language, words in words.items() if words}
 
     def values_called(self, name: str, values: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Words for those of these values that have other words than themselves."""
-        known = self.values.get(name, {})
+        own = self.values.get(name, {})
         nations = _nations() if self._of_country(name) else {}
-        common = {} if known else _common("value")
-        told = {v: known.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values}
-        return {value: {k: list(w) for k, w in words.items()} for value, words in told.items() if words}
+        common = {} if own else _common("value")
+        found_words = {v: own.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values}
+        return {value: {k: list(w) for k, w in words.items()} for value, words in found_words.items() if words}
 
 
 def load(path: Path) -> Vocabulary:
@@ -239,13 +239,13 @@ def load(path: Path) -> Vocabulary:
         ) from None
 
 
-def kept(folder: Path) -> Vocabulary:
+def stored(folder: Path) -> Vocabulary:
     """Return the vocabulary of the base in this folder; an empty one where it has none."""
     return load(folder / FILE) if (folder / FILE).exists() else Vocabulary()
 
 
 def keep(folder: Path, path: Path) -> None:
-    """Keep a vocabulary file with the base in this folder.
+    """Store a vocabulary file with the base in this folder.
 
     Raises:
         CorpusError: it cannot be read.
@@ -261,9 +261,9 @@ def beside(paths: Iterable[Path]) -> Path | None:
     """Return the vocabulary file that lies next to these files or in these folders; the first one."""
     for path in paths:
         stem = path.name.split(".")[0]
-        for found in (path / FILE,) if path.is_dir() else (path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)):
-            if found.is_file():
-                return found
+        files = [path / FILE] if path.is_dir() else [path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)]
+        for file in filter(Path.is_file, files):
+            return file
     return None
 
 
@@ -273,17 +273,22 @@ def unit_in(name: str) -> tuple[str, str]:
     >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("team_a")
     (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('team_a', ''))
     """
-    ways = (r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]", rf"(.+)_({_UNITS})", r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})")
-    match = next((found for way in ways if (found := re.fullmatch(way, name))), None)
-    return (
-        (match[1], match[2].upper() if len(match[2]) == 3 and match[2].isascii() else match[2]) if match else (name, "")
+    patterns = (
+        r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]",
+        rf"(.+)_({_UNITS})",
+        r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})",
     )
+    match = next(filter(None, (re.fullmatch(pattern, name) for pattern in patterns)), None)
+    if not match:
+        return name, ""
+    unit = match[2]
+    return match[1], unit.upper() if len(unit) == 3 and unit.isascii() else unit
 
 
 @cache
 def _common(what: str) -> dict[str, dict[str, list[str]]]:
     """Return what people call fields, and values, of common names, by each of these names."""
-    return {fold(word): said for said in _general()[what].values() for many in said.values() for word in many}
+    return {fold(word): entry for entry in _general()[what].values() for many in entry.values() for word in many}
 
 
 def _many(value: Any) -> list[Any]:
@@ -291,9 +296,9 @@ def _many(value: Any) -> list[Any]:
 
 
 def _meaning(name: str) -> FieldMeaning:
-    known = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
-    if known:
-        return FieldMeaning(*known, category=known[1] in GROUPING)
+    relation = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
+    if relation:
+        return FieldMeaning(*relation, category=relation[1] in GROUPING)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
     words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
     if words[-1] == "by" and len(words) > 1:  # written_by, founded by: somebody did
@@ -314,11 +319,11 @@ def _nations() -> dict[str, dict[str, list[str]]]:
 
 @cache
 def _nation_words() -> dict[str, str]:
-    found: dict[str, str] = {}
+    names_by_word: dict[str, str] = {}
     for name, words in _nations().items():
         for word in (name, *words["en"], *words["zh"]):
-            found.setdefault(fold(word), name)
-    return found
+            names_by_word.setdefault(fold(word), name)
+    return names_by_word
 
 
 def country(word: str) -> str:

@@ -43,7 +43,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "checker": ("sentences", "evidence"),
     "judge": ("question", "gold", "answer", "evidence"),
     "extractor": ("passages",),
-    "communities": ("title", "members", "relations", "documents"),
     "memory": ("known", "history", "message"),
     "summarizer": ("summary", "messages"),
 }

@@ -315,7 +315,7 @@ def _relations(found: Around, one: str) -> Iterator[tuple[Relation, str, str, st
 
 def knowledge_blocks(found: Data, labels: Labels) -> list[Block]:
     """Return the counts, the coverage, what belongs to nothing, what is there twice, and the fields."""
-    return [block for part in (_head, _coverage, _faults, _fields) for block in part(found, labels)]
+    return [block for part in (_head, _coverage, _fields) for block in part(found, labels)]
 
 
 def _head(found: Data, labels: Labels) -> Iterator[Block]:
@@ -334,20 +334,6 @@ def _coverage(found: Data, labels: Labels) -> Iterator[Block]:
         for name, part in found["coverage"].items()
     ]
     yield clipped(labels("kb_coverage"), heads, rows)
-
-
-def _faults(found: Data, labels: Labels) -> Iterator[Block]:
-    heads = columns(labels, "kb_what", "kb_count:number", "kb_examples:code")
-    orphans = [
-        (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(part["examples"]))
-        for name, part in found["orphans"].items()
-    ]
-    yield clipped(labels("kb_orphans"), heads, orphans)
-    twice = [
-        (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(" = ".join(ids) for ids in part["examples"]))
-        for name, part in found["duplicates"].items()
-    ]
-    yield clipped(labels("kb_duplicates"), heads, twice)
 
 
 def _fields(found: Data, labels: Labels) -> Iterator[Block]:
@@ -396,7 +382,7 @@ class Inspected(Shown):
     """What is in a knowledge base.
 
     Attributes:
-        found: counts, coverage, orphans, duplicates, fields and files.
+        found: counts, coverage, fields and files.
     """
 
     found: Data
@@ -407,15 +393,13 @@ class Inspected(Shown):
         return json.loads(json.dumps(self.found))
 
     def to_frame(self) -> Any:
-        """Return a pandas table with one row per figure: ``part``, ``what``, ``count``, ``percent``, ``examples``."""
+        """Return a pandas table with one row per figure: ``part``, ``what``, ``count``, ``percent``."""
         import pandas
 
         found = self.found
-        rows = [("counts", what, n, None, ()) for what, n in found["counts"].items()]
-        rows += [("coverage", what, of["documents"], of["percent"], ()) for what, of in found["coverage"].items()]
-        for part in ("orphans", "duplicates"):
-            rows += [(part, what, of["count"], None, tuple(of["examples"])) for what, of in found[part].items()]
-        return pandas.DataFrame(rows, columns=["part", "what", "count", "percent", "examples"])
+        rows = [("counts", what, n, None) for what, n in found["counts"].items()]
+        rows += [("coverage", what, of["documents"], of["percent"]) for what, of in found["coverage"].items()]
+        return pandas.DataFrame(rows, columns=["part", "what", "count", "percent"])
 
     def blocks(self) -> list[Block]:
         """Return as tables, in the language that was chosen for everything."""

@@ -1,45 +1,41 @@
-"""What a model says while texts are indexed: whom they name, what they state, and what a community is about.
+"""Names and relations that a model reads while texts are indexed.
 
-Rules have found names already; where a model has read a passage, its names are in their place, and what it states
-joins the graph. Everything is kept by content at once, so that an ``add`` that was stopped pays for nothing twice, and
-a later one without a model continues with what is there. What it will take is told first, and nothing is asked that
-would go over ``WORKBENCH_INDEX_TOKEN_BUDGET``.
+Where a model has read a passage, its names replace those of the rules, and its relations join the graph. Each answer is
+stored by content at once, so that an ``add`` that was stopped pays for nothing twice, and a later one without a model
+uses what is there. Nothing is asked that would exceed ``WORKBENCH_INDEX_TOKEN_BUDGET``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.entities import Name, Stated
-from workbench.ports import Community
 from workbench.state import Json
-from workbench.text import sentences
 
-_HANDFUL, _KINDS, _MEMBERS = 64, 20, 20
-"""Passages that are read before they are kept; relations and names that tell of a community."""
+_BATCH = 64
+"""Passages that are read before they are stored."""
 
 
 class Titled(NamedTuple):
-    """A passage as a model reads it, and the digest of its text."""
+    """A passage as a model reads it, with the digest of its text."""
 
     title: str
     text: str
     digest: str
 
     def key(self, recipe: str) -> str:
-        """Under which what this recipe says of it is kept."""
-        return _key(recipe, self.title, self.text)
+        """Return the key under which an answer by this recipe is stored."""
+        return hashlib.sha256("\0".join((recipe, self.title, self.text)).encode()).hexdigest()[:32]
 
 
 class Extraction(NamedTuple):
-    """What a passage names and states."""
+    """The names and relations of a passage."""
 
     names: list[Name]
     relations: list[Stated]
@@ -88,144 +84,96 @@ class Extractor(Protocol):
         A passage that it was not asked about, since the budget is spent or its server is away, is not there.
         """
 
-    def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
-        """What each community is about, by its place, from ``title``, ``members``, ``relations`` and ``documents``."""
-
     def spent(self) -> Json:
         """Tokens and money of this ``add``, and why the model is not asked any more, if it is not."""
 
 
 class Modelled:
-    """One ``add``'s use of a model, or of what one has said before.
+    """The answers of a model for one ``add``, new ones and those of before.
 
     Args:
-        index: keeps what it says.
-        extractor: None where no model may be asked; what was kept is used all the same.
-        forget: leave what was kept aside too: rules do everything.
+        index: stores the answers.
+        extractor: None where no model may be asked; stored answers are used all the same.
+        forget: use no stored answer either: rules do everything.
     """
 
     def __init__(self, index: Index, extractor: Extractor | None, forget: bool = False):
         self._index, self.extractor = index, extractor
-        before = "" if forget else index.meta("extractor")
-        self.recipe = extractor.recipe if extractor else before
-        self._before, self.read, self.unusable, self.left, self.summaries, self.note = before, 0, 0, 0, 0, ""
+        self._before = "" if forget else index.meta("extractor")
+        self.recipe = extractor.recipe if extractor else self._before
+        self._read = self._unusable = self._left = 0
+        self._note = ""
 
     @property
-    def whole(self) -> bool:
-        """Check whether everything that the base holds has been read by this recipe."""
-        return self.recipe == self._before and self._index.meta("extractor_left", "0") == "0"
+    def complete(self) -> bool:
+        """Check whether this recipe has read everything in the base, as far as a model may be asked."""
+        unread = self.recipe != self._before or self._index.meta("extractor_left", "0") != "0"
+        return not (self.extractor and unread)
 
-    def forecast(self, passages: Iterable[Titled]) -> Forecast | None:
-        """Return what is left to read of these; None where there is no model."""
-        return self.extractor.forecast(self._missing(passages)) if self.extractor else None
-
-    def withdraw(self, why: str) -> None:
-        """Ask no model in this ``add``, and say why."""
-        self.extractor, self.recipe, self.note = None, self._before, why
+    def limit(self, passages: Iterable[Titled]) -> None:
+        """Ask no model in this ``add`` where reading these would exceed the budget."""
+        if self.extractor is None:
+            return
+        forecast = self.extractor.forecast(self._missing(passages))
+        if forecast.tokens > forecast.budget:
+            self.extractor, self.recipe = None, self._before
+            self._note = f"{forecast}. WORKBENCH_INDEX_TOKEN_BUDGET is {forecast.budget:,}: raise it to ask"
 
     def _missing(self, passages: Iterable[Titled]) -> Iterator[Titled]:
-        rest = iter(passages)
-        while part := list(islice(rest, _HANDFUL)):
-            known = self._values(p.key(self.recipe) for p in part)
-            yield from (p for p in {p.key(self.recipe): p for p in part}.values() if p.key(self.recipe) not in known)
+        remaining = iter(passages)
+        while batch := {passage.key(self.recipe): passage for passage in islice(remaining, _BATCH)}:
+            stored = self._answers(batch)
+            yield from (passage for key, passage in batch.items() if key not in stored)
 
-    def _values(self, keys: Iterable[str]) -> Json:
+    def _answers(self, keys: Iterable[str]) -> Json:
         rows = self._index.rows_in("SELECT key, value FROM said WHERE key IN ({})", list(keys))
         return {key: json.loads(value) for key, value in rows}
 
-    def _keep(self, rows: Iterable[tuple[str, str, Any]]) -> None:
+    def _store(self, rows: Iterable[tuple[str, str, Any]]) -> None:
         with self._index.transaction() as connection:
-            told = ((key, digest, json.dumps(value, ensure_ascii=False)) for key, digest, value in rows)
-            connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", told)
+            texts = ((key, digest, json.dumps(answer, ensure_ascii=False)) for key, digest, answer in rows)
+            connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", texts)
 
     def ensure(self, passages: Sequence[Titled], on_done: Callable[[int, int], None]) -> None:
-        """Let the model read those that it has not read; without one, count them."""
+        """Let the model read the passages that it has not read; without one, count them."""
         missing = list(self._missing(passages)) if self.recipe else []
         if self.extractor is None:
-            self.left += len(missing)
+            self._left += len(missing)
             return
-        for start in range(0, len(missing), _HANDFUL):
-            part = missing[start : start + _HANDFUL]
-            found = self.extractor.read(part)
-            self._keep((part[n].key(self.recipe), part[n].digest, said) for n, said in found.items())
-            self.unusable += (useless := sum(said is None for said in found.values()))
-            self.read, self.left = self.read + len(found) - useless, self.left + len(part) - len(found)
-            on_done(min(start + _HANDFUL, len(missing)), len(missing))
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            answers = self.extractor.read(batch)
+            self._store((batch[n].key(self.recipe), batch[n].digest, answer) for n, answer in answers.items())
+            unusable = sum(answer is None for answer in answers.values())
+            self._unusable += unusable
+            self._read += len(answers) - unusable
+            self._left += len(batch) - len(answers)
+            on_done(start + len(batch), len(missing))
 
-    def kept(self, passages: Sequence[Titled]) -> dict[Titled, Extraction]:
-        """Return what is known of these."""
-        if not self.recipe:
-            return {}
-        found = self._values(p.key(self.recipe) for p in passages)
+    def extractions(self, passages: Sequence[Titled]) -> dict[Titled, Extraction]:
+        """Return what a model has read in these."""
+        keys = {passage: passage.key(self.recipe) for passage in passages} if self.recipe else {}
+        answers = self._answers(keys.values())
         return {
-            p: Extraction([Name(*name) for name in said[0]], [Stated(*stated) for stated in said[1]])
-            for p in passages
-            if (said := found.get(p.key(self.recipe)))
+            passage: Extraction([Name(*name) for name in names], [Stated(*stated) for stated in relations])
+            for passage, key in keys.items()
+            if answers.get(key)
+            for names, relations in [answers[key]]
         }
 
-    def describe(self, tell: Callable[[int, int], None]) -> bool:
-        """Let the model say what each community is about; whether any now says something else.
-
-        What it says is kept by what the community holds, so that one that stays as it was is not asked about again.
-        """
-        every = [row[0] for row in self._index.rows("SELECT community_id FROM communities ORDER BY community_id")]
-        if not self.recipe or not every:
-            return False
-        used, changed = set[str](), False
-        for start in range(0, len(every), _HANDFUL):
-            part = communities.read(self._index, every[start : start + _HANDFUL])
-            groups = [self._group(community) for community in part]
-            keys = [_key(self.recipe, *group.values()) for group in groups]
-            known = self._values(keys)
-            asked = [n for n, key in enumerate(keys) if key not in known]
-            if asked and self.extractor:
-                said = self.extractor.summarize([groups[n] for n in asked])
-                new = {keys[asked[n]]: text for n, text in said.items()}
-                self._keep((key, "", text) for key, text in new.items())
-                known, self.summaries = {**known, **new}, self.summaries + len(new)
-            used.update(known)
-            told = [(text, c["community_id"]) for c, key in zip(part, keys, strict=True) if (text := known.get(key))]
-            before = {c["community_id"]: c["summary"] for c in part}
-            if told := [(text, i) for text, i in told if before[i] != text]:
-                with self._index.transaction() as connection:
-                    connection.executemany("UPDATE communities SET summary = ? WHERE community_id = ?", told)
-                changed = True
-            tell(min(start + _HANDFUL, len(every)), len(every))
-        with self._index.transaction() as connection:
-            old = {row[0] for row in connection.execute("SELECT key FROM said WHERE digest = ''")} - used
-            connection.executemany("DELETE FROM said WHERE key = ?", ((key,) for key in sorted(old)))
-        return changed
-
-    def _group(self, community: Community) -> dict[str, str]:
-        members, docs = community["members"][:_MEMBERS], community["doc_ids"][:_MEMBERS]
-        names = dict(self._index.rows_in("SELECT entity_id, name FROM entities WHERE entity_id IN ({})", members))
-        sql = "SELECT DISTINCT sentence FROM relations WHERE source IN ({}) ORDER BY relation_id LIMIT ?"
-        stated = [row[0] for row in self._index.rows_in(sql, members, _KINDS)]
-        first = "SELECT doc_id, text FROM passages WHERE position = 0 AND doc_id IN ({})"
-        leads = {i: next(iter(sentences(text)), "") for i, text in self._index.rows_in(first, docs)}
-        return {
-            "title": community["title"],
-            "members": ", ".join(names[i] for i in members if i in names),
-            "relations": "\n".join(stated),
-            "documents": "\n".join(leads[i] for i in docs if leads.get(i)),
-        }
-
-    def remember(self) -> None:
-        """Note whose word the graph holds now, and how many passages it has not read."""
+    def finish(self) -> None:
+        """Store the recipe of the graph's answers, and how many passages it has not read."""
         before = 0 if self.extractor or not self.recipe else int(self._index.meta("extractor_left", "0"))
         self._index.set_meta("extractor", self.recipe)
-        self._index.set_meta("extractor_left", str(before + self.left))
+        self._index.set_meta("extractor_left", str(before + self._left))
 
     def report(self) -> Json:
-        """Return what was asked in this ``add``; nothing where nothing was."""
+        """Return what was asked in this ``add``; empty where nothing was."""
         spent = self.extractor.spent() if self.extractor else {}
-        if self.left and not self.extractor:
-            self.note = self.note or "no model may be asked (WORKBENCH_INDEX_TOKEN_BUDGET), and one has read the rest"
-        if not spent and not self.note:
+        if self._left and not self.extractor and not self._note:
+            self._note = "no model may be asked (WORKBENCH_INDEX_TOKEN_BUDGET), and one has read the rest"
+        note = self._note or spent.get("note", "")
+        if not spent and not note:
             return {}
-        told = {"read": self.read, "by_rules": self.unusable + self.left, "summaries": self.summaries, **spent}
-        return {**told, "note": self.note or spent.get("note", "")}
-
-
-def _key(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+        by_rules = self._unusable + self._left
+        return {"read": self._read, "by_rules": by_rules, **spent, "note": note}

@@ -1,8 +1,8 @@
-"""A base made again: from the files that were given, and where those are gone from the documents that its index kept.
+"""Rebuild a base from the files that were given, and where those are gone from the documents in its index.
 
-The paths of every ``add`` are remembered in ``sources.json`` next to the index, so that a base whose index is destroyed
-can be made again. The new one is made next to the old one and takes its place at once; a damaged one is kept. Files and
-old documents are read a few at a time, so that no corpus is held in memory.
+The paths of every ``add`` are noted in ``sources.json`` next to the index, so that a base whose index is destroyed can
+be rebuilt. The new base is made next to the old one and takes its place at once; a damaged one is kept. Files and old
+documents are read a few at a time, so that no corpus is in memory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import shutil
 import sqlite3
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -39,7 +39,7 @@ READY = ".ready"
 
 @dataclass
 class RebuildReport(AddReport):
-    """What a rebuild did: ``added`` is all that the new index holds.
+    """The result of a rebuild: ``added`` counts all documents of the new index.
 
     Attributes:
         stored: documents whose files are gone; they came from the old index.
@@ -52,38 +52,9 @@ class RebuildReport(AddReport):
     kept: str = ""
 
 
-@dataclass
-class _Old:
-    """What is left of the old index.
-
-    Attributes:
-        connection: None where nothing is.
-    """
-
-    connection: sqlite3.Connection | None = None
-    model: str = ""
-    generation: int = 0
-    extractor: str = ""
-
-    def documents(self) -> Iterator[corpus.Document]:
-        """Yield each document."""
-        if self.connection is not None:
-            rows = self.connection.execute(f"SELECT {', '.join(COLUMNS)} FROM documents ORDER BY rowid")
-            yield from map(of_row, rows)
-
-    def hand_on(self, index: Index) -> None:
-        """Give the new index what a model said of the texts of this one: nobody pays for that twice."""
-        if self.connection is None or not self.extractor:
-            return
-        with index.transaction() as connection:
-            rows = self.connection.execute("SELECT key, digest, value FROM said")
-            connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", rows)
-        index.set_meta("extractor", self.extractor)
-
-
-def remember(folder: Path, given: Sequence[Path]) -> None:
-    """Note what was given to an ``add``, next to what was given before."""
-    paths = sorted({*remembered(folder), *(path.resolve().as_posix() for path in given)})
+def remember(folder: Path, new_paths: Sequence[Path]) -> None:
+    """Note the paths of an ``add``, next to those of before."""
+    paths = sorted({*remembered(folder), *(path.resolve().as_posix() for path in new_paths)})
     if paths == remembered(folder):
         return
     new = folder / f".{SOURCES}.{uuid.uuid4().hex[:8]}"
@@ -93,7 +64,7 @@ def remember(folder: Path, given: Sequence[Path]) -> None:
 
 
 def remembered(folder: Path) -> list[str]:
-    """Return every path that was ever given; none where nobody noted it or the note cannot be read."""
+    """Return every path that was ever given; none where the note is missing or cannot be read."""
     try:
         return [str(path) for path in json.loads((folder / SOURCES).read_text(encoding="utf-8"))["paths"]]
     except (OSError, ValueError, KeyError, TypeError):
@@ -101,7 +72,7 @@ def remembered(folder: Path) -> list[str]:
 
 
 def rebuild(
-    name: str, folder: Path, settings: Settings, tell: Progress, extractor: Extractor | None = None
+    name: str, folder: Path, settings: Settings, progress: Progress, extractor: Extractor | None = None
 ) -> RebuildReport:
     """Make the base in this folder again, while it is held for writing.
 
@@ -110,91 +81,93 @@ def rebuild(
     """
     paths = [Path(path) for path in remembered(folder)]
     report = RebuildReport(name, missing=[str(path) for path in paths if not path.exists()])
-    whole = (folder / "index.db").exists() and not faults(folder / "index.db")
-    made = Path(tempfile.mkdtemp(prefix=f".{name}.rebuild-", dir=folder.parent))
+    old_file = folder / "index.db"
+    intact = old_file.exists() and not faults(old_file)
+    new = Path(tempfile.mkdtemp(prefix=f".{name}.rebuild-", dir=folder.parent))
     try:
-        with _old(folder / "index.db", whole, settings) as old:
-            if (folder / vocabulary.FILE).exists():
-                vocabulary.keep(made, folder / vocabulary.FILE)
-            did = _make(made, settings, tell, paths, old, report, extractor)
-            report.added, report.problems, report.model = did.added, did.problems, did.model
+        if (folder / vocabulary.FILE).exists():
+            vocabulary.keep(new, folder / vocabulary.FILE)
+        # a damaged index has nothing to give, as an empty one
+        with closing(sqlite3.connect(old_file if intact else ":memory:")) as old:
+            index = Index(new / "index.db", create=True)
+            try:
+                if intact:
+                    _copy_state(old, index, settings)
+                addition = Addition(index, new, name, settings, progress, extractor)
+                addition.places.before = old if intact else None
+                reading = corpus.Reading([path for path in paths if path.exists()])
+                reading.places = addition.places
+                documents = chain(reading, _remaining(reading, old, report) if intact else ())
+                added = addition.run(map(addition.joined, _checked(documents, report, paths)), reading, [])
+            finally:
+                index.close()
+        report.added, report.problems, report.model = added.added, added.problems, added.model
         if paths:
-            remember(made, paths)
-        report.kept = _swap(folder, made, whole)
+            remember(new, paths)
+        report.kept = _swap(folder, new, intact)
     finally:
-        shutil.rmtree(made, ignore_errors=True)  # gone already, unless it was not finished
+        shutil.rmtree(new, ignore_errors=True)  # gone already, unless it was not finished
     return report
 
 
-def _make(
-    folder: Path,
-    settings: Settings,
-    tell: Progress,
-    paths: Sequence[Path],
-    old: _Old,
-    report: RebuildReport,
-    extractor: Extractor | None,
-) -> AddReport:
-    reading = corpus.Reading([path for path in paths if path.exists()])
-    index = Index(folder / "index.db", create=True)
-    try:
-        index.set_meta("generation", str(old.generation))  # so that who has the old one open sees a newer one
-        if old.model:
-            index.set_meta("embedding_model", old.model)
-        old.hand_on(index)
-        addition = Addition(index, folder, report.name, settings, tell, extractor)
-        addition.places.before = old.connection
-        reading.places = addition.places
-        documents = _documents(reading, old, report, bool(paths))
-        return addition.run(map(addition.joined, documents), reading, [])
-    finally:
-        index.close()
+def _copy_state(old: sqlite3.Connection, index: Index, settings: Settings) -> None:
+    """Copy the generation, the model and the answers of an extractor, so that nothing is paid for twice."""
+    meta = dict(old.execute("SELECT key, value FROM meta"))
+    index.set_meta("generation", meta.get("generation", "0"))  # so that who has the old one open sees a newer one
+    model = meta.get("embedding_model", "")
+    if model and text_model(settings, model).name == model:  # another one in the settings is meant
+        index.set_meta("embedding_model", model)
+    if meta.get("extractor"):
+        index.set_meta("extractor", meta["extractor"])
+        with index.transaction() as connection:
+            rows = old.execute("SELECT key, digest, value FROM said")
+            connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", rows)
 
 
-def _documents(reading: corpus.Reading, old: _Old, report: RebuildReport, noted: bool) -> Iterator[corpus.Document]:
-    """Yield what the files give, and then what only the old index has."""
+def _checked(
+    documents: Iterable[corpus.Document], report: RebuildReport, paths: Sequence[Path]
+) -> Iterator[corpus.Document]:
+    """Yield the documents; none at all is an error unless the files are there and have none."""
     empty = True
-    for document in chain(reading, _kept(reading, old, report)):
+    for document in documents:
         empty = False
         yield document
-    if not empty:
-        return
-    if not noted:
+    if empty and not paths:
         raise KnowledgeError(
-            f"The index of {report.name!r} cannot be read, and nobody noted its files. Add them again: "
+            f"The index of {report.name!r} cannot be read, and its files are not noted. Add them again: "
             f"`workbench kb remove {report.name}`, then `workbench kb add {report.name} PATH...`."
         )
-    if report.missing:
+    if empty and report.missing:
         raise KnowledgeError(
             f"The index of {report.name!r} cannot be read, and its files are gone: {', '.join(report.missing)}. "
             "Put them back, and run this again."
         )
 
 
-def _kept(reading: corpus.Reading, old: _Old, report: RebuildReport) -> Iterator[corpus.Document]:
-    """Old documents whose file is gone or cannot be read, once the files that are there have been read."""
+def _remaining(reading: corpus.Reading, old: sqlite3.Connection, report: RebuildReport) -> Iterator[corpus.Document]:
+    """Yield the old documents whose file is gone or cannot be read, after the files have been read."""
     broken = {
         Path(p["file"]).resolve().as_posix()
         for p in reading.problems
         if p["line"] == 0 and not isinstance(p["reason"], Note)
     }
     read = {*reading.sources} - broken
-    for document in old.documents():
+    for document in map(of_row, old.execute(f"SELECT {', '.join(COLUMNS)} FROM documents ORDER BY rowid")):
         if document.doc_id not in reading.places and document.source not in read:
             report.stored += 1
             yield document
 
 
-def _swap(folder: Path, made: Path, whole: bool) -> str:
-    """Put the new base in the place of the old one; where the damaged one is kept, or nothing."""
+def _swap(folder: Path, new: Path, intact: bool) -> str:
+    """Put the new base in the place of the old one; return where a damaged one is kept."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = folder.with_name(f".{folder.name}.{'replaced' if whole else 'broken'}-{stamp}")
-    made.rename(folder.with_name(f".{folder.name}{READY}"))
+    aside = folder.with_name(f".{folder.name}.{'replaced' if intact else 'broken'}-{stamp}")
+    new.rename(folder.with_name(f".{folder.name}{READY}"))
     folder.rename(aside)
     settle(folder)
-    if not whole:
+    if not intact:
         return str(aside)
-    if aside.is_symlink():  # what it points at is somebody else's
+    if aside.is_symlink():  # its target belongs to somebody else
         aside.unlink()
     else:
         shutil.rmtree(aside)
@@ -213,17 +186,3 @@ def settle(folder: Path) -> None:
         shutil.rmtree(ready)
     else:
         ready.rename(folder)
-
-
-@contextmanager
-def _old(path: Path, whole: bool, settings: Settings) -> Iterator[_Old]:
-    """Yield the old index, open for reading where it is whole; a damaged one says nothing, and is kept."""
-    if not whole:
-        yield _Old()
-        return
-    with closing(sqlite3.connect(path)) as connection:
-        meta = dict(connection.execute("SELECT key, value FROM meta"))
-        model = meta.get("embedding_model", "")
-        if model and text_model(settings, model).name != model:  # the settings name another one, which is meant
-            model = ""
-        yield _Old(connection, model, int(meta.get("generation", 0)), meta.get("extractor", ""))

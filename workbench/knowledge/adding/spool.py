@@ -1,4 +1,4 @@
-"""What files gave, on disk until it is written, so that no corpus is held in memory."""
+"""Documents that were read, on disk until they are written, so that no corpus is in memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tempfile
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from workbench.knowledge.indexes.index import Index
@@ -20,6 +21,7 @@ BATCH = 32
 MANY, _LONG = 128, 1 << 18
 """Documents, and their characters, that are worked on at once: fewer, longer transactions."""
 _SPOOL_TABLES = """
+    DROP TABLE IF EXISTS temp.loaded; DROP TABLE IF EXISTS temp.places; DROP TABLE IF EXISTS temp.work;
     CREATE TEMP TABLE loaded (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, source TEXT NOT NULL, content TEXT NOT NULL
     ) WITHOUT ROWID;
@@ -59,25 +61,20 @@ class Places:
 
 
 class Spool:
-    """Documents on their way into an index, and what is to be done with them."""
+    """Documents on their way into an index, each marked with what is to be done with it."""
 
     def __init__(self, index: Index, replace: bool):
         self._index = index
-        self._begin()
+        connection = index.connection()
+        with index.named():
+            connection.execute("PRAGMA temp_store = FILE")
+            connection.executescript(_SPOOL_TABLES)
         self.places = Places(index, replace=replace)
 
-    def _begin(self) -> None:
-        connection = self._index.connection()
-        with self._index.named():
-            connection.execute("PRAGMA temp_store = FILE")
-            for table in ("loaded", "places", "work"):
-                connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
-            connection.executescript(_SPOOL_TABLES)
-
     def take(self, documents: Iterable[Document]) -> Iterator[int]:
-        """Lay them down; how many there are so far, after each handful."""
-        count = 0
-        for batch in _handfuls(documents):
+        """Store documents, and yield how many there are so far after each batch."""
+        remaining, count = iter(documents), 0
+        while batch := list(islice(remaining, BATCH)):
             with named(_where()):
                 connection = self._index.connection()
                 connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
@@ -88,7 +85,7 @@ class Spool:
         return int(self._index.rows("SELECT count(*) FROM loaded")[0][0])
 
     def compare(self, lost: Collection[str]) -> dict[str, int]:
-        """Mark what is new and changed, and what is gone from the sources that have ``lost`` it; the counts by kind."""
+        """Mark what is new and changed, and what is gone from the ``lost`` sources; return the counts by mark."""
         with self._index.transaction() as connection:
             connection.execute("DELETE FROM work")
             connection.execute(
@@ -105,59 +102,45 @@ class Spool:
                 "WHERE source = ? AND doc_id NOT IN (SELECT doc_id FROM loaded)",
                 ((source,) for source in lost),
             )
-        return self._counts()
-
-    def everything(self) -> None:
-        """Mark every other document of the index as well: it is to be made again."""
-        with self._index.transaction() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM documents "
-                "WHERE doc_id NOT IN (SELECT doc_id FROM loaded)"
-            )
-            connection.execute("INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM loaded")
-        rows = self._index.rows(
-            "SELECT doc_id FROM work WHERE kind = 'again' AND doc_id NOT IN (SELECT doc_id FROM loaded)"
-        )
-        deque(self.take(stored(self._index, [row[0] for row in rows])), maxlen=0)  # to its end, and nothing is held
-
-    def _counts(self) -> dict[str, int]:
         return dict(self._index.rows("SELECT kind, count(*) FROM work GROUP BY kind"))
 
+    def everything(self) -> None:
+        """Mark every other document, those of the index too: it is to be written again."""
+        with self._index.transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM documents")
+            connection.execute("INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM loaded")
+        sql = "SELECT doc_id FROM work WHERE kind = 'again' AND doc_id NOT IN (SELECT doc_id FROM loaded)"
+        unloaded = [row[0] for row in self._index.rows(sql)]
+        deque(self.take(stored(self._index, unloaded)), maxlen=0)  # to its end, and nothing stays in memory
+
     def ids(self, *kinds: str) -> Iterator[list[str]]:
-        """Yield ids of what is marked so, in their order, in handfuls."""
+        """Yield the ids with these marks in their order, in batches."""
         marks = ", ".join("?" * len(kinds))
         sql = f"SELECT doc_id FROM work WHERE kind IN ({marks}) AND doc_id > ? ORDER BY doc_id LIMIT {BATCH}"
         last = ""
-        while found := [row[0] for row in self._index.rows(sql, (*kinds, last))]:
-            yield found
-            last = found[-1]
+        while ids := [row[0] for row in self._index.rows(sql, (*kinds, last))]:
+            yield ids
+            last = ids[-1]
 
     def documents(self) -> Iterator[list[Document]]:
-        """Yield everything that is to be written, by id, in handfuls."""
+        """Yield everything that is to be written by id, in batches of limited size."""
         batch: list[Document] = []
-        characters = 0
         for ids in self.ids("new", "changed", "again"):
-            batch += (found := self.these(ids))
-            characters += sum(len(document.text) for document in found)
-            if len(batch) >= MANY or characters >= _LONG:
+            rows = self._index.rows_in("SELECT doc_id, source, content FROM loaded WHERE doc_id IN ({})", ids)
+            batch += [_document(*row) for row in sorted(rows)]
+            if len(batch) >= MANY or sum(len(document.text) for document in batch) >= _LONG:
                 yield batch
-                batch, characters = [], 0
+                batch = []
         if batch:
             yield batch
 
-    def these(self, doc_ids: Sequence[str]) -> list[Document]:
-        """Those of these documents that were loaded, by id."""
-        sql = "SELECT doc_id, source, content FROM loaded WHERE doc_id IN ({})"
-        return [_document(*row) for row in sorted(self._index.rows_in(sql, doc_ids))]
-
 
 def stored(index: Index, doc_ids: Sequence[str]) -> Iterator[Document]:
-    """Yield the documents of an index as they were loaded, in the order of these ids, read a few at a time."""
-    sql = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE doc_id IN ({{}})"
-    for start in range(0, len(doc_ids), BATCH):
-        part = doc_ids[start : start + BATCH]
-        rows = {row[0]: row for row in index.rows_in(sql, part)}
-        yield from (of_row(rows[doc_id]) for doc_id in part if doc_id in rows)
+    """Yield these documents of an index by id, read a few at a time."""
+    sql = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE doc_id IN ({{}}) ORDER BY doc_id"
+    ids = sorted(doc_ids)
+    for start in range(0, len(ids), BATCH):
+        yield from map(of_row, index.rows_in(sql, ids[start : start + BATCH]))
 
 
 def of_row(row: Sequence[Any]) -> Document:
@@ -177,19 +160,8 @@ def _row(document: Document) -> tuple[str, str, str, str]:
 
 
 def _document(doc_id: str, source: str, content: str) -> Document:
-    given = json.loads(content)
-    return Document(doc_id, **{**given, "aliases": tuple(given["aliases"])}, source=source)
-
-
-def _handfuls(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    batch: list[Document] = []
-    for document in documents:
-        batch.append(document)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    parts = json.loads(content)
+    return Document(doc_id, **{**parts, "aliases": tuple(parts["aliases"])}, source=source)
 
 
 @cache

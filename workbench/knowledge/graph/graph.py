@@ -72,27 +72,21 @@ def communities(
         if home[a] == home[b]:
             inner[a] += weight
             inner[b] += weight
-    found: list[Community] = []
+    communities = []
     for group in groups:
-        ranked = sorted(group, key=lambda i: (-round(inner[i], 6), i))
-        doc_ids = [d for i in ranked if (d := by_id[i]["doc_id"])]
-        if len(doc_ids) < 2:
-            continue
-        named = [by_id[i] for i in ranked if i not in categories]
-        title = [e["name"] for e in named if not e["doc_id"]][:1] + [e["name"] for e in named if e["doc_id"]][:2]
-        found.append(
-            {
-                "community_id": "",
-                "title": " · ".join(dict.fromkeys(title)),
-                "members": ranked,
-                "summary": summary(leads.get(d, "") for d in doc_ids[:SENTENCES]),
-                "doc_ids": doc_ids,
-            }
-        )
-    found.sort(key=lambda c: (-len(c["members"]), c["members"][0]))
-    for number, community in enumerate(found):
-        community["community_id"] = f"community:{number:04d}"
-    return found
+        members = sorted(group, key=lambda i: (-round(inner[i], 6), i))
+        doc_ids = [doc_id for i in members if (doc_id := by_id[i]["doc_id"])]
+        if len(doc_ids) > 1:
+            ranked = [by_id[i] for i in members if i not in categories]
+            names = [e["name"] for e in ranked if not e["doc_id"]][:1] + [e["name"] for e in ranked if e["doc_id"]][:2]
+            title = " · ".join(dict.fromkeys(names))
+            text = summary(leads.get(doc_id, "") for doc_id in doc_ids[:SENTENCES])
+            communities.append((title, members, text, doc_ids))
+    communities.sort(key=lambda community: (-len(community[1]), community[1][0]))
+    return [
+        Community(community_id=f"community:{n:04d}", title=title, members=members, summary=text, doc_ids=doc_ids)
+        for n, (title, members, text, doc_ids) in enumerate(communities)
+    ]
 
 
 def _weights(relations: Iterable[tuple[str, str, str]], categories: Collection[str]) -> dict[tuple[str, str], float]:
@@ -120,38 +114,34 @@ def _resolution(documents: int) -> float:
 
 
 def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resolution: float) -> list[list[str]]:
-    """Return groups of ids. Whoever has one neighbour goes where that one goes; the others are left to Louvain.
+    """Return groups of ids. An entity with one neighbour joins its neighbour's group; Louvain groups the others.
 
-    Numbers stand for the ids inside, so that no hash seed can change the order in which Louvain meets the nodes.
+    Its nodes are numbers, so that no hash seed can change the order in which Louvain meets them.
     """
     import networkx
 
-    near: dict[str, list[str]] = defaultdict(list)
+    neighbours: dict[str, list[str]] = defaultdict(list)
     for a, b in weights:
-        near[a].append(b)
-        near[b].append(a)
-    inner = [i for i in ids if len(near[i]) > 1]
+        neighbours[a].append(b)
+        neighbours[b].append(a)
+    inner = [i for i in ids if len(neighbours[i]) > 1]
     number = {entity_id: i for i, entity_id in enumerate(inner)}
     graph: networkx.Graph = networkx.Graph()
     graph.add_nodes_from(range(len(inner)))
     pairs = ((number[a], number[b], weight) for (a, b), weight in weights.items() if a in number and b in number)
     graph.add_weighted_edges_from(pairs)
-    found = (
-        networkx.community.louvain_communities(graph, weight="weight", resolution=resolution, seed=_SEED)
-        if inner
-        else []
-    )
-    groups = [[inner[i] for i in sorted(group)] for group in found]
+    louvain = networkx.community.louvain_communities
+    partition = louvain(graph, weight="weight", resolution=resolution, seed=_SEED) if inner else []
+    groups = [[inner[i] for i in sorted(group)] for group in partition]
     home = {entity_id: group for group in groups for entity_id in group}
     for entity_id in ids:
         if entity_id not in number:
-            with_whom = near[entity_id][0] if near[entity_id] else entity_id
-            group = home.get(with_whom)
-            if group is None:  # a pair on its own, or somebody alone
-                group = home[with_whom] = []
-                groups.append(group)
-            home[entity_id] = group
-            group.append(entity_id)
+            neighbour = neighbours[entity_id][0] if neighbours[entity_id] else entity_id
+            if neighbour not in home:  # a pair on its own, or an entity alone
+                groups.append([])
+                home[neighbour] = groups[-1]
+            home[entity_id] = home[neighbour]
+            home[entity_id].append(entity_id)
     return groups
 
 
@@ -161,24 +151,24 @@ def summary(leads: Iterable[str]) -> str:
     >>> summary(["One is.", "", "二是。", "三是。", "Four is.", "Five is."])
     'One is. 二是。三是。 Four is.'
     """
-    told = ""
-    for said in [one for one in leads if one][:SENTENCES]:
-        close = not told or (CJK.match(said) and told[-1] in "。！？”》")
-        told += said if close else f" {said}"
-    return told
+    text = ""
+    for lead in [lead for lead in leads if lead][:SENTENCES]:
+        tight = not text or (CJK.match(lead) and text[-1] in "。！？”》")
+        text += lead if tight else f" {lead}"
+    return text
 
 
 # --- The communities that an index keeps ---
 
 
-def keep(connection: sqlite3.Connection, found: Sequence[Community]) -> None:
-    """Write communities into their empty tables."""
+def keep(connection: sqlite3.Connection, communities: Sequence[Community]) -> None:
+    """Store communities in their empty tables."""
     rows = (
         (c["community_id"], c["title"], canonical_json(c["members"]), c["summary"], canonical_json(c["doc_ids"]))
-        for c in found
+        for c in communities
     )
     connection.executemany("INSERT INTO communities VALUES (?, ?, ?, ?, ?)", rows)
-    homes = sorted((i, c["community_id"]) for c in found for i in c["members"])
+    homes = sorted((i, c["community_id"]) for c in communities for i in c["members"])
     connection.executemany("INSERT INTO homes VALUES (?, ?)", homes)
 
 
@@ -188,8 +178,8 @@ def read(index: Index, ids: Sequence[str] | None = None) -> list[Community]:
     if ids is None:
         rows = index.rows(f"{sql} ORDER BY length(community_id), community_id")
     else:
-        known = {row[0]: row for row in index.rows_in(f"{sql} WHERE community_id IN ({{}})", ids)}
-        rows = [known[i] for i in ids if i in known]
+        by_id = {row[0]: row for row in index.rows_in(f"{sql} WHERE community_id IN ({{}})", ids)}
+        rows = [by_id[i] for i in ids if i in by_id]
     return [
         Community(community_id=i, title=title, members=json.loads(members), summary=text, doc_ids=json.loads(documents))
         for i, title, members, text, documents in rows

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,10 @@ from workbench.knowledge.graph import graph
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.store import Damaged, Place, Store
-from workbench.knowledge.indexes.stores import whole
+from workbench.knowledge.indexes.stores import checked
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
-from workbench.ports import Community, Entity, Field, Relation
+from workbench.ports import Entity, Field, Relation
 from workbench.text import stem
 
 if TYPE_CHECKING:
@@ -34,25 +34,26 @@ FOREIGN = 0.3
 
 
 MOST_TABLES = 50
-"""Files and folders that are told apart by their names, at most."""
+"""The limit of files and folders that have a name as a table."""
 MOST_FREQUENCIES = 50_000
-"""How many terms' frequencies are at hand."""
+"""How many terms' frequencies are cached."""
 
 
 class View:
     """What a reader holds of one generation. Any thread may ask; a part is read when it is first asked for."""
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
-        self.vocabulary = vocabulary.kept(folder)
+        self.vocabulary = vocabulary.stored(folder)
         self.generation, self._index, self._place = generation, index, place
         self._lock = threading.RLock()
         self._store: Store | None = None
         self._closed = False
-        self._frequencies: dict[str, int] = {}
+        # a cache of limited size, since questions may have any words
+        self._frequency = lru_cache(MOST_FREQUENCIES)(partial(keywords.frequency, index))
 
     @cached_property
     def foreign(self) -> bool | None:
-        """The script in which next to none of the words is written: True for Chinese, False for any other; or None."""
+        """Return the script in which few words are written: True for Chinese, False for another, None for neither."""
         ((latin, chinese),) = self._index.rows(f"SELECT sum(word < '{_CHINESE}'), sum(word >= '{_CHINESE}') FROM words")
         shares = {False: latin or 0, True: chinese or 0}
         rare = [script for script, count in shares.items() if count < FOREIGN * sum(shares.values())]
@@ -60,7 +61,7 @@ class View:
 
     @cached_property
     def words(self) -> tuple[list[str], np.ndarray]:
-        """The words in the script of the corpus, where another is foreign to it, and ``(words, 512)`` unit vectors."""
+        """Return the words in the script of the corpus, where another is foreign, and their unit vectors."""
         import numpy as np
 
         sql = f"SELECT word, vector FROM words WHERE word {'<' if self.foreign else '>='} '{_CHINESE}' ORDER BY word"
@@ -69,7 +70,7 @@ class View:
         return [word for word, _ in rows], (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float16)
 
     def close(self) -> None:
-        """Release the store, when nobody searches in it; everything else is left to who still reads it."""
+        """Release the store, after any search in it; readers may keep the rest."""
         with self._lock:
             self._closed = True
             if self._store:
@@ -77,9 +78,9 @@ class View:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hex digest of the documents: as the last ``add`` has kept it, else made again, where that was killed."""
-        generation, _, kept = self._index.meta("fingerprint").partition(" ")
-        return kept if generation == str(self.generation) else fingerprint(self._index)
+        """Return the digest of the documents: as the last ``add`` stored it, else computed, where that was killed."""
+        generation, _, digest = self._index.meta("fingerprint").partition(" ")
+        return digest if generation == str(self.generation) else fingerprint(self._index)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -104,7 +105,7 @@ class View:
 
     @cached_property
     def tables(self) -> dict[str, list[str]]:
-        """The names of files with several documents ("members" of members.csv) and of folders, each with its files."""
+        """Return the names of files with several documents ("members" of members.csv), and of folders, with files."""
         tables: dict[str, list[str]] = {}
         rows = self._index.rows("SELECT source, count(*) FROM documents WHERE source > '' GROUP BY source")
         folders = {Path(source).parent for source, _ in rows}
@@ -144,13 +145,13 @@ class View:
             if self._closed or not self.in_chroma:
                 return None
             try:
-                self._store = self._store or whole(self._place, self._index)
+                self._store = self._store or checked(self._place, self._index)
             except Damaged:
                 if self._newest() != self.generation:  # it follows a newer one just now
                     return None
                 raise
-            found = self._store.search(self._index, query, top_k)
-            return found if self._newest() == self.generation else None
+            hits = self._store.search(self._index, query, top_k)
+            return hits if self._newest() == self.generation else None
 
     def _newest(self) -> int:
         """Return the generation in the file now, outside of the snapshot that this thread reads from."""
@@ -159,21 +160,7 @@ class View:
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
-        return keywords.weight(self.frequency(stem(term)), self.passages)
-
-    def frequency(self, stemmed: str) -> int:
-        """In how many passages a stem stands."""
-        if stemmed not in self._frequencies:
-            if len(self._frequencies) >= MOST_FREQUENCIES:  # questions may hold any words, for years
-                self._frequencies.clear()
-            self._frequencies[stemmed] = keywords.frequency(self._index, stemmed)
-        return self._frequencies[stemmed]
-
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
-        """Return the communities in which one of these entities is, by their ids."""
-        rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
-        homes = sorted({row[0] for row in rows})
-        return graph.read(self._index, homes)
+        return keywords.weight(self._frequency(stem(term)), self.passages)
 
 
 def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
@@ -199,7 +186,7 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
 
 
 def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-    """Return the writings of these keys that somebody bears."""
+    """Return the surfaces of these keys."""
     columns = "key, place, kind, rank, lead, entity_id, year, category"
     sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
     bearers: dict[str, list[Bearer]] = {}
@@ -209,4 +196,4 @@ def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Sur
     ):
         kinds[key] = kind
         bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
-    return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}
+    return {key: Surface(tuple(ranked), kinds[key]) for key, ranked in bearers.items()}

@@ -3,7 +3,7 @@
 It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
 ``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look
 again. Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add``
-computed is there for the next one, and can be wrong for nobody.
+computed is there for the next one, and cannot be wrong.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ TABLES = """
         doc_ids TEXT NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
-    -- what a model answered about a passage, or (without a digest) about a community, by what it was asked
+    -- what a model answered about a passage, by what it was asked
     CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
 """
 
@@ -109,16 +109,16 @@ class Index:
         """This thread's connection."""
         if self._closed:
             raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
-        found = getattr(self._local, "connection", None)
-        if found is None:
-            found = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
-            found.execute("PRAGMA synchronous = NORMAL")
-            self._local.connection = found
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = connection
             with self._lock:
                 for thread in [t for t in self._open if not t.is_alive()]:
                     self._open.pop(thread).close()
-                self._open[threading.current_thread()] = found
-        return found
+                self._open[threading.current_thread()] = connection
+        return connection
 
     def write_much(self, memory_mb: float) -> None:
         """Make this thread's connection one for long writing.
@@ -203,10 +203,10 @@ class Index:
 
 def fingerprint(index: Index) -> str:
     """Return hex digest of the documents' digests, in an order of their own, and of what a model said of them."""
-    told = hashlib.sha256()
+    digest_of_all = hashlib.sha256()
     rows = index.connection().execute("SELECT digest FROM documents ORDER BY digest")
     for place, (digest,) in enumerate(rows):
-        told.update(f"\n{digest}".encode() if place else digest.encode())
+        digest_of_all.update(f"\n{digest}".encode() if place else digest.encode())
     for key, value in index.connection().execute("SELECT key, value FROM said ORDER BY key"):
-        told.update(f"\n{key} {value}".encode())
-    return told.hexdigest()
+        digest_of_all.update(f"\n{key} {value}".encode())
+    return digest_of_all.hexdigest()

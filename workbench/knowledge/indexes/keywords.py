@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, combinations
 
 from workbench.knowledge.indexes.index import Index
 from workbench.text import STOP_WORDS, stem, terms
 
 WEIGHTS = (3.0, 1.0, 1.0)
-LOOKED_AT = 10_000
-"""Passages that hold a word of the question, above which only those that hold its rarest words are scored."""
-_SCORED = 3
-"""How many times as many as asked for are scored then, at least 300."""
 _SKIPPED = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有")
 
 
@@ -34,50 +27,18 @@ def insert(connection: sqlite3.Connection, number: int, title: str, names: str, 
     connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
 
 
-def search(
-    index: Index, query: str, top_k: int, frequency: Callable[[str], int] | None = None
-) -> list[tuple[str, float]]:
-    """``(chunk_id, score > 0)``, best first, ties by id. Function words count only when there is nothing else.
-
-    With ``frequency`` (in how many passages a stem stands), a question with common words scores by all its words only
-    the passages that are best by the rarest ones: of 100,000 passages in a quarter of the time.
-    """
-    asked = list(dict.fromkeys(terms(query)))
-    wanted = list(dict.fromkeys(stem(term) for term in ([t for t in asked if t not in _SKIPPED] or asked)))
-    if not wanted or top_k < 1:
+def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
+    """Return ``(chunk_id, score > 0)``, best first, ties by id. Function words count only without any other."""
+    every = list(dict.fromkeys(terms(query)))
+    stems = dict.fromkeys(stem(term) for term in [t for t in every if t not in _SKIPPED] or every)
+    if not stems or top_k < 1:
         return []
     sql = (
         "SELECT chunk_id, round(-bm25(terms, ?, ?, ?), 6) AS score FROM terms JOIN passages ON number = terms.rowid "
-        "WHERE terms MATCH ? {} ORDER BY score DESC, chunk_id LIMIT ?"
+        "WHERE terms MATCH ? ORDER BY score DESC, chunk_id LIMIT ?"
     )
-    match, among, numbers = _either(wanted), "", list[int]()
-    if frequency and sum(map(frequency, wanted)) > LOOKED_AT:
-        numbers = _best_by_rarest(index, wanted, frequency, max(_SCORED * top_k, 300))
-        among = f"AND +terms.rowid IN ({', '.join('?' * len(numbers))})"
-    rows = index.rows(sql.format(among), (*WEIGHTS, match, *numbers, top_k))
-    return [(chunk, score) for chunk, score in rows if score > 0]
-
-
-def _either(stems: Iterable[str]) -> str:
-    return " OR ".join(f'"{stem}"' for stem in stems)
-
-
-def _best_by_rarest(index: Index, stems: Sequence[str], frequency: Callable[[str], int], most: int) -> list[int]:
-    """Numbers of the passages that are best by the rarest words alone, or by two rare ones where each is common."""
-    counts = {stem: count for stem in stems if (count := frequency(stem))}
-    rarest = sorted(counts, key=lambda stem: (counts[stem], stem))
-    if counts[rarest[0]] > LOOKED_AT and len(rarest) > 1:
-        pairs = [f'("{one}" AND "{other}")' for one, other in combinations(rarest[:3], 2)]
-        found = _best(index, " OR ".join(pairs), most)
-        if len(found) >= most // _SCORED:
-            return found
-    totals = list(accumulate(counts[stem] for stem in rarest))
-    return _best(index, _either(rarest[: max(1, bisect_right(totals, LOOKED_AT))]), most)
-
-
-def _best(index: Index, match: str, most: int) -> list[int]:
-    sql = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY bm25(terms, ?, ?, ?), rowid LIMIT ?"
-    return [row[0] for row in index.rows(sql, (match, *WEIGHTS, most))]
+    match = " OR ".join(f'"{stem}"' for stem in stems)
+    return [(chunk_id, score) for chunk_id, score in index.rows(sql, (*WEIGHTS, match, top_k)) if score > 0]
 
 
 def weight(frequency: int, passages: int) -> float:

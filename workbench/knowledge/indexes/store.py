@@ -89,8 +89,8 @@ class Place:
 
     def holds(self, index: Index, generation: int) -> bool:
         """Check whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
-        there = bool(self.url) or self.folder.exists()
-        return there and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
+        available = bool(self.url) or self.folder.exists()
+        return available and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
 
     def followed(self, index: Index) -> None:
         """Note that this place is up to the index."""
@@ -149,22 +149,24 @@ class Store(AbstractContextManager["Store"]):
     def remove(self) -> None:
         """Delete everything of this base."""
 
-    @abstractmethod
     def settle(self) -> None:
-        """Make searches quick, after it was written."""
+        """Make searches quick, after a change."""
+        return
 
     @abstractmethod
     def _answering(self) -> AbstractContextManager[None]:
-        """Return what goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
+        """Return a block whose errors become ours: ``Damaged`` where the files are."""
 
     @cleared()
     def follow(self, index: Index, tell: OnDone = ignore) -> None:
         """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
-            held = dict(self.held())
-            rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
-            rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
+            stored_keys = dict(self.held())
+            rows: list[tuple[str, str | None]] = [
+                (chunk_id, None) for chunk_id in sorted(stored_keys.keys() - wanted.keys())
+            ]
+            rows += [(chunk_id, key) for chunk_id, key in wanted.items() if stored_keys.get(chunk_id) != key]
             for start in range(0, len(rows), WRITE):
                 tell(start, len(rows))
                 self._write(index, rows[start : start + WRITE])
@@ -175,8 +177,8 @@ class Store(AbstractContextManager["Store"]):
         """Keep under each id the vector of its key, and nothing where it has none."""
         if gone := [chunk_id for chunk_id, key in rows if key is None]:
             self.delete(gone)
-        if kept := {chunk_id: key for chunk_id, key in rows if key is not None}:
-            self.put(list(kept), list(kept.values()), stored(index, list(kept.values())))
+        if remaining := {chunk_id: key for chunk_id, key in rows if key is not None}:
+            self.put(list(remaining), list(remaining.values()), stored(index, list(remaining.values())))
 
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:

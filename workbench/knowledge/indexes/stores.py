@@ -45,7 +45,7 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
     return Chroma(place, name, make=make or not place.url)
 
 
-def whole(place: Place, index: Index) -> Store:
+def checked(place: Place, index: Index) -> Store:
     """Open the store of an index that it is said to be up to, and compare their counts.
 
     Raises:
@@ -65,7 +65,7 @@ def is_up_to(place: Place, index: Index) -> bool:
         return False
     try:
         if not place.url:
-            whole(place, index).close()
+            checked(place, index).close()
     except Damaged:
         return False
     return True
@@ -100,7 +100,7 @@ def damage(place: Place, path: Path) -> str:
     with closing(Index(path)) as index:
         try:
             if not place.url and place.holds(index, index.generation):
-                with whole(place, index) as store:
+                with checked(place, index) as store:
                     deque(store.held(), maxlen=0)
         except KnowledgeError as error:
             return str(error)

@@ -66,10 +66,10 @@ def ensure(
         on_done: hears of progress.
     """
     wanted = {key_of(model.name, text): text for text in texts}
-    known = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
-    lengths.update(known.values())
+    lengths_by_key = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
+    lengths.update(lengths_by_key.values())
     _alike(lengths, model)
-    missing = [(key, text) for key, text in wanted.items() if key not in known]
+    missing = [(key, text) for key, text in wanted.items() if key not in lengths_by_key]
     for start in range(0, len(missing), _HANDFUL):
         part = missing[start : start + _HANDFUL]
         rows = model.array([text for _, text in part])
@@ -100,15 +100,15 @@ class Matrix:
         import numpy as np
 
         sql = "SELECT chunk_id, vectors.vector FROM passages JOIN vectors ON key = passages.vector ORDER BY chunk_id"
-        found = index.rows(sql)
-        dimensions = len(found[0][1]) // 4 if found else 0
-        rows = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), dimensions)
+        blobs = index.rows(sql)
+        dimensions = len(blobs[0][1]) // 4 if blobs else 0
+        rows = np.frombuffer(b"".join(blob for _, blob in blobs), np.float32).reshape(len(blobs), dimensions)
         if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < _LARGEST):  # SQLite cannot know
             raise KnowledgeError(
                 f"{index.path} is damaged: a vector is not what was written. "
                 f"Run `workbench kb rebuild {index.path.parent.name}`."
             )
-        ids = [chunk_id for chunk_id, _ in found]
+        ids = [chunk_id for chunk_id, _ in blobs]
         return cls(ids, rows)
 
     def search(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:

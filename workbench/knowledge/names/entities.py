@@ -82,8 +82,8 @@ def year_of(fields: Data) -> int | None:
     >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
     (1993, 2024, None)
     """
-    named = [fields[name] for name in ("year", "date") if name in fields]
-    dates = [iso(value) for value in [*named, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]]
+    preferred = [fields[name] for name in ("year", "date") if name in fields]
+    dates = [iso(value) for value in [*preferred, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]]
     return next((int(day[:4]) for day in dates if day), None)
 
 
@@ -158,21 +158,21 @@ class GraphBuilder:
         if year := year_of(source.fields):
             self._years[doc] = year
         stated = _Sentences(source)
-        others = {key_of(name): aliases for name, aliases in source.names.items()}
+        aliases_by_key = {key_of(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
             if says_names(name, source.fields) or (canvas.STRUCTURE in source.fields and name in canvas.LOOKS):
                 continue
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
-                entity_id = self._entity(name, says, text, others.get(key_of(text), []))
+                entity_id = self._entity(name, says, text, aliases_by_key.get(key_of(text), []))
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
-                self._relate(ends[0], says.relation, ends[1], *stated.of(says.relation, name, text))
+                self._relate(ends[0], says.relation, ends[1], *stated.find(says.relation, name, text))
                 self._join(doc, entity_id)
 
     def _entity(self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
         kind = says.type.lower()
         name = self._vocabulary.canonical(field_name, name)
-        aliases = [*aliases, *self._vocabulary.others(field_name, name)]
+        aliases = [*aliases, *self._vocabulary.synonyms(field_name, name)]
         entity_id = f"{kind}:{key_of(name) or name}"
         self._by_key.setdefault(key_of(name), entity_id)
         entity = self._enter(entity_id, name, says.type)
@@ -200,12 +200,12 @@ class GraphBuilder:
         """Add where the edges of a canvas lead from a node, and the group that it is in."""
         doc, node = document_entity(source.doc_id), source.fields.get(canvas.STRUCTURE, {"id": "", "links": ()})
         for relation, node_id, sentence in node["links"]:
-            other = f"{doc.removesuffix(node['id'])}{node_id}"
-            if other in self.entities:
+            target = f"{doc.removesuffix(node['id'])}{node_id}"
+            if target in self.entities:
                 holds = (chunk_id for chunk_id, text, _ in source.passages if sentence in text)
                 first = source.passages[0][0] if source.passages else ""
-                self._relate(doc, relation, other, sentence, next(holds, first))
-                self._join(doc, other)
+                self._relate(doc, relation, target, sentence, next(holds, first))
+                self._join(doc, target)
 
     def _enter(
         self, entity_id: str, name: str, kind: str, aliases: Iterable[str] = (), doc_id: str | None = None
@@ -223,13 +223,13 @@ class GraphBuilder:
         return entity_id
 
     def _add_names(self, source: Source) -> None:
-        """What the texts name. Titles and surnames are left to the linker, which knows who is meant."""
+        """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = document_entity(source.doc_id)
-        for chunk_id, _, found in source.passages:
-            kinds = {key_of(surface): kind for surface, kind, _ in found}
+        for chunk_id, _, names in source.passages:
+            kinds = {key_of(surface): kind for surface, kind, _ in names}
             for stated in source.stated.get(chunk_id, ()):
                 self._state(doc, stated, kinds, chunk_id)
-            for surface, kind, sentence in found:
+            for surface, kind, sentence in names:
                 key, parts = key_of(surface), surface.split(" ")
                 if key and key not in self._titles and key not in self._surnames:
                     person = kind == "Name" and parts[0] in self._first_names and len(parts) in (2, 3)
@@ -237,8 +237,8 @@ class GraphBuilder:
                     self._mention(doc, entity_id, sentence, chunk_id)
 
     def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:
-        """A relation that a model read, between whoever bears the two names."""
-        ends = [self._named(doc, name, kinds) for name in (stated.subject, stated.object)]
+        """Add a relation that a model read, between the entities of its two names."""
+        ends = [self._resolve(doc, name, kinds) for name in (stated.subject, stated.object)]
         if not all(ends) or ends[0] == ends[1]:
             return
         self._write("mentions", ((end, chunk_id) for end in ends))
@@ -246,8 +246,8 @@ class GraphBuilder:
             self._join(*ends)
         self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
 
-    def _named(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
-        """Return document itself, the one that has the name as its title, or whom a text means by it; "" is nobody."""
+    def _resolve(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
+        """Return the document itself, that of the title, or the entity of a name in a text; "" is none."""
         key = key_of(name)
         bearers = self._titles.get(key, set())
         if doc in bearers:
@@ -269,11 +269,11 @@ class GraphBuilder:
     def _add_mentions(self, read: Read) -> None:
         """Find every known name in every text; keep the surfaces, without those that are ordinary words here."""
         cues = self._vocabulary.cues
-        named = [self.entities[i] for i in sorted(self.entities.keys() - self.categories)]
-        known = compiled(named, self._degrees())
+        entities = [self.entities[i] for i in sorted(self.entities.keys() - self.categories)]
+        surfaces = compiled(entities, self._degrees())
         texts = (text for source in read() if source.type != triples.NODE for _, text, _ in source.passages)
-        common = common_keys(Linker(known, cues), texts, self._texts)
-        linker = Linker(without_common(known, common), cues)
+        common = common_keys(Linker(surfaces, cues), texts, self._texts)
+        linker = Linker(without_common(surfaces, common), cues)
         for source in read():
             if source.type != triples.NODE:
                 self._link(source, linker)
@@ -293,7 +293,7 @@ class GraphBuilder:
         for chunk_id, text, _ in source.passages:
             for sentence in sentences(text):
                 mentions = linker.link(sentence, doc)
-                for mention in nearest(mentions, doc, lambda one: self._related.get(one, ())):
+                for mention in nearest(mentions, doc, lambda entity_id: self._related.get(entity_id, ())):
                     self._mention(doc, mention["entity_id"], sentence, chunk_id)
 
     def _mention(self, doc: str, entity_id: str, sentence: str, chunk_id: str) -> None:
@@ -301,9 +301,9 @@ class GraphBuilder:
         if entity_id != doc and entity_id not in self._related[doc]:
             self._relate(doc, "mentions", entity_id, sentence, chunk_id)
 
-    def _join(self, one: str, other: str) -> None:
-        self._related[one].add(other)
-        self._related[other].add(one)
+    def _join(self, first: str, second: str) -> None:
+        self._related[first].add(second)
+        self._related[second].add(first)
 
     def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
         relation_id = f"{source}|{kind}|{target}"
@@ -329,7 +329,7 @@ class _Sentences:
             for sentence in sentences(text)
         ]
 
-    def of(self, relation: str, name: str, value: str) -> tuple[str, str]:
+    def find(self, relation: str, name: str, value: str) -> tuple[str, str]:
         """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
         wanted = f" {key_of(value)} "
         naming = [entry for entry in self._all if wanted in entry[0]]
@@ -342,9 +342,9 @@ class _Sentences:
 
 def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
-    others = {key_of(name): aliases for name, aliases in names.items()}
+    aliases_by_key = {key_of(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):
         for text in values(name, value):
             yield text
-            yield from others.get(key_of(text), [])
-            yield from vocabulary.others(name, vocabulary.canonical(name, text))
+            yield from aliases_by_key.get(key_of(text), [])
+            yield from vocabulary.synonyms(name, vocabulary.canonical(name, text))

@@ -1,8 +1,8 @@
 """Known names in a text: longest match first, folded, in both languages, and no ordinary words taken for a title.
 
-A name all of whose words are ordinary ("Up", "The Game") is a name only where the writer says so: in 《》 or quotes, in
-capitals where a capital is not the rule, or after words such as "called". A surname is not the known person's when a
-capitalised neighbour makes it somebody else's.
+A name all of whose words are ordinary ("Up", "The Game") is a name only where the writer marks it: in 《》 or quotes,
+in capitals where a capital is not the rule, or after words such as "called". A surname is not the known person's when
+a capitalised neighbour makes it another person's.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Matcher:
         self._keys = frozenset(keys)
         self._beginnings = frozenset(" ".join(words) for key in self._keys for words in _beginnings(key))
 
-    def at(self, text: str, found: Sequence[Unit], place: int) -> list[tuple[str, int]]:
+    def at(self, text: str, parts: Sequence[Unit], place: int) -> list[tuple[str, int]]:
         """Return ``(key, units)`` of the names that begin at a unit of the text and run on unbroken, longest first."""
-        key, last, names = found[place].key, place, list[tuple[str, int]]()
+        key, last, names = parts[place].key, place, list[tuple[str, int]]()
         while True:
             last += 1
             if key in self._keys:
                 names.append((key, last - place))
-            goes_on = key in self._beginnings and last < len(found)
-            if not goes_on or not unbroken(text, found[last - 1], found[last]):
+            goes_on = key in self._beginnings and last < len(parts)
+            if not goes_on or not unbroken(text, parts[last - 1], parts[last]):
                 return names[::-1]
-            key += f" {found[last].key}"
+            key += f" {parts[last].key}"
 
 
 def _beginnings(key: str) -> Iterator[list[str]]:
@@ -77,51 +77,51 @@ class Linker:
         several remain the best connected one is given, and the ``others`` with it.
         """
         mentions: list[Mention] = []
-        found, style, at = units(text), _Style(text, self._cue), 0
-        while at < len(found):
-            named = next(self._accepted(text, found, at, style), None)
-            if named:
-                start, end = found[at].start, found[at + named[1] - 1].end
-                first, *others = _bearers(self._surfaces[named[0]], text[end:], about)
+        parts, style, at = units(text), _Style(text, self._cue), 0
+        while at < len(parts):
+            name = next(self._accepted(text, parts, at, style), None)
+            if name:
+                start, end = parts[at].start, parts[at + name[1] - 1].end
+                first, *rest = _bearers(self._surfaces[name[0]], text[end:], about)
                 mention = Mention(start=start, end=end, surface=text[start:end], entity_id=first)
-                mentions.append(Mention(**mention, others=others) if others else mention)
-            at += named[1] if named else 1
+                mentions.append(Mention(**mention, others=rest) if rest else mention)
+            at += name[1] if name else 1
         return mentions
 
     def lower_case(self, text: str) -> Iterator[str]:
         """Yield keys of names whose words are in the text in lower case, from which ``common_keys`` counts."""
-        found = units(text)
-        for at in range(len(found)):
-            for key, length in self._names.at(text, found, at):
-                words = [text[u.start : u.end] for u in found[at : at + length]]
+        parts = units(text)
+        for at in range(len(parts)):
+            for key, length in self._names.at(text, parts, at):
+                words = [text[u.start : u.end] for u in parts[at : at + length]]
                 if not CJK.match(key) and any(w.islower() for w in words) and not any(w[0].isupper() for w in words):
                     yield key
 
-    def _accepted(self, text: str, found: Sequence[Unit], at: int, style: _Style) -> Iterator[tuple[str, int]]:
-        for key, length in self._names.at(text, found, at):
-            if _says_name(self._surfaces[key], key, text, found, at, length, style):
+    def _accepted(self, text: str, parts: Sequence[Unit], at: int, style: _Style) -> Iterator[tuple[str, int]]:
+        for key, length in self._names.at(text, parts, at):
+            if _says_name(self._surfaces[key], key, text, parts, at, length, style):
                 yield key, length
 
 
 def _says_name(
-    surface: Surface, key: str, text: str, found: Sequence[Unit], at: int, length: int, style: _Style
+    surface: Surface, key: str, text: str, parts: Sequence[Unit], at: int, length: int, style: _Style
 ) -> bool:
     """Check whether the writer means the name, and not the words."""
-    part = found[at : at + length]
+    part = parts[at : at + length]
     start, end = part[0].start, part[-1].end
     if _quoted(text, start, end):
         return True
     if CJK.match(key):
-        stands_alone = surface.kind != "surname" or not _inside_longer_name(text, found, at, length, style)
+        stands_alone = surface.kind != "surname" or not _inside_longer_name(text, parts, at, length, style)
         return length > 1 and stands_alone
     words = [text[u.start : u.end] for u in part]
     content = [w for w, u in zip(words, part, strict=True) if u.key not in FUNCTION_WORDS] or words
     capital = all(not w[0].islower() for w in content) and any(w[0].isupper() for w in words)
     if surface.kind == "surname":
-        return (capital or style.careless) and not _inside_longer_name(text, found, at, length, style)
+        return (capital or style.careless) and not _inside_longer_name(text, parts, at, length, style)
     if surface.kind == "name":
         return capital or len(key) > 3
-    if length == 1 and _inside_longer_name(text, found, at, length, style):
+    if length == 1 and _inside_longer_name(text, parts, at, length, style):
         return False
     if capital and style.tells:
         return not style.starts(start) or (length > 1 and len(content) > 1) or style.chinese
@@ -184,18 +184,18 @@ def _quoted(text: str, start: int, end: int) -> bool:
     return before not in "'’" or not text[: start - 1][-1:].isalnum()
 
 
-def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, style: _Style) -> bool:
+def _inside_longer_name(text: str, parts: Sequence[Unit], at: int, length: int, style: _Style) -> bool:
     """Check whether a capitalised neighbour makes it another name: "Jennifer Nash", "Nash Bushnell", "Old School"."""
-    first, last = found[at], found[at + length - 1]
+    first, last = parts[at], parts[at + length - 1]
     if at:
-        left = found[at - 1]
+        left = parts[at - 1]
         asking = style.starts(left.start) and left.key in _QUESTION_WORDS
-        known = asking or left.key in FUNCTION_WORDS or left.key in ordinary_words()
+        plain = asking or left.key in FUNCTION_WORDS or left.key in ordinary_words()
         between = text[left.end : first.start]
-        if between in ("·", "・", "•") or (between in (" ", ". ", "-") and text[left.start].isupper() and not known):
+        if between in ("·", "・", "•") or (between in (" ", ". ", "-") and text[left.start].isupper() and not plain):
             return True
-    if at + length < len(found) and text[last.end : found[at + length].start] == " ":
-        right = found[at + length]
+    if at + length < len(parts) and text[last.end : parts[at + length].start] == " ":
+        right = parts[at + length]
         return text[right.start].isupper() and right.key not in FUNCTION_WORDS
     return False
 
@@ -214,14 +214,14 @@ def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Col
     """
     if not any("others" in mention for mention in mentions):
         return list(mentions)
-    near = {*beside(about), *(mention["entity_id"] for mention in mentions)}
-    found = []
+    linked = {*beside(about), *(mention["entity_id"] for mention in mentions)}
+    chosen = []
     for mention in mentions:
         bearers = [mention["entity_id"], *mention.get("others", ())]
-        related = {one: len(near & {*beside(one)} - {one}) if len(bearers) > 1 else 0 for one in bearers}
+        related = {one: len(linked & {*beside(one)} - {one}) if len(bearers) > 1 else 0 for one in bearers}
         best = max(bearers, key=related.__getitem__)  # the first of equal ones
-        found.append(Mention(**{**mention, "entity_id": best}))
-    return found
+        chosen.append(Mention(**{**mention, "entity_id": best}))
+    return chosen
 
 
 def common_keys(linker: Linker, passages: Iterable[str], total: int) -> list[str]:

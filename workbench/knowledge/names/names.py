@@ -63,15 +63,15 @@ def finder_name(settings: Settings) -> str:
 def ensure(index: Index, finder: str, texts: Sequence[tuple[str, str]], on_done: Callable[[int, int], None]) -> None:
     """Find and keep the names of the ``(digest, text)`` that were not looked at yet."""
     wanted = {f"{finder}:{digest}": text for digest, text in texts}
-    known = {row[0] for row in index.rows_in("SELECT key FROM found_names WHERE key IN ({})", list(wanted))}
-    missing = [(key, text) for key, text in wanted.items() if key not in known]
+    stored = {row[0] for row in index.rows_in("SELECT key FROM found_names WHERE key IN ({})", list(wanted))}
+    missing = [(key, text) for key, text in wanted.items() if key not in stored]
     for start in range(0, len(missing), _HANDFUL):
         part = missing[start : start + _HANDFUL]
         index.keep("found_names", ((key, json.dumps(find(text, finder), ensure_ascii=False)) for key, text in part))
         on_done(min(start + _HANDFUL, len(missing)), len(missing))
 
 
-def kept(index: Index, finder: str, digests: Sequence[str]) -> dict[str, list[Name]]:
+def stored(index: Index, finder: str, digests: Sequence[str]) -> dict[str, list[Name]]:
     """Digest of a text -> the names in it, for those of these texts that were looked at."""
     keys = [f"{finder}:{digest}" for digest in dict.fromkeys(digests)]
     rows = index.rows_in("SELECT key, names FROM found_names WHERE key IN ({})", keys)
@@ -86,20 +86,20 @@ def find(text: str, finder: str = "rules/2") -> list[Name]:
     >>> [(n.surface, n.type) for n in find("《蛙》的作者陈安在山东出生。")]
     [('陈安', 'Person')]
     """
-    found: dict[str, Name] = {}
-    said = [(sentence, _BOOK.sub("，", sentence)) for sentence in sentences(text)]
-    for sentence, bare in said:
+    names: dict[str, Name] = {}
+    pairs = [(sentence, _BOOK.sub("，", sentence)) for sentence in sentences(text)]
+    for sentence, bare in pairs:
         for surface, kind in _in_sentence(sentence, bare, finder):
             surface = surface.strip(" .,;:'’\"-")
-            if 1 < len(surface) <= LONGEST_NAME and surface not in found:
-                found[surface] = Name(surface, kind, sentence)
-    return _without_short_forms(list(found.values()))
+            if 1 < len(surface) <= LONGEST_NAME and surface not in names:
+                names[surface] = Name(surface, kind, sentence)
+    return _without_short_forms(list(names.values()))
 
 
-def _without_short_forms(found: list[Name]) -> list[Name]:
-    """Without the single words by which somebody already named is named again ("Gunn" after "Bill Gunn")."""
-    words = {word for name in found for word in name.surface.split(" ") if " " in name.surface}
-    return [name for name in found if " " in name.surface or name.surface not in words]
+def _without_short_forms(names: list[Name]) -> list[Name]:
+    """Without the single words by which an earlier name is repeated ("Gunn" after "Bill Gunn")."""
+    words = {word for name in names for word in name.surface.split(" ") if " " in name.surface}
+    return [name for name in names if " " in name.surface or name.surface not in words]
 
 
 def _in_sentence(sentence: str, bare: str, finder: str) -> Iterator[tuple[str, str]]:
@@ -140,10 +140,10 @@ def _leads_no_name(word: str, starts: bool) -> bool:
 
 
 def _is_no_name(word: str) -> bool:
-    """Nationalities are categories; ordinary words and "Pictures" alone name nobody."""
+    """Check for nationalities, which are categories, ordinary words, and "Pictures" alone."""
     parts = word.split("-")
-    known = all(vocabulary.country(part) for part in parts)
-    return known or word.lower() in ordinary_words() or bool(_ORGANISATION.fullmatch(word))
+    nationality = all(vocabulary.country(part) for part in parts)
+    return nationality or word.lower() in ordinary_words() or bool(_ORGANISATION.fullmatch(word))
 
 
 @cache

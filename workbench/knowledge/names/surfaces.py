@@ -1,8 +1,8 @@
 """Every writing of every name, compiled: what a reader looks up to know who is meant.
 
-A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what stands between units does
-not count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name goes on its own, by its other names, and by
-what people make of both (``writings``); a person also by the surname, when its best connected bearer has no rival.
+A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what is between units does not
+count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name is found as it is written, by its other names,
+and by short forms of both (``writings``); a person also by the surname, when its best connected bearer has no rival.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class Unit(NamedTuple):
 
 
 class Bearer(NamedTuple):
-    """Who bears a name. Lower is better: ``rank`` 0 the name, 1 an alias, +2 without article; ``lead`` -relations."""
+    """An entity that has a name.
+
+    Lower is better: ``rank`` 0 is the name, 1 an alias, +2 without article; ``lead`` is minus the relations.
+    """
 
     rank: int
     lead: int
@@ -60,7 +63,7 @@ class Bearer(NamedTuple):
 
 @dataclass(frozen=True)
 class Surface:
-    """One writing of a name, and who bears it.
+    """One writing of a name, and the entities that have it.
 
     ``kind``: ``name``; ``words`` when all its words are ordinary; ``common`` when the corpus itself writes it in lower
     case; ``surname``.
@@ -138,22 +141,22 @@ def compiled(
             if entity["type"] == "Person":
                 for short in surnames(name, key_of(name)):
                     bearing[short].add(bearer._replace(rank=0))
-    found = {
+    surfaces = {
         key: Surface(tuple(_best_first(bearers)), "words" if is_ordinary(key) else "name")
         for key, bearers in full.items()
     }
     for key, bearers in bearing.items():
         ranked = _best_first(bearers)
         clear = len(ranked) == 1 or ranked[0].lead <= _LEAD * ranked[1].lead
-        if clear and key not in found and not is_ordinary(key):
-            found[key] = Surface((ranked[0],), "surname")
-    return found
+        if clear and key not in surfaces and not is_ordinary(key):
+            surfaces[key] = Surface((ranked[0],), "surname")
+    return surfaces
 
 
 def without_common(surfaces: Mapping[str, Surface], common: Collection[str]) -> dict[str, Surface]:
     """Return the surfaces, where those that the corpus itself writes in lower case are ordinary, and no surnames."""
-    kept = {key: s for key, s in surfaces.items() if not (key in common and s.kind == "surname")}
-    return {key: Surface(s.bearers, "common") if key in common else s for key, s in kept.items()}
+    remaining = {key: s for key, s in surfaces.items() if not (key in common and s.kind == "surname")}
+    return {key: Surface(s.bearers, "common") if key in common else s for key, s in remaining.items()}
 
 
 def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
@@ -180,12 +183,12 @@ def writings(name: str) -> dict[str, int]:
         forms.append(_CAPITALS.sub(lambda m: " ".join(m[0]), form))
         forms.append(_HYPHEN.sub("", form))
     keys = {key: 2 * (place > 0) for place, key in reversed(list(enumerate(map(key_of, forms)))) if key}
-    found = dict(sorted(keys.items(), key=lambda item: item[1]))
-    for key in tuple(found):
+    keys_by_rank = dict(sorted(keys.items(), key=lambda item: item[1]))
+    for key in tuple(keys_by_rank):
         first, _, rest = key.partition(" ")
         if first in _ARTICLES and rest:
-            found.setdefault(rest, 2)
-    return {key: worse for key, worse in found.items() if key.count(" ") < LONGEST}
+            keys_by_rank.setdefault(rest, 2)
+    return {key: worse for key, worse in keys_by_rank.items() if key.count(" ") < LONGEST}
 
 
 def surnames(name: str, key: str) -> Iterator[str]:

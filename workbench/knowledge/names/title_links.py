@@ -1,4 +1,4 @@
-"""Documents that share a title, a name or a phrase: what leads from one passage to another."""
+"""Links from passage to passage: titles of documents that a text names, and phrases that two texts share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.ports import Link, Shared, Titled
 from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
 NAMESAKES = 3
-"""Of how many documents a made short form may be the name; a title may be that of any number."""
+"""How many documents may share a derived short form; any number may share a title."""
 
 _LITTLE = """
     song album series who what when where which i you we they one two first last new old american british french
@@ -49,15 +49,13 @@ def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
     names = [title, *aliases]
     keys = {key_of(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
     opening = _OPENING.match(text)
-    made = key_of(opening[1]) if opening else ""
-    if 2 <= made.count(" ") + 1 <= 7 and set(made.split()) & set(key_of(title).split()) - _SAYS_LITTLE:
-        keys.setdefault(made, 1)
-    for name in names:
-        for key in writings(name):
-            keys.setdefault(key, 1)
+    first = key_of(opening[1]) if opening else ""
+    derived = [key for name in names for key in writings(name)]
+    if 2 <= first.count(" ") + 1 <= 7 and set(first.split()) & set(key_of(title).split()) - _SAYS_LITTLE:
+        derived.insert(0, first)
     if "," in title:
-        keys.setdefault(key_of(title.split(",")[0]), 1)
-    return {key: made for key, made in keys.items() if _names(key)}
+        derived.append(key_of(title.split(",")[0]))
+    return {key: rank for key, rank in {**keys, **dict.fromkeys(derived, 1), **keys}.items() if _names(key)}
 
 
 def _names(key: str) -> bool:
@@ -90,25 +88,24 @@ def _tells(key: str) -> bool:
 
 
 def insert(connection: sqlite3.Connection, doc_id: str, keys: dict[str, int]) -> None:
-    """Keep the writings of a document's title."""
+    """Store the writings of a document's title."""
     connection.executemany(
         "INSERT OR IGNORE INTO titles (key, made, doc_id) VALUES (?, ?, ?)",
-        ((key, made, doc_id) for key, made in keys.items()),
+        ((key, rank, doc_id) for key, rank in keys.items()),
     )
 
 
 def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
-    """Keep the phrases of passage ``number``, its document's titles among them."""
+    """Store the phrases of passage ``number``, with its document's titles."""
     keys = {key for sentence in sentences(text) for key in phrases(sentence)}
     keys.update(key for key in titles if _tells(key))
     connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(keys)))
 
 
 def delete(connection: sqlite3.Connection, doc_id: str) -> None:
-    """Forget a document, before its passages are deleted."""
+    """Delete a document, before its passages."""
     connection.execute("DELETE FROM titles WHERE doc_id = ?", (doc_id,))
-    mine = "SELECT number FROM passages WHERE doc_id = ?"
-    connection.execute(f"DELETE FROM phrases WHERE number IN ({mine})", (doc_id,))
+    connection.execute("DELETE FROM phrases WHERE number IN (SELECT number FROM passages WHERE doc_id = ?)", (doc_id,))
 
 
 class IndexWays:
@@ -116,7 +113,7 @@ class IndexWays:
 
     def __init__(self, index: Index):
         self._index = index
-        self._known: tuple[int, Matcher] = (-1, Matcher(()))
+        self._matcher: tuple[int, Matcher] = (-1, Matcher(()))
 
     def titles_in(self, text: str) -> list[Titled]:
         """Return the titles that a text names, in its order, with all documents of each."""
@@ -124,35 +121,50 @@ class IndexWays:
 
     def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
         """Return for each text the titles that it names, in its order."""
-        generation, known = self._known
+        generation, matcher = self._matcher
         if generation != self._index.generation:
             sql = "SELECT key FROM titles GROUP BY key HAVING min(made) = 0 OR count(*) <= ?"
-            known = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
-            self._known = self._index.generation, known
-        named = [list(_named(text, known)) for text in texts]
-        bearers = _bearers(self._index, sorted({key for names in named for _, _, key in names}))
-        return [[Titled(start=a, end=b, doc_ids=bearers[key]) for a, b, key in names] for names in named]
+            matcher = Matcher(row[0] for row in self._index.rows(sql, (NAMESAKES,)))
+            self._matcher = self._index.generation, matcher
+        names = [list(_names_in(text, matcher)) for text in texts]
+        doc_ids = self._documents(sorted({key for text_names in names for _, _, key in text_names}))
+        return [[Titled(start=a, end=b, doc_ids=doc_ids[key]) for a, b, key in text_names] for text_names in names]
+
+    def _documents(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Return key -> the documents of that title; of a derived short form only where few documents share it."""
+        documents: dict[str, dict[int, list[str]]] = {}
+        for key, made, doc_id in self._index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
+            documents.setdefault(key, {}).setdefault(made, []).append(doc_id)
+        return {key: sorted(by[min(by)]) for key, by in documents.items() if 0 in by or len(by[1]) <= NAMESAKES}
+
+    def _keys(self, doc_id: str) -> list[str]:
+        """Return the writings of a document's title: derived ones only where they are no other document's title."""
+        keys = [row[0] for row in self._index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
+        return [key for key, doc_ids in self._documents(keys).items() if doc_id in doc_ids]
+
+    def _sentences(self, chunk_ids: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Yield chunk id, document id and sentence of these passages, in their order."""
+        sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
+        rows = {row[0]: row for row in self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))}
+        for chunk_id, doc_id, text in (rows[i] for i in chunk_ids if i in rows):
+            yield from ((chunk_id, doc_id, sentence) for sentence in sentences(text))
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
-        """Return every document that these passages name, once a sentence, without their own."""
-        said = [
-            (chunk_id, doc_id, sentence)
-            for chunk_id, doc_id, text in _texts(self._index, chunk_ids)
-            for sentence in sentences(text)
-        ]
-        found = self._titles([sentence for _, _, sentence in said])
+        """Return every document that these passages name, once per sentence, without their own."""
+        rows = list(self._sentences(chunk_ids))
+        titles = self._titles([sentence for _, _, sentence in rows])
         return [
             Link(chunk_id=chunk_id, doc_id=doc_id, surface=sentence[title["start"] : title["end"]], sentence=sentence)
-            for (chunk_id, own, sentence), titles in zip(said, found, strict=True)
-            for title in titles
+            for (chunk_id, own, sentence), in_sentence in zip(rows, titles, strict=True)
+            for title in in_sentence
             if own not in title["doc_ids"]
             for doc_id in title["doc_ids"]
         ]
 
     def naming(self, doc_id: str, most: int) -> list[str]:
-        """Return ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
+        """Return ids of other documents' passages that hold this title; none where more than ``most`` do."""
         chunk_ids = set[str]()
-        for key in _keys_of(self._index, doc_id):
+        for key in self._keys(doc_id):
             sql = (
                 "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
@@ -165,94 +177,71 @@ class IndexWays:
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the sentences in which these passages name a document, each by its longest writing."""
-        known = Matcher(_keys_of(self._index, doc_id))
-        return [
-            Link(chunk_id=chunk_id, doc_id=doc_id, surface=max(said, key=len), sentence=sentence)
-            for chunk_id, _, text in _texts(self._index, chunk_ids)
-            for sentence in sentences(text)
-            if (said := [sentence[a:b] for a, b, _ in _named(sentence, known)])
-        ]
+        matcher, links = Matcher(self._keys(doc_id)), []
+        for chunk_id, _, sentence in self._sentences(chunk_ids):
+            surface = max((sentence[a:b] for a, b, _ in _names_in(sentence, matcher)), key=len, default="")
+            if surface:
+                links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
+        return links
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
         """Return what these passages say that at most ``most`` others say too, sentence by sentence."""
         holders: dict[str, list[str]] = {}
         links = []
-        for chunk_id, _, text in _texts(self._index, chunk_ids):
-            for sentence in sentences(text):
-                for key in sorted(phrases(sentence)):
-                    if key not in holders:
-                        holders[key] = _holding(self._index, key, most)
-                    others = [other for other in holders[key] if other != chunk_id]
-                    if others:
-                        links.append(
-                            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=others)
-                        )
+        for chunk_id, _, sentence in self._sentences(chunk_ids):
+            for key in sorted(phrases(sentence)):
+                if key not in holders:
+                    holders[key] = self._holders(key, most)
+                holder_ids = [holder for holder in holders[key] if holder != chunk_id]
+                if holder_ids:
+                    links.append(
+                        Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=holder_ids)
+                    )
         return links
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
-        return {closed_up(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
+        """Return phrase of a text -> ids of the passages that hold it, of at most ``most`` passages."""
+        holders = {closed_up(key): self._holders(key, most) for key in sorted(phrases(text))}
+        return {phrase: ids for phrase, ids in holders.items() if ids}
+
+    def _holders(self, key: str, limit: int) -> list[str]:
+        sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
+        rows = self._index.rows(sql, (key, limit + 1))
+        return sorted(row[0] for row in rows) if len(rows) <= limit else []
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """Return the terms of each passage and of its titles, as the keyword index keeps them."""
+        """Return the terms of each passage and of its titles, as the keyword index has them."""
         sql = "SELECT chunk_id, title, body FROM terms JOIN passages ON number = terms.rowid WHERE chunk_id IN ({})"
         rows = self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))
         return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
 
 
-def _bearers(index: Index, keys: Sequence[str]) -> dict[str, list[str]]:
-    """Return key -> the documents of that title; of a made short form only where few documents have it."""
-    documents: dict[str, dict[int, list[str]]] = {}
-    for key, made, doc_id in index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
-        documents.setdefault(key, {}).setdefault(made, []).append(doc_id)
-    return {key: sorted(by[min(by)]) for key, by in documents.items() if 0 in by or len(by[1]) <= NAMESAKES}
-
-
-def _named(text: str, known: Matcher) -> Iterator[tuple[int, int, str]]:
+def _names_in(text: str, matcher: Matcher) -> Iterator[tuple[int, int, str]]:
     """Yield begin, end and key of each name that a text may mean; where two overlap the longer wins."""
-    found = units(text)
-    marks, at = _marks(text, found), 0
-    while at < len(found):
-        names = known.at(text, found, at) if any(marks[at : at + 2]) else []
-        ends = ((key, at + length) for key, length in names)
-        key, end = next((one for one in ends if _may_be_named(text, found, marks, at, one[1] - 1, one[0])), ("", 0))
+    parts = units(text)
+    marks, at = _marks(text, parts), 0
+    while at < len(parts):
+        names = matcher.at(text, parts, at) if any(marks[at : at + 2]) else []
+        key, length = next((n for n in names if _may_be_name(text, parts, marks, at, at + n[1] - 1, n[0])), ("", 1))
         if key:
-            yield found[at].start, found[end - 1].end, key
-        at = end or at + 1
+            yield parts[at].start, parts[at + length - 1].end, key
+        at += length
 
 
-def _marks(text: str, found: Sequence[Unit]) -> list[bool]:
-    """Whether each unit may be part of a name by how it is written; where nothing is, small letters say nothing."""
-    marks = [not text[u.start].islower() for u in found]
-    return marks if any(marks) else [u.key not in ordinary_words() for u in found]
+def _marks(text: str, parts: Sequence[Unit]) -> list[bool]:
+    """Return whether each unit may be part of a name by its writing; without capitals, whether it is not ordinary."""
+    marks = [not text[u.start].islower() for u in parts]
+    return marks if any(marks) else [u.key not in ordinary_words() for u in parts]
 
 
-def _may_be_named(text: str, found: Sequence[Unit], marks: Sequence[bool], at: int, end: int, key: str) -> bool:
+def _may_be_name(text: str, parts: Sequence[Unit], marks: Sequence[bool], at: int, end: int, key: str) -> bool:
     if CJK.match(key):
         return end > at
     if not any(marks[at : end + 1]) or not _names(key):
         return False
     if end > at:
         return True
-    before = at > 0 and marks[at - 1] and (at > 1 or found[0].key not in ordinary_words() | FUNCTION_WORDS)
-    left = before and text[found[at - 1].end : found[at].start] == " "
-    right = at + 1 < len(found) and marks[at + 1] and text[found[at].end : found[at + 1].start] == " "
+    before = at > 0 and marks[at - 1] and (at > 1 or parts[0].key not in ordinary_words() | FUNCTION_WORDS)
+    left = before and text[parts[at - 1].end : parts[at].start] == " "
+    right = at + 1 < len(parts) and marks[at + 1] and text[parts[at].end : parts[at + 1].start] == " "
     return not left and not right and key not in ordinary_words()
-
-
-def _keys_of(index: Index, doc_id: str) -> list[str]:
-    """Return the writings by which a document is known: made short forms only where they are nobody else's title."""
-    mine = [row[0] for row in index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
-    return [key for key, bearers in _bearers(index, mine).items() if doc_id in bearers]
-
-
-def _holding(index: Index, key: str, most: int) -> list[str]:
-    sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
-    rows = index.rows(sql, (key, most + 1))
-    return sorted(row[0] for row in rows) if len(rows) <= most else []
-
-
-def _texts(index: Index, chunk_ids: Sequence[str]) -> list[tuple[str, str, str]]:
-    sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
-    rows = {row[0]: row for row in index.rows_in(sql, list(dict.fromkeys(chunk_ids)))}
-    return [rows[chunk_id] for chunk_id in chunk_ids if chunk_id in rows]

@@ -108,13 +108,13 @@ def row(texts: Sequence[str], head: bool = False) -> str:
     | a | b \| c |
     | --- | --- |
     """
-    made = "| " + " | ".join(" ".join(text.split()).replace("|", r"\|") for text in texts) + " |"
-    return made + "\n|" + " --- |" * len(texts) if head else made
+    line = "| " + " | ".join(" ".join(text.split()).replace("|", r"\|") for text in texts) + " |"
+    return line + "\n|" + " --- |" * len(texts) if head else line
 
 
 def code(text: str, language: str = "") -> str:
     """Return a text as a block of code, between fences that it does not hold itself."""
-    longest = max((len(found) for found in re.findall("`{3,}", text)), default=2)
+    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}"
 
@@ -169,15 +169,15 @@ def _bare(heading: str) -> str:
 
 
 def _unwrapped(lines: Sequence[str]) -> list[str]:
-    widest, found, goes_on = max(map(_width, lines)), list[list[str]](), False
+    widest, parts, goes_on = max(map(_width, lines)), list[list[str]](), False
     for line in lines:
-        cut = bool(found) and _goes_on(found[-1][-1], line)
+        cut = bool(parts) and _goes_on(parts[-1][-1], line)
         if (goes_on or cut) and not line.startswith(("    ", "\t")):
-            found[-1].append(line)
+            parts[-1].append(line)
         else:
-            found.append([line])
+            parts.append([line])
         goes_on = widest <= _WIDE and _width(line) >= max(_NARROW, 0.7 * widest) and not line.endswith("  ")
-    return [_joined(part) for part in found]
+    return [_joined(part) for part in parts]
 
 
 def _goes_on(line: str, after: str) -> bool:
@@ -196,8 +196,8 @@ _TIGHT = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
 
 def _joined(lines: Sequence[str]) -> str:
     """Lines as one; between Chinese characters there is no space."""
-    found = lines[0].strip()
+    text = lines[0].strip()
     for line in map(str.strip, lines[1:]):
-        tight = found and line and _TIGHT.match(found[-1]) and _TIGHT.match(line)
-        found += line if tight else f" {line}"
-    return found
+        tight = text and line and _TIGHT.match(text[-1]) and _TIGHT.match(line)
+        text += line if tight else f" {line}"
+    return text

@@ -140,18 +140,18 @@ class Column:
 
 def settle(columns: list[Column], comma: bool) -> None:
     """Let columns that prove nothing follow the others of their table; ``comma``: else a comma marks decimals."""
-    for proofs, other in (("marks", {","} if comma else {"."}), ("orders", set[str]())):
-        known = set[str]().union(*(getattr(column, proofs) for column in columns)) or other
+    for proofs, default in (("marks", {","} if comma else {"."}), ("orders", set[str]())):
+        agreed = set[str]().union(*(getattr(column, proofs) for column in columns)) or default
         for column in columns:
-            if not getattr(column, proofs) and len(known) == 1 and len(column.separators) < 2:
-                setattr(column, proofs, known)
+            if not getattr(column, proofs) and len(agreed) == 1 and len(column.separators) < 2:
+                setattr(column, proofs, agreed)
 
 
 def _value(number: _Number, marks: set[str], unit: str) -> Any:
     mantissa, _, power = number.digits.lower().partition("e")
     mark = "".join(marks) if number.decimal == _OPEN else number.decimal
-    whole, _, fraction = mantissa.partition(mark or ".")
-    value = float(f"{re.sub('[^0-9]', '', whole)}.{fraction}e{power or 0}") * number.factor
+    integer, _, fraction = mantissa.partition(mark or ".")
+    value = float(f"{re.sub('[^0-9]', '', integer)}.{fraction}e{power or 0}") * number.factor
     if number.unit != unit:
         value *= _size(number.unit)[1] / _size(unit)[1]
     return int(value) if value.is_integer() and not fraction and not power else float(f"{value:.15g}")
@@ -217,8 +217,8 @@ def _decimal(digits: str, power: bool) -> str | None:
 def _day(cell: str) -> _Day | str | None:
     """Return a day, or its ISO form where only one reading is possible."""
     text = unicodedata.normalize("NFKC", cell)
-    if named := _NAMED_DAY.fullmatch(text):
-        return f"{_century(named[3])}-{month_number(named[2]):02}-{int(named[1]):02}"
+    if match := _NAMED_DAY.fullmatch(text):
+        return f"{_century(match[3])}-{month_number(match[2]):02}-{int(match[1]):02}"
     if match := _DAY.fullmatch(text):
         first, second, short = int(match[1]), int(match[3]), len(match[4]) == 2
         if not first or not second or max(first, second) > 31 or min(first, second) > 12:

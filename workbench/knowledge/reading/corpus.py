@@ -1,10 +1,10 @@
-"""Files and folders to documents (JSONL, Markdown, text, CSV, triples, canvases, what ``formats`` reads), and passages.
+"""Read files and folders as documents, and cut documents into passages.
 
-A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
+A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (of what
 the document is about: ``Paper``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
-it, ``{"Lao She": ["老舍"]}``) are read by name; everything else becomes a typed field, of which some say other names
-too (``title_en``, ``authors_zh``: ``aliases.py``). Triples give a document for each head. What cannot be read is
-listed with file, line and reason, and the rest is kept.
+it, ``{"Lao She": ["老舍"]}``) are read by name; everything else becomes a typed field, of which some are other names
+too (``title_en``, ``authors_zh``: ``aliases.py``). Triples give one document per head. What cannot be read is listed
+with file, line and reason, and the rest is used.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import yaml
 
@@ -46,8 +46,8 @@ from workbench.text import CJK, clean, fold, sentences
 __all__ = ["SUFFIXES", "Document", "Problem", "Reading", "chunks", "given_paths", "load"]
 
 TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
-_CALLED = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
-"""What else a title and an id are called; as a field it stays what it is called."""
+_SYNONYMS = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
+"""Other keys for a title and an id; as fields they keep their names."""
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _LONGEST_ID = 500
 _LONGEST_FENCE = 20
@@ -55,16 +55,15 @@ _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
 _FRONT = re.compile(r"(---|\+\+\+|;;;)[ \t]*\r?\n(.*?\n)(?:\1|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL)
-_ALIASES, _TAGS = ("aliases", "alias"), ("tags", "tag")
 _ILLEGIBLE: dict[int, str | None] = dict.fromkeys([*range(9), *range(14, 32), 0x7F, 0xAD, 0x200B, 0x2060, 0xFEFF])
 _ILLEGIBLE |= {0x0B: "\n", 0x0C: "\n\n", 0x0D: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n\n"}
-_AROUND = 0.5
-"""What stands around the records of a JSON file, as a share of them."""
-_CHAT = {"role", "from", "sender", "user"}
-_SPEAKER = ("role", "from", "sender", "user", "author", "name")
-_SAID = (*TEXT_KEYS, "parts", "message", "body")
-"""Keys of what a message of a chat says."""
-_UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_CALLED.values()))
+_FRAME_SHARE = 0.5
+"""The size of what is around the list of records in a JSON file, as a share of the list."""
+_CHAT = ("role", "from", "sender", "user")
+_SPEAKER = (*_CHAT, "author", "name")
+_MESSAGE = (*TEXT_KEYS, "parts", "message", "body")
+"""Keys of the text of a message."""
+_UNTYPED = frozenset({*TEXT_KEYS, "id", "title", "url", "licence", "license", "type"}.union(*_SYNONYMS.values()))
 """Columns that are text whatever is written in them."""
 
 
@@ -78,7 +77,7 @@ class Problem(TypedDict):
 
 @dataclass(frozen=True)
 class Document:
-    """One document as loaded. ``source`` is the file it came from; it is no part of the content."""
+    """One document as loaded. ``source`` is the file it came from; it does not count as content."""
 
     doc_id: str
     title: str
@@ -117,16 +116,6 @@ class Place(NamedTuple):
     digest: str
 
 
-class Places(Protocol):
-    """The place of each id that was read, and of those that the base has."""
-
-    def __contains__(self, doc_id: object, /) -> bool: ...
-    def get(self, doc_id: str, /) -> Place | None:
-        """Return where a document was read, now or before."""
-
-    def __setitem__(self, doc_id: str, place: Place, /) -> None: ...
-
-
 class Reading:
     """The documents of these files and folders one by one, in their order; a second one of an id is a problem.
 
@@ -141,28 +130,28 @@ class Reading:
         self.documents: list[Document] = []
         self.problems: list[Problem] = []
         self.sources: list[str] = []
-        self.places: Places = dict[str, Place]()
-        given = given_paths(paths)
-        self._folders = tuple(f"{path.resolve().as_posix()}/" for path in given if path.is_dir())
-        found = files(given)
-        self._files = sorted(found, key=lambda one: not one[1].endswith(canvas.SUFFIX))  # they say more of a file
+        self.places: Any = dict[str, Place]()
+        roots = given_paths(paths)
+        self._folders = tuple(f"{path.resolve().as_posix()}/" for path in roots if path.is_dir())
+        # canvases first: they say more of a file than the file alone
+        self._files = sorted(files(roots), key=lambda file: not file[1].endswith(canvas.SUFFIX))
 
     def __iter__(self) -> Iterator[Document]:
         vault.refresh()
         sources = set[str]()
         with documents.Reader() as reader:
-            for path, name in ((path, name) for path, name, why in self._files if not why):
+            for path, name, why in self._files:
                 source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
-                if source in sources:
+                if why or source in sources:
                     continue
                 sources.add(source)
                 self.sources.append(source)
                 renamed = 0
-                for line, found in _read(path, name, reader, sources):
-                    if isinstance(found, str):
-                        self._leave_out(path, line, found)
-                    elif document := self._placed(found, path, line):
-                        renamed += document.doc_id != found.doc_id
+                for line, result in _read(path, name, reader, sources):
+                    if isinstance(result, str):
+                        self._leave_out(path, line, result)
+                    elif document := self._placed(result, path, line):
+                        renamed += document.doc_id != result.doc_id
                         yield document
                 if renamed:
                     why = f"{renamed:,} ids are of other files too, and begin with the name of this one here"
@@ -176,13 +165,13 @@ class Reading:
         digest, source = document.digest(), document.source
         for doc_id in _own_ids(document, path):
             place = self.places.get(doc_id)
-            alike = place is not None and place.digest == digest
-            if place and place.line and (place.source == source or alike):
+            equal = place is not None and place.digest == digest
+            if place and place.line and (place.source == source or equal):
                 why = f"was used before ({Path(place.source).name}, line {place.line}); the first is kept"
                 self._leave_out(path, line, Note(f"id {shown(doc_id)} {why}"))
                 return None
-            if place is None or place.source == source or alike or self._is_gone(place):
-                owner = place.source if place and alike and Path(place.source).exists() else source
+            if place is None or place.source == source or equal or self._is_gone(place):
+                owner = place.source if place and equal and Path(place.source).exists() else source
                 self.places[doc_id] = Place(source, line, digest)
                 return replace(document, doc_id=doc_id, source=owner)
         return None
@@ -195,18 +184,18 @@ class Reading:
 
 
 def _own_ids(document: Document, path: Path) -> Iterator[str]:
-    """Yield the id of a document, then with as much of its path before it as no other source has."""
+    """Yield the id of a document, then with more and more of its path before it."""
     yield document.doc_id
     parts = path.resolve().as_posix().split("/")
     name = document.doc_id.partition("#")[0]
     depth = name.count("/") + 1
-    of_file = "/".join(parts[-depth:]) == name
-    own = document.doc_id if of_file else f"{parts[-1]}#{document.doc_id}"
-    if not of_file:
-        yield own
-    for start in range(len(parts) - (depth if of_file else 1) - 1, -1, -1):
-        own = f"{parts[start]}/{own}"
-        yield own
+    own_id = document.doc_id
+    if "/".join(parts[-depth:]) != name:  # an id that is not the name of the file
+        own_id, depth = f"{parts[-1]}#{own_id}", 1
+        yield own_id
+    for part in reversed(parts[:-depth]):
+        own_id = f"{part}/{own_id}"
+        yield own_id
 
 
 def load(paths: Iterable[str | Path]) -> Reading:
@@ -242,21 +231,21 @@ def chunks(text: str, limit: int, title: str = "") -> list[str]:
     >>> chunks("# Tea\n## Green\nIt is hot.\n- one\n- two", 100, "Tea")
     ['# Green\n\nIt is hot.\n\n- one\n- two']
     """
-    cut = _Passages(limit, title)
+    passages = _Passages(limit, title)
     for block in blocks(text):
-        cut.take(block)
-    cut.end(0)
-    return cut.found
+        passages.take(block)
+    passages.end(0)
+    return passages.texts
 
 
 class _Passages:
     """Passages while they are filled."""
 
     def __init__(self, limit: int, title: str):
-        self.found: list[str] = []
+        self.texts: list[str] = []
         self._limit, self._title = limit, fold(title)
         self._path: list[tuple[int, str]] = []
-        self._unsaid: list[tuple[int, str]] = []
+        self._unused: list[tuple[int, str]] = []
         self._body, self._last = "", Block("heading", "")
 
     @property
@@ -269,7 +258,7 @@ class _Passages:
 
     @property
     def _heading_line(self) -> str:
-        """Return headings above as one Markdown heading, with which each passage begins; empty where there are none."""
+        """Return the headings above as one Markdown heading, with which each passage begins."""
         return f"# {' › '.join(self._above)}\n\n" if self._path else ""
 
     def take(self, block: Block) -> None:
@@ -280,7 +269,7 @@ class _Passages:
                 self._flush()  # what follows is under no heading
             else:
                 self._path.append((block.level, block.text))
-                self._unsaid.append(self._path[-1])
+                self._unused.append(self._path[-1])
             return
         if not block.text.strip():
             return
@@ -288,8 +277,8 @@ class _Passages:
         room = self._limit - len(self._heading_line)
         if block.kind == "row":
             head = f"{block.head}\n" if block.head else ""
-            goes_on = self._last.kind == "row" and self._last.head == block.head and not block.apart
-            text = block.text if goes_on else head + block.text
+            continues = self._last.kind == "row" and self._last.head == block.head and not block.apart
+            text = block.text if continues else head + block.text
             if len(head) + len(block.text) <= room:
                 self._put(glue, text, head + block.text)
             else:
@@ -303,36 +292,36 @@ class _Passages:
         self._last = block
 
     def end(self, level: int) -> None:
-        """End the sections before a heading of this level; a heading that none has said stands alone."""
-        for depth, heading in self._unsaid:
+        """End the sections before a heading of this level; a heading without a text becomes a text."""
+        for depth, heading in self._unused:
             if depth >= level:
                 self._add("\n\n", f"# {heading}")
-        self._path = [one for one in self._path if one[0] < level]
-        self._unsaid = [one for one in self._unsaid if one[0] < level]
+        self._path = [section for section in self._path if section[0] < level]
+        self._unused = [section for section in self._unused if section[0] < level]
         self._last = Block("heading", "")
         if not level:
             self._flush()
 
     def _flush(self) -> None:
         if self._body:
-            self.found.append(self._body)
+            self.texts.append(self._body)
             self._body = ""
 
-    def _put(self, glue: str, text: str, anew: str = "") -> None:
-        """Add a text; a section begins with the headings above, and so does a passage, with ``again`` for the text."""
-        begun = self._heading_line + (anew or text)
-        starts = self._last.kind == "heading" and bool(self._path)
-        self._add(glue, begun if starts else text, begun)
-        self._unsaid = [one for one in self._unsaid if one[1] not in self._above]
+    def _put(self, glue: str, text: str, first: str = "") -> None:
+        """Add a text; where it begins a section or a passage, the headings above come first, and ``first`` for it."""
+        opening = self._heading_line + (first or text)
+        opens_section = self._last.kind == "heading" and bool(self._path)
+        self._add(glue, opening if opens_section else text, opening)
+        self._unused = [section for section in self._unused if section[1] not in self._above]
         self._last = Block("text", "")
 
-    def _add(self, glue: str, text: str, anew: str = "") -> None:
-        """Add a text, or begin a passage with it (or with ``again``) where it has no room."""
+    def _add(self, glue: str, text: str, opening: str = "") -> None:
+        """Add a text, or begin a passage with it (or with ``opening``) where it has no room."""
         if self._body and len(self._body) + len(glue) + len(text) <= self._limit:
             self._body += glue + text
         else:
             self._flush()
-            self._body = anew or text
+            self._body = opening or text
 
     def _prose(self, glue: str, text: str, room: int) -> None:
         for place, sentence in enumerate(part for long in sentences(text) for part in _short(long, room)):
@@ -340,20 +329,20 @@ class _Passages:
             self._put(("" if tight else " ") if place else glue, sentence)
 
     def _code(self, block: Block, glue: str, room: int) -> None:
-        """Code in one piece, else line by line between fences of its own."""
+        """Add code in one piece, else line by line between fences of its own."""
         fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:_LONGEST_FENCE]
         begin = block.head if len(block.head) <= _LONGEST_FENCE else fence
         room -= len(begin) + len(fence) + 2
-        held, size = list[str](), 0
+        lines, size = list[str](), 0
         for line in block.text.split("\n"):
             for part in [line] if len(line) <= room else _short(line, room):
-                if held and size + len(part) > room:
-                    self._put(glue, "\n".join([begin, *held, fence]))
-                    held, size = [], 0
-                held.append(part)
+                if lines and size + len(part) > room:
+                    self._put(glue, "\n".join([begin, *lines, fence]))
+                    lines, size = [], 0
+                lines.append(part)
                 size += len(part) + 1
-        if any(held):
-            self._put(glue, "\n".join([begin, *held, fence]))
+        if any(lines):
+            self._put(glue, "\n".join([begin, *lines, fence]))
 
 
 def _short(sentence: str, limit: int) -> Iterator[str]:
@@ -368,45 +357,51 @@ def _short(sentence: str, limit: int) -> Iterator[str]:
         yield rest
 
 
-def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
-    """(line, document) or (line, reason why there is none); ``also`` gets other files that were read for it."""
-    name = path.name.lower()
+Read = Iterator[tuple[int, Document | str]]
+"""``(line, document)``, or ``(line, reason)`` why there is none."""
+
+
+def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Read:
+    """Yield the documents of a file; ``also`` gets other files that were read for it."""
+    name, suffix = path.name.lower(), path.suffix.lower()
     try:
         must_be_file(path)
         if name.endswith((".jsonl", ".jsonl.gz")):
             yield from _jsonl(path)
-        elif name.endswith(".csv"):
-            yield from _rows(tables.records(path, _UNTYPED), path)
-        elif name.endswith(".json"):
+        elif suffix == ".json":
             yield from _json_file(path, doc_id)
         elif name.endswith(triples.SUFFIXES) and triples.are_in(path):
             yield from _triples(path)
-        elif name.endswith(triples.SUFFIXES):
+        elif name.endswith((".csv", *triples.SUFFIXES)):
             yield from _rows(tables.records(path, _UNTYPED), path)
-        elif name.endswith(canvas.SUFFIX):
+        elif suffix == canvas.SUFFIX:
             yield from _canvas(path, doc_id, reader, also)
-        elif path.suffix.lower() in documents.READERS:
-            found = reader.read(path)
-            yield from ((0, Note(text)) for text in found.pop("notes", []))
-            if name.endswith(".ipynb"):
-                found["text"], front = _front_matter(found["text"])
-                found = {**found, **front}
-            sheets = found.pop("sheets", [])
-            for sheet in sheets:
-                yield from _rows(tables.sheet(sheet, _UNTYPED), path)
-            if sheets:
-                return
-            title = str(found.pop("title", "")).strip()[:200] or path.stem
-            yield 1, _document({"id": doc_id, "title": title, **found}, path)
+        elif suffix in documents.READERS:
+            yield from _formatted(path, doc_id, reader)
         else:
-            yield from _prose(path, doc_id, markdown=not name.endswith(".txt"))
+            yield from _prose(path, doc_id, markdown=suffix != ".txt")
     except Unreadable as error:
         yield 0, str(error)
     except (*BROKEN, UnicodeDecodeError) as error:
         yield 0, f"the file cannot be read to its end: {error}"
 
 
-def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
+def _formatted(path: Path, doc_id: str, reader: documents.Reader) -> Read:
+    record = reader.read(path)
+    yield from ((0, Note(text)) for text in record.pop("notes", []))
+    sheets = record.pop("sheets", [])
+    for sheet in sheets:
+        yield from _rows(tables.sheet(sheet, _UNTYPED), path)
+    if sheets:
+        return
+    if path.suffix.lower() == ".ipynb":
+        record["text"], front = _front_matter(record["text"])
+        record |= front
+    title = str(record.pop("title", "")).strip()[:200] or path.stem
+    yield 1, _document({"id": doc_id, "title": title, **record}, path)
+
+
+def _jsonl(path: Path) -> Read:
     for number, line in lines(path):
         try:
             if isinstance(line, Unreadable):
@@ -417,7 +412,7 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
             yield number, str(error)
 
 
-def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
+def _triples(path: Path) -> Read:
     source = path.resolve().as_posix()
     for line, head in triples.heads(path):
         if isinstance(head, str):
@@ -430,52 +425,55 @@ def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
 _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canvas.SUFFIX)
 
 
-def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
+def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> Read:
     """Yield a document for each node; that of a file says what the file says."""
-    found, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
-    yield from found.problems
-    for card in found.cards(path.parent):
-        if isinstance(card, canvas.Fault):
-            yield card
+    board, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
+    yield from ((1, problem) for problem in board.problems)
+    for card in board.cards(path.parent):
+        if isinstance(card, str):
+            yield 1, card
             continue
         text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
         if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
-            yield card.line, f"node {shown(card.node['id'])}: {card.file.name} is many records: add it by itself"
+            yield 1, f"node {shown(card.node['id'])}: {card.file.name} is many records: add it by itself"
         elif card.file and card.file.name.lower().endswith(SUFFIXES):
-            for _, read in _read(card.file, card.title, reader, also):
-                if isinstance(read, str):
-                    yield card.line, f"node {shown(card.node['id'])}: {card.file.name}: {read}"
+            for _, document in _read(card.file, card.title, reader, also):
+                if isinstance(document, str):
+                    yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
                 else:
-                    said = canvas.section(read.text, canvas.text_of(card.node, "subpath"))
-                    if said == read.text:
-                        also.add(read.source)  # it needs no document of its own
-                        title = read.title
-                    fields = {**read.fields, **fields}
-                    text = "\n\n".join([said, *card.text.split("\n\n")[1:]])
+                    section = canvas.section(document.text, canvas.text_of(card.node, "subpath"))
+                    if section == document.text:
+                        also.add(document.source)  # it needs no document of its own
+                        title = document.title
+                    fields = {**document.fields, **fields}
+                    text = "\n\n".join([section, *card.text.split("\n\n")[1:]])
         address = canvas.text_of(card.node, "url")
         url = clean(address) if re.match("https?://", address) else ""
-        made = f"{doc_id}#{fields[canvas.STRUCTURE]['id']}"
-        called = (card.title,) if title != card.title else ()
-        yield card.line, Document(made, title, text, url, "", kind, fields, called, source=source)
+        doc_id = f"{name}#{fields[canvas.STRUCTURE]['id']}"
+        names = (card.title,) if title != card.title else ()
+        yield 1, Document(doc_id, title, text, url, "", kind, fields, names, source=source)
 
 
-def _json_file(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
+def _json_file(path: Path, doc_id: str) -> Read:
     """Read a list of objects, or an object around one, as records; a chat, or another object, is one document."""
-    value = _json(whole(path))
-    inner = [v for v in value.values() if isinstance(v, list) and v and all(map(_is_map, v))] if _is_map(value) else []
-    around = {name: one for name, one in value.items() if one not in inner} if inner else {}
-    most = len(inner) == 1 and len(json.dumps(around)) < _AROUND * len(json.dumps(inner))
-    if most and not any(key in value for key in (*TEXT_KEYS, "messages")):
-        if around:
-            yield 0, Note(f"what stands around its list is left out: {shown(', '.join(around))}")
-        value = inner[0]
-    chat = isinstance(value, list) and all(_is_map(v) and not v.get("title") and _CHAT & v.keys() for v in value)
-    if chat and (said := _conversation(value)):
-        value = {"title": path.stem, "text": said}
-    for number, one in enumerate(value if isinstance(value, list) else [value], 1):
+    content = _json(whole(path))
+    if isinstance(content, Mapping) and not any(key in content for key in (*TEXT_KEYS, "messages")):
+        lists = [v for v in content.values() if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)]
+        frame = {name: value for name, value in content.items() if value not in lists}
+        if len(lists) == 1 and len(json.dumps(frame)) < _FRAME_SHARE * len(json.dumps(lists)):
+            if frame:
+                yield 0, Note(f"what stands around its list is left out: {shown(', '.join(frame))}")
+            content = lists[0]
+    records = content if isinstance(content, list) else [content]
+    messages = (isinstance(x, Mapping) and not x.get("title") and any(key in x for key in _CHAT) for x in records)
+    chat = _conversation(content) if records is content and all(messages) else ""
+    if chat:
+        records = content = [{"title": path.stem, "text": chat}]
+    for number, record in enumerate(records, 1):
         try:
-            named = {"id": doc_id, "title": path.stem, **one} if one is value else one
-            yield number, _document(named, path)
+            single = records is not content or chat
+            defaults = {"id": doc_id, "title": path.stem} if single and isinstance(record, Mapping) else {}
+            yield number, _document({**defaults, **record} if defaults else record, path)
         except Unreadable as error:
             yield number, f"record {number}: {error}"
 
@@ -495,21 +493,21 @@ def _no_constant(name: str) -> None:
     raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
 
 
-def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Iterator[tuple[int, Document | str]]:
-    alike = Counter[str]()
-    for line, found in rows:
+def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
+    equal = Counter[str]()
+    for line, row in rows:
         try:
-            document = found if isinstance(found, str) else _document(found, path)
+            document = row if isinstance(row, str) else _document(row, path)
         except Unreadable as error:
             document = str(error)
-        if isinstance(document, Document) and "id" not in found:  # equal rows are several
-            alike[document.doc_id] += 1
-            if (number := alike[document.doc_id]) > 1:
-                document = replace(document, doc_id=f"{document.doc_id}-{number}")
+        if isinstance(document, Document) and "id" not in row:  # equal rows are several documents
+            equal[document.doc_id] += 1
+            number = equal[document.doc_id]
+            document = replace(document, doc_id=f"{document.doc_id}-{number}") if number > 1 else document
         yield line, document
 
 
-def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Document | str]]:
+def _prose(path: Path, doc_id: str, *, markdown: bool) -> Read:
     text, record = whole(path), Json()
     if markdown:
         try:
@@ -517,7 +515,7 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Do
         except Unreadable as error:
             yield 1, str(error)
         if root := vault.root_of(path.resolve().parent):
-            record = {**record, **_note(text, record, path)}
+            record |= _note(text, record, path)
             text = vault.shown(_embedded(text, root))
         heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
         record.setdefault("title", heading)
@@ -525,16 +523,19 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Do
 
 
 def _note(text: str, record: Data, path: Path) -> Json:
-    """Return title, aliases and tags of a note of a vault: it is called as its file."""
-    aliases, tags = ([v for key in keys for v in _several(record.get(key))] for keys in (_ALIASES, _TAGS))
-    more = [record["title"]] if isinstance(record.get("title"), str) else []
-    found = {"title": path.stem, "aliases": [*aliases, *more], "tags": [*tags, *vault.tags(text)]}
-    return {name: list(dict.fromkeys(value)) if name == "tags" else value for name, value in found.items() if value}
+    """Return the title, aliases and tags of a note of a vault; the title is the name of its file."""
+    aliases, tags = (_listed(record, *keys) for keys in (("aliases", "alias"), ("tags", "tag")))
+    if isinstance(record.get("title"), str):
+        aliases.append(record["title"])
+    tags = list(dict.fromkeys([*tags, *vault.tags(text)]))
+    note = {"title": path.stem, "aliases": aliases, "tags": tags}
+    return {name: value for name, value in note.items() if value}
 
 
-def _several(value: Any) -> list[str]:
-    values = value if isinstance(value, list) else str(value or "").split(",")
-    return [str(one).strip().lstrip("#") for one in values if str(one).strip()]
+def _listed(record: Data, *keys: str) -> list[str]:
+    values = [record.get(key) or [] for key in keys]
+    texts = [text for v in values for text in (v if isinstance(v, list) else str(v).split(","))]
+    return [str(text).strip().lstrip("#") for text in texts if str(text).strip()]
 
 
 def _embedded(text: str, root: Path) -> str:
@@ -557,7 +558,7 @@ def _front_matter(text: str) -> tuple[str, Json]:
         return text, {}
     kind = {"---": "YAML", "+++": "TOML", ";;;": "JSON"}[match[1]]
     try:
-        values = _values(match[2], kind)
+        values = _PARSERS[kind](match[2])
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         why = str(getattr(error, "problem", None) or error or "nested too deep")
         place = getattr(error, "problem_mark", None)
@@ -569,12 +570,6 @@ def _front_matter(text: str) -> tuple[str, Json]:
     return text[match.end() :], {name: _front_value(value) for name, value in values.items() if isinstance(name, str)}
 
 
-def _values(text: str, kind: str) -> Any:
-    if kind == "YAML":
-        return yaml.load(text, Loader=_Plain)  # which makes texts, lists and mappings, nothing else
-    return tomllib.loads(text, parse_float=str) if kind == "TOML" else json.loads(text)
-
-
 class _Plain(yaml.BaseLoader):
     """YAML without guesses, so that a version, a time and ``no`` stay what is written, and without references."""
 
@@ -584,21 +579,28 @@ class _Plain(yaml.BaseLoader):
         return super().compose_node(parent, index)
 
     def construct_scalar(self, node: Any) -> str:
-        said = super().construct_scalar(node)
-        return _Quoted(said) if node.style else said
+        text = super().construct_scalar(node)
+        return _Quoted(text) if node.style else text
 
 
 class _Quoted(str):
-    """A value in quotation marks, which say that it is a text."""
+    """A value in quotation marks, which mark it as a text."""
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "YAML": lambda text: yaml.load(text, Loader=_Plain),  # which makes texts, lists and mappings, nothing else
+    "TOML": lambda text: tomllib.loads(text, parse_float=str),
+    "JSON": json.loads,
+}
 
 
 def _front_value(value: Any) -> Any:
     """Return a value as the type that it spells; of a list of persons or places their names."""
     if isinstance(value, list):
-        cells = re.split("，", value[0]) if len(value) == 1 and isinstance(value[0], str) else value
+        cells = value[0].split("，") if len(value) == 1 and isinstance(value[0], str) else value
         return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
     if isinstance(value, dict):
-        return {str(name): _front_value(one) for name, one in value.items()}
+        return {str(name): _front_value(inner) for name, inner in value.items()}
     if isinstance(value, _Quoted):
         return str(value).strip()
     if not isinstance(value, str):
@@ -613,13 +615,15 @@ def _document(record: Any, path: Path) -> Document:
     for name, longest in _LENGTHS.items():
         if len(str(record.get(name) or "")) > longest:
             raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
-    for reserved, also in _CALLED.items():
-        if record.get(reserved) in (None, "") and (other := next((key for key in also if record.get(key)), "")):
-            record[reserved] = record[other]
+    for key, synonyms in _SYNONYMS.items():
+        synonym = next((name for name in synonyms if record.get(name)), "")
+        if record.get(key) in (None, "") and synonym:
+            record[key] = record[synonym]
     fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
-    if not text and (said := _conversation(record.get("messages") or record.get("mapping"))):
-        text, fields = said, {name: value for name, value in fields.items() if name not in ("messages", "mapping")}
+    if not text:
+        text = _conversation(record.get("messages") or record.get("mapping"))
+        fields = {name: value for name, value in fields.items() if not text or name not in ("messages", "mapping")}
     text = text or card(fields) or str(record.get("title") or "").strip()
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
@@ -639,7 +643,7 @@ def _document(record: Any, path: Path) -> Document:
         type=str(record.get("type") or "Document"),
         fields=fields,
         aliases=tuple(name for name in dict.fromkeys(others) if name != title),
-        names=_names(record.get("names"), aliases.of_values(fields)),
+        names=_names(record.get("names"), fields),
         source=path.resolve().as_posix(),
     )
 
@@ -659,27 +663,25 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(f"{name} {key}".strip(), inner)
-    elif isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value):
-        for one in value:
-            yield from _flat(name, one)
+    elif isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value):
+        for inner in value:
+            yield from _flat(name, inner)
     elif value not in (None, "", []):
         yield name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _conversation(messages: Any) -> str:
-    """Return the messages of a chat, who says it before each; empty where they are none."""
+    """Return the messages of a chat with their speakers; empty where there are none."""
     nodes = messages.values() if isinstance(messages, Mapping) else messages if isinstance(messages, list) else []
-    inner = [
-        node.get("message", node) if isinstance(node.get("message"), Mapping) else node
-        for node in nodes
-        if _is_map(node)
-    ]
-    told = [(_speaker(message), _words(message)) for message in inner]
-    return "\n\n".join(f"{speaker}: {words}" if speaker else words for speaker, words in told if words)
-
-
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
+    lines = []
+    for node in nodes:
+        message = node.get("message") if isinstance(node, Mapping) else None
+        message = message if isinstance(message, Mapping) else node
+        words = _words(message) if isinstance(message, Mapping) else ""
+        if words:
+            speaker = _speaker(message)
+            lines.append(f"{speaker}: {words}" if speaker else words)
+    return "\n\n".join(lines)
 
 
 def _speaker(message: Data) -> str:
@@ -689,12 +691,14 @@ def _speaker(message: Data) -> str:
 
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return next((words for key in _SAID if (words := _words(value.get(key)))), "")
-    return "".join(map(_words, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+        return next(filter(None, (_words(value.get(key)) for key in _MESSAGE)), "")
+    if isinstance(value, list):
+        return "".join(map(_words, value))
+    return value if isinstance(value, str) else ""
 
 
 def legible(text: str) -> str:
-    r"""Return a text without what nobody sees: pictures in letters, signs that steer a terminal or break words.
+    r"""Return a text without what is not visible: pictures in letters, signs that steer a terminal or break words.
 
     >>> legible("so\u00adft \x1b[31mred\x1b[0m\x0cpage\r\n![x](data:image/png;base64,AAAA)")
     'soft red\n\npage\n![x]()'
@@ -708,13 +712,13 @@ def legible(text: str) -> str:
     return text.translate(_ILLEGIBLE)
 
 
-def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _names(value: Any, fields: Data) -> dict[str, list[str]]:
     if not isinstance(value, dict) and value not in (None, ""):
         raise Unreadable('names must be an object such as {"Lao She": ["老舍"]}')
-    found = {name: _strings(others, f"names of {name!r}") for name, others in (value or {}).items()}
-    for name, other in twins:
-        found[name] = list(dict.fromkeys([*found.get(name, []), other]))
-    return found
+    names = {name: _strings(values, f"names of {name!r}") for name, values in (value or {}).items()}
+    for name, alias in aliases.of_values(fields):
+        names[name] = list(dict.fromkeys([*names.get(name, []), alias]))
+    return names
 
 
 def _strings(value: Any, what: str) -> list[str]:

@@ -82,11 +82,11 @@ def given_paths(paths: Any) -> list[Path]:
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     if isinstance(several, bytes) or not isinstance(several, Iterable):
         raise CorpusError(f"paths is {shown(paths)}. Give files or folders: ['papers.jsonl'].")
-    found = list(several)
-    for path in found:
+    entries = list(several)
+    for path in entries:
         if not isinstance(path, str | os.PathLike) or not str(path).strip():
             raise CorpusError(f"{shown(path)} is no path. Give files or folders: ['papers.jsonl'].")
-    return [Path(path) for path in found]
+    return [Path(path) for path in entries]
 
 
 def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
@@ -159,7 +159,7 @@ def lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
     Raises:
         Unreadable: the file is not text, or its encoding is not known.
     """
-    encoding = _encoding_of(path)
+    encoding = _line_encoding(path)
     if encoding in _MARKS.values() and encoding != "utf-8-sig":  # a line break is no byte of its own there
         yield from enumerate(whole(path).splitlines(keepends=True), 1)
         return
@@ -245,7 +245,7 @@ def _mark(raw: bytes) -> str:
     return "" if damaged and not legal else _MARKS.get(mark, "")
 
 
-def _encoding_of(path: Path) -> str:
+def _line_encoding(path: Path) -> str:
     """Return the encoding of a file of lines, which is read in parts: UTF-8 unless most of it is not."""
     decoder, sample, valid = codecs.getincrementaldecoder("utf-8")(), b"", True
     with _opened(path) as file:

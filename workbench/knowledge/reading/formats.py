@@ -1,7 +1,7 @@
 """Pages, reStructuredText, notebooks and binary formats to a record whose text has its blocks marked as in Markdown.
 
 Nothing in a file is run or fetched: scripts and the outputs of notebooks are left out, an archive is measured before
-it is unpacked. They are read in a process of their own, which ends with whoever keeps it too long. A further kind is a
+it is unpacked. They are read in a process of their own, which ends when a file takes too long. A further kind is a
 function from a path to a record, and its line in ``READERS``.
 """
 
@@ -46,7 +46,7 @@ _ITEM_ENDS = ("\n\r", ": \r")
 """Ends of an item and of a term; the blank at their end, which no element has, tells them apart from others."""
 _SPANS = ("colspan", "rowspan")
 _LEFT = re.compile(r"/(charts|diagrams|embeddings|media|notesSlides)/[^_]")
-"""What an Office file has beside its text."""
+"""Parts of an Office file that are not text."""
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BLOCKS = ("p", "dl", "ul", "ol", "table", "blockquote")
 _METAS = {
@@ -54,9 +54,9 @@ _METAS = {
     "date": ("date", "citation_publication_date", "citation_date", "dc.date", "article:published_time"),
     "keywords": ("keywords", "citation_keywords"),
 }
-_APART, _KEPT, _SPACE = "\ufdd2", "\ufdd3", "\ufdd4"
+_APART, _BREAK, _SPACE = "\ufdd2", "\ufdd3", "\ufdd4"
 """Signs that no text has: an empty line, a break and a blank that remain."""
-_MOST = 8
+_UNPACKED = 8
 """How many times the longest text an archive may unpack to: styles and pictures are in it too."""
 
 
@@ -92,10 +92,10 @@ class Reader:
             late = process.returncode == _LATE
             why = f"reading it takes longer than {PATIENCE_S:,.0f} s" if late else "reading it breaks its reader"
             raise Unreadable(f"{why}: save its text as .txt or .md")
-        found: Json = json.loads(answer)
-        if "unreadable" in found:
-            raise Unreadable(found["unreadable"])
-        return found
+        record: Json = json.loads(answer)
+        if "unreadable" in record:
+            raise Unreadable(record["unreadable"])
+        return record
 
 
 _LATE = 1
@@ -119,13 +119,13 @@ def serve(patience_s: float) -> None:
     for line in sys.stdin:
         faulthandler.dump_traceback_later(patience_s, exit=True)
         try:
-            found = record(Path(json.loads(line)))
+            answer = record(Path(json.loads(line)))
         except Unreadable as error:
-            found = {"unreadable": str(error)}
+            answer = {"unreadable": str(error)}
         except OSError as error:
-            found = {"unreadable": f"the file cannot be read to its end: {error}"}
+            answer = {"unreadable": f"the file cannot be read to its end: {error}"}
         faulthandler.cancel_dump_traceback_later()
-        out.write(f"{json.dumps(found)}\n")
+        out.write(f"{json.dumps(answer)}\n")
         out.flush()
 
 
@@ -137,7 +137,7 @@ def record(path: Path) -> Json:
     """
     kind = path.suffix.lower()
     try:
-        found = READERS[kind](path)
+        result = READERS[kind](path)
     except (Unreadable, OSError):
         raise
     except ImportError as error:
@@ -146,9 +146,9 @@ def record(path: Path) -> Json:
         if "password" in str(error):
             raise Unreadable("an encrypted file: save it without its password") from None
         raise Unreadable(f"a damaged {kind} file ({type(error).__name__}: {error}): save it again") from None
-    if not found["text"].strip() and not found.get("sheets"):
+    if not result["text"].strip() and not result.get("sheets"):
         raise Unreadable("it holds no text" + (", only pictures: run OCR over it" if kind == ".pdf" else ""))
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in result.items() if value}
 
 
 def _html(path: Path) -> Json:
@@ -158,20 +158,22 @@ def _html(path: Path) -> Json:
     metas: dict[str, list[str]] = {}
     for tag in page.find_all("meta", content=True):
         metas.setdefault(str(tag.get("name") or tag.get("property")).lower(), []).append(str(tag["content"]).strip())
-    named = page.find("title")
-    name = " ".join(named.get_text().split()) if named else ""
+    tag_title = page.find("title")
+    name = " ".join(tag_title.get_text().split()) if tag_title else ""
     for tag in page.select(_UNSEEN):
         tag.decompose()
     seen, main = _words(page), _main(page)
     left = seen - _words(main)
     heading = main.find(_HEADINGS[0])
-    found = _page(main)
-    values = {field: [one for name in names for one in metas.get(name, ()) if one] for field, names in _METAS.items()}
-    keywords = [word.strip() for one in values["keywords"] for word in re.split("[,，;；]", one) if word.strip()]
+    body = _page(main)
+    values = {
+        field: [text for name in names for text in metas.get(name, ()) if text] for field, names in _METAS.items()
+    }
+    keywords = [word.strip() for text in values["keywords"] for word in re.split("[,，;；]", text) if word.strip()]
     return {
-        **found,
-        "title": found["title"] if heading else name or found["title"],
-        "author": _one(values["author"]),
+        **body,
+        "title": body["title"] if heading else name or body["title"],
+        "author": _single(values["author"]),
         "date": values["date"][0] if values["date"] else "",
         "keywords": keywords,
         "notes": [f"{left} words around its main part are left out (navigation, header, footer)"] if left else [],
@@ -207,7 +209,7 @@ def _page(page: Any) -> Json:
     raw = "".join(_marked(page))
     lines = (" ".join(line.split()) for line in raw.split("\n"))
     text = "\n".join(line for line in lines if line.strip("# "))
-    text = re.sub(rf"(\n?{_APART}\n?)+", "\n\n", text).strip().replace(_KEPT, "\n").replace(_SPACE, " ")
+    text = re.sub(rf"(\n?{_APART}\n?)+", "\n\n", text).strip().replace(_BREAK, "\n").replace(_SPACE, " ")
     return {"title": " ".join(title.get_text().split()) if title else "", "text": text}
 
 
@@ -224,9 +226,9 @@ def _marked(page: Any) -> Iterator[str]:
         elif type(node).__name__ == "NavigableString":
             yield re.sub(r"\s+", " ", node)
         elif node.name == "pre":
-            yield f"\n{_APART}\n{_kept(blocks.code(node.get_text()))}\n{_APART}\n"
+            yield f"\n{_APART}\n{_verbatim(blocks.code(node.get_text()))}\n{_APART}\n"
         elif node.name == "table" and _is_data(node):
-            yield f"\n{_APART}\n{_kept(_table(node))}\n{_APART}\n"
+            yield f"\n{_APART}\n{_verbatim(_table(node))}\n{_APART}\n"
         elif getattr(node, "contents", None) is not None:
             begin, end = _around(node, items > 0)
             items += end.startswith(_ITEM_ENDS)
@@ -251,9 +253,9 @@ def _around(tag: Any, in_item: bool) -> tuple[str, str]:
     return ("\n", "\n") if tag.name in _LINES else (apart, apart) if tag.name in _BLOCKS else ("", "")
 
 
-def _kept(text: str) -> str:
+def _verbatim(text: str) -> str:
     """Return a text whose breaks and blanks remain."""
-    return text.replace("\n", _KEPT).replace(" ", _SPACE)
+    return text.replace("\n", _BREAK).replace(" ", _SPACE)
 
 
 def _is_data(table: Any) -> bool:
@@ -291,11 +293,11 @@ def _table(table: Any) -> str:
     return above + "\n".join(blocks.row(line, head=bool(heads) and not y) for y, line in enumerate(lines))
 
 
-def _span(written: Any) -> int:
-    return int(written) if str(written).isdecimal() else 1
+def _span(value: Any) -> int:
+    return int(value) if str(value).isdecimal() else 1
 
 
-def _one(values: list[str]) -> Any:
+def _single(values: list[str]) -> Any:
     """Return several values; a single one on its own."""
     unique = list(dict.fromkeys(values))
     return unique[0] if len(unique) == 1 else unique
@@ -312,12 +314,13 @@ def _rst(path: Path) -> Json:
     text, fields = whole(path), Json()
     with keep_unknown():
         for info in docutils.core.publish_doctree(text, settings_overrides=safe).findall(nodes.docinfo):
-            for one in info:
-                if isinstance(one, nodes.field):
-                    fields[one[0].astext()] = one[1].astext()
+            for node in info:
+                if isinstance(node, nodes.field):
+                    fields[node[0].astext()] = node[1].astext()
+                elif node.tagname == "authors":
+                    fields["authors"] = [part.astext() for part in node]
                 else:
-                    several = one.tagname == "authors"
-                    fields[one.tagname] = [part.astext() for part in one] if several else one.astext()
+                    fields[node.tagname] = node.astext()
         settings = {**safe, "embed_stylesheet": False}
         parts = docutils.core.publish_parts(text, writer="html5", settings_overrides=settings)
     page = _page(BeautifulSoup(f"{parts['html_title']}{parts['html_subtitle']}{parts['fragment']}", "html.parser"))
@@ -348,10 +351,10 @@ def _notebook(path: Path) -> Json:
         raise Unreadable(f"its cells have {len(text) / 2**20:,.0f} MB: cut it into several notebooks")
     outputs = sum(bool(cell.get("outputs")) for cell in cells)
     heading = next((block.text for block in blocks.blocks(text) if block.kind == "heading"), "")
-    authors = [str(one.get("name")) for one in about.get("authors") or [] if isinstance(one, Mapping)]
+    authors = [str(a.get("name")) for a in about.get("authors") or [] if isinstance(a, Mapping)]
     values = {name: about[name] for name in ("date", "keywords") if isinstance(about.get(name), str)}
     notes = [f"the outputs of {outputs} cells are left out"] if outputs else []
-    return {"title": about.get("title") or heading, "text": text, "author": _one(authors), **values, "notes": notes}
+    return {"title": about.get("title") or heading, "text": text, "author": _single(authors), **values, "notes": notes}
 
 
 def _office(path: Path) -> Json:
@@ -361,15 +364,15 @@ def _office(path: Path) -> Json:
     must_be_short(path)
     left = [] if path.suffix.lower() in (".pdf", ".rtf", ".eml") else _pictures(_parts(path, ""))
     config = kreuzberg.ExtractionConfig(output_format="markdown", use_cache=False)
-    found = kreuzberg.extract_file_sync(str(path), config=config)
-    about: Any = found.metadata
-    sheets = [table.cells for table in found.tables] if path.suffix.lower() == ".xlsx" else []
-    text = re.sub(r"\\([!-/:-@\[-`{}~])", r"\1", found.content)
+    extracted = kreuzberg.extract_file_sync(str(path), config=config)
+    about: Any = extracted.metadata
+    sheets = [table.cells for table in extracted.tables] if path.suffix.lower() == ".xlsx" else []
+    text = re.sub(r"\\([!-/:-@\[-`{}~])", r"\1", extracted.content)
     date = re.match(r"\d{4}-\d\d-\d\d", str(about.get("created_at") or ""))
     heading = next((block.text for block in blocks.blocks(text) if block.kind == "heading"), "")
     return {
         "title": about.get("title") or about.get("subject") or heading,
-        "author": _one(about.get("authors") or []),
+        "author": _single(about.get("authors") or []),
         "date": date[0] if date else "",
         "keywords": about.get("keywords") or [],
         "text": text.strip(),
@@ -378,13 +381,13 @@ def _office(path: Path) -> Json:
     }
 
 
-def _parts(path: Path, kept: str) -> dict[str, bytes]:
+def _parts(path: Path, pattern: str) -> dict[str, bytes]:
     """Return the files in an Office document by name; the content of those that match a pattern."""
     with zipfile.ZipFile(path) as archive:
-        if sum(part.file_size for part in archive.infolist()) > _MOST * LONGEST:
-            raise Unreadable(f"it unpacks to more than {_MOST * LONGEST // 2**20} MB: save its text as .txt or .md")
+        if sum(part.file_size for part in archive.infolist()) > _UNPACKED * LONGEST:
+            raise Unreadable(f"it unpacks to more than {_UNPACKED * LONGEST // 2**20} MB: save its text as .txt or .md")
         names = archive.namelist()
-        return {name: archive.read(name) if kept and re.fullmatch(kept, name) else b"" for name in names}
+        return {name: archive.read(name) if pattern and re.fullmatch(pattern, name) else b"" for name in names}
 
 
 def _pictures(names: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from workbench.state import Json
 
 _CODE = "prompt ipython testcode testoutput testsetup doctest graphviz mermaid plantuml uml bash"
 _LITERAL = frozenset(_CODE.split())
-_SAID = ("version", "deprecated")
+_SHOWN = ("version", "deprecated")
 """Directives whose name a reader sees."""
 
 
@@ -31,8 +31,8 @@ class _Unknown(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes."""
-        given = " ".join(self.arguments)
-        head = f"{self.name} {given}" if self.name.startswith(_SAID) else given
+        argument = " ".join(self.arguments)
+        head = f"{self.name} {argument}" if self.name.startswith(_SHOWN) else argument
         inline, messages = self.state.inline_text(head, self.lineno)
         box = nodes.container()
         if self.name in _LITERAL and self.content:
@@ -53,12 +53,12 @@ def keep_unknown() -> Iterator[None]:
     of_directive, of_role = directives.directive, roles.role
 
     def directive(name: str, language: Any, document: Any) -> Any:
-        found, messages = of_directive(name, language, document)
-        return found or _Unknown, [] if found is None else messages
+        known_directive, messages = of_directive(name, language, document)
+        return known_directive or _Unknown, [] if known_directive is None else messages
 
     def role(name: str, language: Any, line: int, reporter: Any) -> Any:
-        found, messages = of_role(name, language, line, reporter)
-        return found or _role, [] if found is None else messages
+        known_role, messages = of_role(name, language, line, reporter)
+        return known_role or _role, [] if known_role is None else messages
 
     directives.directive, roles.role = directive, role
     try:

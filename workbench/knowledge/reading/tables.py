@@ -19,7 +19,7 @@ from workbench.knowledge.reading.files import LONGEST, Note, Unreadable, lines
 from workbench.state import Json
 
 _SENTENCE = re.compile(r"[。！？]|[.!?](\s+[A-Z]|$)")
-_ANEW = 20
+_RESTARTS = 20
 """How often a table is read again behind a quote that swallowed lines; later ones are reported with their lines."""
 _SAMPLE = 100
 _LIST = 300
@@ -31,9 +31,9 @@ _PERSON = re.compile(
     re.IGNORECASE,
 )
 """Names of columns whose cells are names of people."""
-_GIVEN = r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}"
+_FIRST_NAMES = r"[A-Z][\w.'’-]*(?: [A-Z][\w.'’-]*){0,3}"
 _FAMILY = r"(?:(?:van|von|de|der|den|la|di|da) )*[A-Z][\w'’-]*(?: [A-Z][\w'’-]+)?"
-_SURNAME_FIRST = re.compile(rf"({_FAMILY}),\s*({_GIVEN})")
+_SURNAME_FIRST = re.compile(rf"({_FAMILY}),\s*({_FIRST_NAMES})")
 
 Row = tuple[int, int, list[str] | str]
 """First line, last line, and the cells or what is wrong with them."""
@@ -96,8 +96,8 @@ def _filled(row: Iterable[str] | str) -> list[str]:
 
 def _delimiter(sample: Sequence[str]) -> tuple[str, int]:
     """Return the delimiter that cuts most rows into as many cells, and how many lines say it."""
-    if sample and (said := re.fullmatch(r"\"?sep=(.)\"?\s*", sample[0])):
-        return said[1], 1
+    if sample and (match := re.fullmatch(r"\"?sep=(.)\"?\s*", sample[0])):
+        return match[1], 1
     score = dict[str, tuple[float, int]]()
     for delimiter in ",;\t|":
         try:
@@ -112,7 +112,7 @@ def _delimiter(sample: Sequence[str]) -> tuple[str, int]:
 def _rows(path: Path, delimiter: str, begin: int) -> Iterator[Row]:
     """Yield the rows; where a quote has swallowed the lines behind it, reading continues with the next line."""
     faults = dict[int, str]()
-    for left in reversed(range(_ANEW + 1)):
+    for left in reversed(range(_RESTARTS + 1)):
         for first, last, row in _read(path, delimiter, begin, faults):
             yield first, last, row
             if isinstance(row, str) and last > first and left:
@@ -148,16 +148,16 @@ def _read(path: Path, delimiter: str, begin: int, faults: dict[int, str]) -> Ite
 def _names(header: Sequence[str], first: Sequence[str], notes: list[Note]) -> list[str]:
     """Return a name of its own for each column; an index, which only counts the rows, has none."""
     names = list[str]()
-    for place, given in enumerate(header):
-        name = given or (
+    for place, title in enumerate(header):
+        name = title or (
             "name" if not place and "name" not in header and "title" not in header else f"column {place + 1}"
         )
-        if not place and not given and first and _counts(first):
+        if not place and not title and first and _counts(first):
             name = ""
             notes.append(Note("the first column has no name and only counts the rows: it is left out"))
         elif name in names:
-            name = next(f"{given} {n}" for n in range(2, len(header) + 2) if f"{given} {n}" not in (*names, *header))
-            notes.append(Note(f"two columns are named {shown(given)}: the later one is {shown(name)}"))
+            name = next(f"{title} {n}" for n in range(2, len(header) + 2) if f"{title} {n}" not in (*names, *header))
+            notes.append(Note(f"two columns are named {shown(title)}: the later one is {shown(name)}"))
         names.append(name)
     return names
 
@@ -171,26 +171,26 @@ def _record(
 ) -> Json | str:
     if any(row[len(names) :]):
         return f"more cells than the {len(names)} columns of the header"
-    record, others = Json(), dict[str, list[str]]()
+    record, other_names = Json(), dict[str, list[str]]()
     for name, column, cell in zip(names, table, row, strict=False):
         if not name or not cell:
             continue
         value = cell if name in untyped else column.read(cell)
         if isinstance(value, str) and column.kind == "text" and name not in untyped:
-            value = _people(cell, others) if _PERSON.fullmatch(name) else typed(cell)
+            value = _people(cell, other_names) if _PERSON.fullmatch(name) else typed(cell)
         if value is not None:
             record[name] = value
-    return {**record, "names": others} if others else record
+    return {**record, "names": other_names} if other_names else record
 
 
-def _people(cell: str, others: dict[str, list[str]]) -> Any:
+def _people(cell: str, other_names: dict[str, list[str]]) -> Any:
     """Return the names of a cell, given name first; ``others`` gets how they are written."""
     people = list[str]()
     for name in re.split(r"\s*[;；|、\n]\s*|\s+(?:&|and)\s+(?=[A-Z])", cell.strip(" ;；|、")):
         turned = _SURNAME_FIRST.fullmatch(name)
         people.append(f"{turned[2]} {turned[1]}" if turned else name)
         if turned:
-            others[people[-1]] = [name]
+            other_names[people[-1]] = [name]
     return people if len(people) > 1 else people[0]
 
 

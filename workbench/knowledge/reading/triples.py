@@ -27,7 +27,7 @@ _HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
 _AT_ONCE = 10_000
 _SAMPLE = 20
 _LINE = 400
-"""Characters after which a list of tails goes on in a new line."""
+"""Characters after which a list of tails continues in a new line."""
 
 
 class Head(NamedTuple):
@@ -64,9 +64,9 @@ def heads(path: Path) -> Iterator[tuple[int, Head | str]]:
             if len(rows) >= _AT_ONCE:
                 _keep(sorter, rows)
         _keep(sorter, rows)
-        found = sorter.execute("SELECT head, relation, tail, line FROM triples ORDER BY head, relation, tail")
-        for name, some in groupby(found, itemgetter(0)):
-            head = _head(name, some)
+        rows_by_head = sorter.execute("SELECT head, relation, tail, line FROM triples ORDER BY head, relation, tail")
+        for name, group in groupby(rows_by_head, itemgetter(0)):
+            head = _head(name, group)
             yield head.line, head
 
 
@@ -109,16 +109,16 @@ def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
     >>> card("Tampopo", {"written_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
     'Tampopo — written by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
     """
-    told = []
+    lines = []
     for relation, several in tails.items():
         line = ""
         for tail in several:
             if line and len(line) + len(tail) > _LINE:
-                told.append(line)
+                lines.append(line)
                 line = ""
             line += f", {tail}" if line else in_words(name, relation, tail)
-        told.append(line)
-    return "\n".join(f"{line.removesuffix('.')}." for line in told)
+        lines.append(line)
+    return "\n".join(f"{line.removesuffix('.')}." for line in lines)
 
 
 def in_words(head: str, relation: str, tail: str) -> str:
@@ -138,6 +138,6 @@ def statements(head: str, tails: Data, passages: Sequence[tuple[str, str, Any]])
     place = 0
     for relation, several in tails.items():
         for tail in several:
-            held = (n for n in range(place, len(passages)) if tail in passages[n][1])
-            place = next(held, place)
+            places = (n for n in range(place, len(passages)) if tail in passages[n][1])
+            place = next(places, place)
             yield relation, tail, in_words(head, relation, tail), passages[place][0] if passages else ""

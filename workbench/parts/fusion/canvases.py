@@ -32,7 +32,7 @@ class CanvasFile(Canvas, Shown):
     Attributes:
         path: the file.
         nodes, edges: by id, as the file has them; edit them with ``edit``, ``add``, ``connect`` and ``remove``.
-        problems: what is wrong in it, with line and mend; it stays in the file unchanged.
+        problems: what is wrong in it, with the fix; it stays in the file unchanged.
     """
 
     def __init__(self, path: Path, workspace: Any):
@@ -57,8 +57,12 @@ class CanvasFile(Canvas, Shown):
     def to_dict(self) -> Json:
         """As JSON: the nodes with the groups around them, the edges, what is wrong."""
         nodes = [{**node, "groups": self.around(i)} for i, node in self.nodes.items()]
-        problems = [fault._asdict() for fault in self.problems]
-        return {"canvas_path": str(self.path), "nodes": nodes, "edges": list(self.edges.values()), "problems": problems}
+        return {
+            "canvas_path": str(self.path),
+            "nodes": nodes,
+            "edges": list(self.edges.values()),
+            "problems": self.problems,
+        }
 
     def _repr_html_(self) -> str:
         labels = labels_for(self.message)
@@ -104,13 +108,13 @@ class CanvasFile(Canvas, Shown):
                 self.workspace.knowledge.remove(name)
 
     def save(self, path: str | Path | None = None) -> Path:
-        """Write it: into its file, or into a new one. What was not touched stays as it was, to the byte.
+        """Write it: into its file, or into a new one. A canvas without changes stays as it was, to the byte.
 
         Raises:
             CanvasError: somebody else has changed the file meanwhile, or the new one is there already.
         """
         place = self.path if path is None else Path(path).expanduser()
-        if path is None and self.raw_of(place) != self.was:
+        if path is None and self.raw_of(place) != self.raw:
             raise CanvasError(f"{shown(str(place))} was changed since it was opened: open it again, or save a copy.")
         text = self.written()
         write(place, text, over=path is None)

@@ -114,8 +114,7 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
         yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
     if canvas.problems:
-        heads = columns(labels, "canvas_line:number", "why_wrong")
-        faults = [(str(line), reason) for line, reason in canvas.problems[:MOST_ROWS]]
+        heads, faults = columns(labels, "why_wrong"), [(problem,) for problem in canvas.problems[:MOST_ROWS]]
         yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
 
 
