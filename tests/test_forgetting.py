@@ -436,7 +436,7 @@ def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
 def test_nothing_that_was_forgotten_stays_at_hand(bench):
     wb, other = bench(), bench()
     told(wb, "s", "Remember that I am allergic to zqnuts.", "Who directed Film 1?")
-    conversation = wb.runs.list()[0].conversation_id
+    conversation = wb.runs.list()[0].row["conversation_id"]
 
     def recalled() -> str:
         return json.dumps(

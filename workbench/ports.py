@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
-from workbench.records.foreseeing import Cost
 from workbench.records.prompts import Prompts
 from workbench.records.spending import Prices
 from workbench.records.tape import NoTape, Tape
@@ -468,9 +467,6 @@ class RunLog(Protocol):
 
     def save_result(self, run_id: str, result: Data) -> None:
         """Keep what the run came to."""
-
-    def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
-        """What the models of past runs with these models took after a review point, next to the steps run next."""
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,

@@ -88,7 +88,11 @@ class Side:
     def claims(self) -> dict[str, Json]:
         """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
         sources, found = _sources(self.run.citations), dict[str, Json]()
-        claims = [(one["sentence"], one["cited"]) for one in self.run.support] if "report" in self.run.options else []
+        claims = (
+            [(one["sentence"], one["cited"]) for one in self.run.state.get("support", [])]
+            if "report" in self.run.options
+            else []
+        )
         for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             marks = dict.fromkeys(map(int, cited))
@@ -265,7 +269,8 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
     names = ("run_id", "status", "message", "query")
     return Comparison(
         runs=[
-            {**{name: getattr(run, name) for name in names}, "kb": run.kb_prefix, "origin": run.origin} for run in runs
+            {**{name: getattr(run, name) for name in names}, "kb": run.state.get("kb_prefix", ""), "origin": run.origin}
+            for run in runs
         ],
         parts=_parts(sides),
         caveats=_caveats(sides),

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
 from workbench.graphs.plan import FULL, SEARCH, budget_of, say
-from workbench.graphs.roles import expected, model_plans
+from workbench.graphs.roles import model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tools
@@ -44,8 +44,6 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
     if state.get("wish"):
         change["wish"] = ""
-    if "plan" in state.get("review", []):
-        change |= expected(context, "plan")
     return change if before else {**anew(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
 
 

@@ -328,8 +328,6 @@ def _ask(
     memories = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
     if memories and point != "reflect":
         told["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
-    if state.get("expected") and point != "step":
-        told["expected"] = state["expected"]
     return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=told)
 
 
@@ -356,7 +354,7 @@ def ask_person(
         edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
         check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
         key: which of several that may ask at this point at once, such as a section's id.
-        told: what the request says besides: ``ahead``, ``in_force``, ``expected``.
+        told: what the request says besides: ``ahead``, ``in_force``.
     """
     review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
     request = {

@@ -22,14 +22,12 @@ from typing import Any, TypedDict
 import sqlite_utils
 
 from workbench.errors import RunError, UnknownRun, WorkspaceError
-from workbench.plans import canonical_json
-from workbench.records.foreseeing import MOST, Cost, Node, taken
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
-VERSION = 9
+VERSION = 10
 """Of the tables."""
 _SCHEMA = """
     CREATE TABLE runs (
@@ -51,10 +49,6 @@ _SCHEMA = """
     );
     CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
     CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
-    CREATE TABLE costs (
-        run_id TEXT, point TEXT, who TEXT NOT NULL, cost TEXT NOT NULL, PRIMARY KEY (run_id, point)
-    );
-    CREATE INDEX costs_by_point ON costs (point, who);
     CREATE INDEX runs_by_report ON runs (report);
     CREATE TABLE past (run_id TEXT PRIMARY KEY, checkpoints BLOB NOT NULL);
 """
@@ -74,7 +68,7 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.c
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
-TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "past", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "past", "runs")
 
 
 _ROW = (
@@ -393,30 +387,6 @@ class RunStore:
         ):
             found.setdefault(row["tool"], []).append(row["ms"] / 1000)
         return found
-
-    def save_costs(self, run_id: str, who: Mapping[str, str]) -> None:
-        """Keep what the models of a run that has ended took after each review point, for forecasts.
-
-        ``who`` are its models by role.
-        """
-        calls: dict[str, list[Effect]] = {}
-        for page in self._of(run_id, "tapes", "page, effects"):
-            made = [effect for effect in unpacked(page["effects"]) if effect.kind == "model"]
-            calls.setdefault(page["page"].partition(" ")[0], []).extend(made)
-        nodes = list[Node]()
-        for row in self._of(run_id, "events", "key, event", order="position"):
-            if log := self._loaded(row["event"]).get("execution_log"):
-                nodes.append(Node(log["node"], int(log["input"].get("iteration") or 1), calls.get(row["key"], [])))
-        for point, cost in taken(nodes).items():
-            self._keep("costs", run_id, point, canonical_json(who), _json(cost))
-
-    def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
-        """Return what the models of the newest runs with these models took after that point."""
-        rows = self._rows(
-            "SELECT cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT ?",
-            (point, canonical_json(who), MOST),
-        )
-        return [self._loaded(row["cost"]) for row in rows]
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page of the run's tape, once."""

@@ -310,7 +310,13 @@ class Runs(list[Any]):
             row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
             seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
             cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}
-            return {**row, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
+            return {
+                **row,
+                "kb": run.state.get("kb_prefix", ""),
+                "evidence": len(run.evidence),
+                "seconds": seconds,
+                **cost,
+            }
         question = self._questions[place] if len(self._questions) == len(self) else ""
         return {"message": question, "status": "refused", "error": f"{type(entry).__name__}: {entry}"}
 

@@ -174,8 +174,6 @@ class Driver:
                 if answer is None:
                     break
                 request = await self._advance(live, Given(written(answer), request["review_id"]), context, config)
-            if request is None:
-                self._keep_costs(live, context)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)
@@ -227,13 +225,6 @@ class Driver:
             live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
-
-    def _keep_costs(self, live: Live, context: Context) -> None:
-        """What the models took is kept for forecasts; of a run that its budget cut short it would say too little."""
-        from workbench.graphs.roles import asked_models, budget_spent
-
-        if context.models and not budget_spent(context):
-            self.runs.save_costs(live.run_id, asked_models(context))
 
     def _keep_divergence(self, live: Live, error: BaseException) -> None:
         """Where a replay did not fit its tape stands on the replay's own tape."""

@@ -34,7 +34,7 @@ class Feedback(TypedDict):
         when: UTC, ISO 8601.
         question: what had been asked.
         agent_type: how was searched; empty where nothing was.
-        answer_kind: how the answer was made, as ``run.answer_kind``.
+        answer_kind: how the answer was made, as ``run.state`` says it.
         user_id: whose run it is; ``session_id`` its conversation, ``message_id`` its answer there.
         labels: what else was said, by name.
     """
@@ -97,8 +97,8 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(f"Run {run.run_id} is incognito: nothing is kept of it, nor what is thought of it.")
     if (status := run.status) != "done":
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
-    metadata = {"note": _text("note", note), "who": _text("who", who) or run.user_id, "labels": _checked(labels)}
-    metadata["answer_kind"] = run.answer_kind
+    metadata = {"note": _text("note", note), "who": _text("who", who) or run.row["user_id"], "labels": _checked(labels)}
+    metadata["answer_kind"] = run.state.get("answer_kind", "")
     conversations, message_id, key = _kept(run), _answer_id(run), f"feedback:{metadata['who']}"
     if good is None:
         conversations.remove_feedback(message_id, key)
@@ -149,11 +149,11 @@ def _kept(run: Recording) -> SqlConversations:
 
 def _answer_id(run: Recording) -> str:
     """Return the id of the message that is the answer, by which ``persist`` keeps it once."""
-    return SqlConversations.message_id(run.conversation_id, f"{run.run_id}:assistant")
+    return SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")
 
 
 def _agent_type(run: Recording) -> str:
-    route = run.route_decision
+    route = run.state.get("route_decision")
     from workbench.graphs.route import read_workers  # it brings LangGraph
 
     return ",".join(dict.fromkeys(one.agent_type for one in read_workers(route["worker_name"]))) if route else ""

@@ -58,6 +58,14 @@ class WorkspaceRuns:
         message = self._work.durable.conversations.message(clean(str(message_id))) or {}
         return str((message.get("debug") or {}).get("run_id", ""))
 
+    def draft(self, run_id: str, name: str) -> str:
+        """Return what a person has typed or chosen for a run and not sent, by name; empty when nothing."""
+        return self._work.driver(run_id).runs.draft(run_id, name)
+
+    def save_draft(self, run_id: str, name: str, text: str) -> None:
+        """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
+        self._work.driver(run_id).runs.save_draft(run_id, name, text)
+
     def failure(self, run_id: str) -> BaseException | None:
         """Return with what a run failed in this process; None where it has not."""
         return self._work.failure(run_id)

@@ -61,7 +61,7 @@ def knowledge(run: Recording, found: Around) -> Drawing:
 
 def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Around:
     """Return the data of ``Run.knowledge``."""
-    base, outside = _base(run, run.workspace.knowledge), run.merged.get("enrichment")
+    base, outside = _base(run, run.workspace.knowledge), run.state.get("merged", {}).get("enrichment")
     documents = [str(one["source"].get("doc_id", "")) for one in run.citations]
     documents = documents or [str(one["metadata"].get("doc_id", "")) for one in run.evidence[:8]]
     seeds = seeds_of(base, documents, f"{run.query}\n{run.answer}")
@@ -76,7 +76,7 @@ def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: I
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
     """Return the knowledge base that was asked."""
-    name = run.kb_prefix
+    name = run.state.get("kb_prefix", "")
     if not name:
         raise RunError(f"Run {run.run_id} asked no knowledge base: there is no graph around its answer.")
     if name not in bases.names():
@@ -112,7 +112,7 @@ def _steps_at_work(run: Recording) -> list[str]:
     if run.status != "running":
         return []
     ended = {(record["step_id"], record["iteration"]) for record in run.records}
-    values = run._values()
+    values = run.state
     wave = [step["step_id"] for step in values.get("wave", [])]
     return [step_id for step_id in wave if (step_id, values.get("iteration")) not in ended]
 

@@ -58,14 +58,6 @@ class Run(Recording):
             while (event := stream.get()) is not None:
                 yield event
 
-    def draft(self, name: str) -> str:
-        """Return what a person has typed or chosen for this run and not sent, by name; empty when nothing."""
-        return self._store.draft(self.run_id, name)
-
-    def keep_draft(self, name: str, text: str) -> None:
-        """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
-        self._store.save_draft(self.run_id, name, text)
-
     def wait(self, timeout: float | None = None) -> Run:
         """Wait until it pauses or ends, at most ``timeout`` seconds.
 
@@ -182,13 +174,15 @@ class Run(Recording):
         """
         from workbench.runs.fork import forecast
 
-        known = [*self.tape(), *(effect for run_id in self.sources for effect in read(self._store, run_id))]
-        versions, records, kb = dict[str, str](), self.records, self.kb_prefix
+        sources = (self.options.get("tape") or {}).get("sources", [])
+        known = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
+        versions, records, state = dict[str, str](), self.records, self.state
+        kb = state.get("kb_prefix", "")
         for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
             with suppress(UnknownKnowledge):  # then what the tape says of it holds
                 seen = f"@{'/'.join(self.as_of)}" if self.as_of else ""
                 versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
-        now: Json = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
+        now: Json = {"versions": versions, "activated": [*state.get("activated", []), *activated]}
         now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
         return forecast(plan, known, records, self._store.tool_seconds(), kb, **now)
 
@@ -288,7 +282,7 @@ class Run(Recording):
 
     def __repr__(self) -> str:
         why = f": {self.error}" if self.error else ""
-        query = (self._row["result"] or {}).get("query", self.message)
+        query = (self.row["result"] or {}).get("query", self.message)
         read = f", read as {query!r}" if query != self.message else ""
         return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}{read}>"
 

@@ -10,6 +10,7 @@ from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
 from workbench.records.proposals import JUDGED_BY
+from workbench.records.tape import begun
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 
@@ -141,11 +142,11 @@ def _more(run: Recording, reflection: Data) -> Json | None:
     done = reflection["current_iteration"]
     before = [r for r in run.records if r["iteration"] <= done]
     records = [r for r in before if r["error"] not in IDLE]
-    begun, ran = {r["step_id"] for r in before}, {r["step_id"] for r in records}
-    plan = next((p for p in reversed(run.plans) if begun >= set(p.by_id())), run.plans[0])
+    started, ran = {r["step_id"] for r in before}, {r["step_id"] for r in records}
+    plan = next((p for p in reversed(run.plans) if started >= set(p.by_id())), run.plans[0])
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
     activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
-    tools = sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
+    tools = sorted({*begun(run.tape()).get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
     proposal = propose(Proposal(run.query, plan, seen, records, tools, activated), done + 1)
     if not proposal["should_continue"]:
         return None
