@@ -153,7 +153,8 @@ def contents_of(run: Recording) -> Json:
     if contents["run"]["options"]["incognito"]:
         raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
     if contents["run"]["result"] is None and run.status == "cancelled":  # its checkpoint does not travel
-        contents["run"]["result"] = {name: getattr(run, name) for name in _AT_ITS_END if getattr(run, name)}
+        state = run.state
+        contents["run"]["result"] = {name: state[name] for name in _AT_ITS_END if state.get(name)}
     return contents
 
 

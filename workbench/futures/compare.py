@@ -419,10 +419,11 @@ def _decisions(sides: Sequence[Side]) -> list[Json]:
 
 
 def _cost(side: Side) -> Json:
-    names = ("records", "log", "statistics", "reflections", "evidence", "citations", "support")
-    told = figures({name: getattr(side.run, name, None) or [] for name in names})
+    run, state = side.run, side.run.state
+    document = {name: getattr(run, name) or [] for name in ("records", "log", "reflections", "evidence", "citations")}
+    document |= {"statistics": (state.get("merged") or {}).get("statistics"), "support": state.get("support")}
     took, spared = spent(side.effects), saved(side.effects)
-    return {**told, "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
+    return {**figures(document), "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
 
 
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:

@@ -20,7 +20,7 @@ from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, routed
 from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
-from workbench.text import terms
+from workbench.text import language_of, terms
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -270,7 +270,13 @@ def _choose(
 
 def read_question(question: str, bases: Bases, today: str = "") -> Understood:
     """Return what a route decision says of the question itself, read over these knowledge bases."""
-    reading = read(question, bases, today)
+    if is_small_talk(question):
+        nothing: Any = {name: [] for name in ("names", "conditions", "fields", "words", "understood", "not_applied")}
+        about: Any = {"text": question, "language": language_of(question), "intent": "unknown", "answer_type": "text"}
+        rest: Any = {"sort": None, "limit": None, "count": False, "group": "", "total": None, "date_asked": ""}
+        reading = Question(**about, **nothing, **rest)
+    else:
+        reading = read(question, bases, today)
     return Understood(
         query_intent=reading["intent"],
         media_type_hint="",

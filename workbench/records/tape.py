@@ -14,10 +14,8 @@ import re
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -46,45 +44,6 @@ def _characters(value: Any) -> tuple[int, int]:
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
     wides, narrows = zip(*map(_characters, inside), strict=True) if inside else ((), ())
     return sum(wides), sum(narrows)
-
-
-@contextmanager
-def told() -> Iterator[list[int | None]]:
-    """What the servers say of the calls made inside, by whatever LangChain model: tokens a call, None where it is mute.
-
-    >>> with told() as calls:
-    ...     calls
-    []
-    """
-    listening, handler = _listening()
-    heard = handler()
-    token = listening.set(heard)
-    try:
-        yield heard.calls
-    finally:
-        listening.reset(token)
-
-
-@cache
-def _listening() -> tuple[ContextVar[Any], Any]:
-    """Where LangChain looks for who listens, and the listener; once, since it forgets no place where it looks."""
-    from langchain_core.callbacks import BaseCallbackHandler
-    from langchain_core.tracers.context import register_configure_hook
-
-    class Heard(BaseCallbackHandler):
-        run_inline = True
-
-        def __init__(self) -> None:
-            self.calls: list[int | None] = []
-
-        def on_llm_end(self, response: Any, **_: Any) -> None:
-            message = getattr(response.generations[0][0], "message", None)
-            usage = getattr(message, "usage_metadata", None) or {}
-            self.calls.append(usage.get("total_tokens"))
-
-    listening: ContextVar[Any] = ContextVar("tokens_told", default=None)
-    register_configure_hook(listening, inheritable=True)
-    return listening, Heard
 
 
 PARTS = ("plan", "evidence", "decisions", "merged", "answer")
@@ -132,7 +91,6 @@ FROM_TAPE: tuple[Mode, ...] = ("replay", "regression")
 """Modes in which what the tape does not know is a divergence."""
 RULES = "rules"
 """The name of the planner that follows rules."""
-_WORDED = ("model", "handler")
 
 
 @dataclass(frozen=True)
@@ -285,12 +243,12 @@ class Tape:
         found = self.find(kind, name, version, given)
         if found is None:
             began = clock()
-            listening: AbstractContextManager[list[int | None]] = told() if kind in _WORDED else nullcontext([])
-            with listening as calls:
-                value = masked(await compute())
-            counted = bool(calls) and None not in calls
-            tokens = sum(filter(None, calls)) if counted else estimated_tokens([given, value]) if kind == "model" else 0
-            made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens, counted=counted)
+            value = masked(await compute())
+            seconds, tokens = round(clock() - began, 6), 0
+            usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
+            if kind == "model":
+                tokens = usage["input"] + usage["output"] if usage else estimated_tokens([given, value])
+            made = Effect(kind, name, version, given, value, seconds, tokens, counted=bool(usage))
         else:
             made = replace(found, replayed=True)
         self.keep(made)

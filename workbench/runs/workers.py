@@ -28,9 +28,7 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
-from workbench.events import brief
 from workbench.graphs.reviewers import again, written
-from workbench.plans import Plan
 from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.conversations import SqlConversations, SqliteConversations
@@ -393,7 +391,9 @@ class Work:
                     "has stored, and asks again."
                 )
             if seen and seen["review_id"] != request["review_id"]:
-                raise NotPaused(f"{_changed_since(seen, request)} Look at run.review, and answer that.")
+                asked, shown = proposals.point(request), proposals.point(seen)
+                change = "again, and something else" if asked == shown else f"by now, not {shown}"
+                raise NotPaused(f"The run asks {asked} {change}. Look at run.review, and answer that.")
             wanted = Given(written(given), request["review_id"])
             self._take(driver, row)
             self._start(driver, Live(run_id), wanted)
@@ -624,17 +624,3 @@ def _same(decision: Data, given: Data) -> bool:
         return False
     kinds = one.get("type") == decision["action"] and one.get("message", "") == decision["message"]
     return kinds and edits == decision["edits"]
-
-
-def _changed_since(seen: Data, now: Data) -> str:
-    """Return in a sentence what is asked now, in place of what was shown."""
-    before, after, asks = proposals.proposal(seen), proposals.proposal(now), proposals.point(now)
-    if proposals.point(seen) != asks:
-        return f"The run asks {asks} by now, and no longer {proposals.point(seen)}."
-    changes = {name: [before.get(name), after[name]] for name in after if before.get(name) != after[name]}
-    if "plan" in changes:
-        old, new = (Plan.load(plan) for plan in changes.pop("plan"))
-        difference = {name: change for name, change in old.diff(new).items() if change}
-        changes["plan"] = [f"version {old.version}", f"version {new.version}: {brief(difference)}"]
-    told = "; ".join(f"{name} was {brief(old)}, and is {brief(new)}" for name, (old, new) in changes.items())
-    return f"The run asks {asks} again, and something else: {told or 'the same at a later moment'}."

@@ -321,10 +321,15 @@ def _answered(run: Run, given: Decision) -> Run:
 def _told(run: Run, debug: bool) -> Json:
     """Return a run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
     still, conversation = run.recording(), run.row["conversation_id"]
-    names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
-    seen = still.to_dict() if debug else {}
+    names = ("run_id", "session_id", "status", "answer", "citations", "error", "review")
+    state, seen = still.state, still.to_dict() if debug else {}
     more = {name: seen[name] for name in _DEBUG if name in seen}
-    return {"conversation_id": conversation, **{name: getattr(still, name) for name in names}, **more}
+    more |= {
+        "conversation_id": conversation,
+        "support": state.get("support", []),
+        "stop_reason": state.get("stop_reason"),
+    }
+    return {**{name: getattr(still, name) for name in names}, **more}
 
 
 def _stopped(run: Run) -> str:
