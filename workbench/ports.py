@@ -84,7 +84,6 @@ __all__ = [
     "Titled",
     "Tool",
     "ToolLog",
-    "ToolOutput",
     "Wanted",
     "Ways",
 ]
@@ -324,12 +323,6 @@ class ToolLog(Protocol):
 
     def __call__(self, name: str, **detail: Any) -> Any:
         """Return a context manager that times its block and yields the detail dict."""
-
-
-class ToolOutput(Protocol):
-    """What a tool gives: evidence (``RetrievalResult``s), and whatever else its output schema names."""
-
-    results: list[Json]
 
 
 class Tool(Protocol):

@@ -271,10 +271,24 @@ def _choose(
 def read_question(question: str, bases: Bases, today: str = "") -> Understood:
     """Return what a route decision says of the question itself, read over these knowledge bases."""
     if is_small_talk(question):
-        nothing: Any = {name: [] for name in ("names", "conditions", "fields", "words", "understood", "not_applied")}
-        about: Any = {"text": question, "language": language_of(question), "intent": "unknown", "answer_type": "text"}
-        rest: Any = {"sort": None, "limit": None, "count": False, "group": "", "total": None, "date_asked": ""}
-        reading = Question(**about, **nothing, **rest)
+        reading = Question(
+            text=question,
+            language=language_of(question),
+            intent="unknown",
+            answer_type="text",
+            names=[],
+            conditions=[],
+            sort=None,
+            limit=None,
+            count=False,
+            group="",
+            total=None,
+            fields=[],
+            words=[],
+            date_asked="",
+            understood=[],
+            not_applied=[],
+        )
     else:
         reading = read(question, bases, today)
     return Understood(

@@ -69,17 +69,17 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    named = getattr(settings, setting)
-    if not named or named == given.RULES:
+    name = getattr(settings, setting)
+    if not name or name == given.RULES:
         return None
     require_chat_model(settings, setting)
-    if named.startswith(given.PREFIX):
-        model: BaseChatModel = given.known(setting, named)
+    if name.startswith(given.PREFIX):
+        model: BaseChatModel = given.known(setting, name)
         return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
     model = _model_class()(
-        model=named.partition(":")[2],
+        model=name.partition(":")[2],
         base_url=settings.chat_base_url or None,
         api_key=SecretStr(key or KEYLESS),
         timeout=settings.chat_timeout_s,
@@ -100,9 +100,9 @@ def _model_class() -> Any:
 
     class Thoughtful(ChatOpenAI):
         def _convert_chunk_to_generation_chunk(self, chunk: Json, *more: Any) -> Any:
-            made = super()._convert_chunk_to_generation_chunk(chunk, *more)
+            generation = super()._convert_chunk_to_generation_chunk(chunk, *more)
             choices = chunk.get("choices") or [{}]
-            return made and _with_thought(made, choices[0].get("delta"))
+            return generation and _with_thought(generation, choices[0].get("delta"))
 
         def _create_chat_result(self, response: Any, *more: Any) -> Any:
             result = super()._create_chat_result(response, *more)
@@ -114,11 +114,11 @@ def _model_class() -> Any:
     return Thoughtful
 
 
-def _with_thought(made: Any, told: Any) -> Any:
-    thought = (told or {}).get("reasoning_content") or (told or {}).get("reasoning")
+def _with_thought(generation: Any, message: Any) -> Any:
+    thought = (message or {}).get("reasoning_content") or (message or {}).get("reasoning")
     if isinstance(thought, str):
-        made.message.additional_kwargs["reasoning_content"] = thought
-    return made
+        generation.message.additional_kwargs["reasoning_content"] = thought
+    return generation
 
 
 def require_chat_model(settings: Settings, setting: str) -> None:
@@ -174,7 +174,7 @@ async def stream_text(
     thinking = thinking or Thinking()
     thinking.assume(place in _PREFILLED)
     until = asyncio.get_running_loop().time() + limits.seconds
-    written, finish, halves = 0, "", Surrogates()
+    length, finish, halves = 0, "", Surrogates()
     stream: Any = None
 
     async def first() -> Any:
@@ -195,13 +195,13 @@ async def stream_text(
                 heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
                 thinking.note(thought_of(chunk))
-                text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - written + 1]
-                written += len(text)
-                if written > limits.characters:
+                text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - length + 1]
+                length += len(text)
+                if length > limits.characters:
                     text = text[:-1]
                 if text:
                     yield text
-                if written > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
+                if length > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
                     raise LimitReached(_too_long(limits))
                 async with asyncio.timeout_at(until):
                     chunk = await anext(stream, None)
@@ -209,7 +209,7 @@ async def stream_text(
             yield rest
         if thinking.prefilled:
             _PREFILLED.add(place)
-        _whole(model, finish, written + len(thinking.thought))
+        _whole(model, finish, length + len(thinking.thought))
         if thinking.thought and not thinking.said.strip():
             raise LimitReached(
                 "the model thought, and then said nothing. Raise WORKBENCH_CHAT_MAX_TOKENS, or use another model."
@@ -324,9 +324,9 @@ def reply_text(message: BaseMessage) -> str:
 def thought_of(message: BaseMessage) -> str:
     """Return what a server sent of the model's thoughts next to its content, or as parts of it."""
     parts = message.content if isinstance(message.content, list) else []
-    told = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
-    told.append(message.additional_kwargs.get("reasoning_content"))
-    return "".join(part for part in told if isinstance(part, str))
+    thoughts = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
+    thoughts.append(message.additional_kwargs.get("reasoning_content"))
+    return "".join(part for part in thoughts if isinstance(part, str))
 
 
 def thoughts_of(message: BaseMessage) -> str:
@@ -349,9 +349,9 @@ def _without(model: BaseChatModel, error: Exception) -> bool:
 def _takes_no_schema(error: Exception) -> bool:
     if isinstance(error, NotImplementedError):
         return True
-    said = str(error).lower()
+    message = str(error).lower()
     return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(
-        word in said for word in ("response_format", "json_schema", "schema", "grammar", "structured")
+        word in message for word in ("response_format", "json_schema", "schema", "grammar", "structured")
     )
 
 
@@ -400,8 +400,8 @@ def _place(model: BaseChatModel) -> str:
 
 def secrets_of(model: BaseChatModel) -> list[str]:
     """Return the keys that a model holds, only to keep them out of messages."""
-    held = getattr(model, "__dict__", {}).values()
-    return [str(value.get_secret_value()) for value in held if isinstance(value, SecretStr)]
+    values = getattr(model, "__dict__", {}).values()
+    return [str(value.get_secret_value()) for value in values if isinstance(value, SecretStr)]
 
 
 _OPENAI = "api.openai.com"

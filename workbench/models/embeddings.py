@@ -311,7 +311,7 @@ class OpenAIVectors:
             return self._client
 
 
-def unit_rows(given: Any, asked: int) -> np.ndarray:
+def unit_rows(vectors: Any, count: int) -> np.ndarray:
     """``(asked, dimensions)`` float32, rows of length 1.
 
     Raises:
@@ -325,10 +325,10 @@ def unit_rows(given: Any, asked: int) -> np.ndarray:
     """
     import numpy as np
 
-    if not isinstance(given, list) or len(given) != asked:
-        raise ValueError(f"{len(given) if isinstance(given, list) else 'no'} vectors for {asked} texts")
+    if not isinstance(vectors, list) or len(vectors) != count:
+        raise ValueError(f"{len(vectors) if isinstance(vectors, list) else 'no'} vectors for {count} texts")
     try:
-        rows = np.array(given, np.float64)
+        rows = np.array(vectors, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ValueError("vectors of different lengths, or of what is no number") from None
     if rows.ndim != 2 or not rows.shape[1]:

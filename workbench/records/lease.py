@@ -134,8 +134,8 @@ def holder_in(path: Path) -> str:
     The file is written right after the lock is taken, so it may be missing for a moment.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return f"process {known['pid']} on {known['host']} (since {known['since']})"
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']} (since {holder['since']})"
     return ""
 
 
@@ -144,17 +144,17 @@ def stale(folder: Path, *, remove: bool = False) -> list[Path]:
 
     They go while their lock is held, so that one who is about to take it sees that, and makes a new one.
     """
-    found = []
+    leftovers = []
     for lock in sorted(folder.glob("*.lock")):
         with taken(lock, shared=not remove) as mine:
             files = [path for path in (lock.with_suffix(".json"), lock) if mine and path.exists()]
             for path in files if remove else ():
                 path.unlink(missing_ok=True)
-        found += files
+        leftovers += files
     lone = sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
     for path in lone if remove else ():
         path.unlink(missing_ok=True)
-    return found + lone
+    return leftovers + lone
 
 
 def locked(path: Path) -> bool:

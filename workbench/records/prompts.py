@@ -86,9 +86,9 @@ class Prompt:
 
     def messages(self, slots: Mapping[str, str]) -> list[list[str]]:
         """``[["system", text], ["human", text]]`` with every slot filled in; none can begin or end a fence."""
-        told = {name: fenced(text) for name, text in slots.items()}
+        texts = {name: fenced(text) for name, text in slots.items()}
         return [
-            [kind, Template(text).substitute(told).strip()]
+            [kind, Template(text).substitute(texts).strip()]
             for kind, text in (("system", self.system), ("human", self.user))
         ]
 
@@ -159,22 +159,22 @@ class Prompts(MutableMapping[str, Prompt]):
         return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def prompt_of(name: str, given: Any, among: Mapping[str, Prompt]) -> Prompt:
+def prompt_of(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
     """Return what somebody gave as a prompt: one already, its texts, or the path of a file.
 
     Raises:
         SettingsError: it is none of these, or names a slot that the role does not have.
     """
     role, language = _split(name)
-    if isinstance(given, Prompt):
-        new = replace(given, role=role, language=language, source="edited")
-    elif isinstance(given, Mapping) and given and set(given) <= {"system", "user"}:
-        new = replace(among[f"{role}.{language}"], source="edited", **given)
-    elif isinstance(given, (str, Path)) and str(given).endswith(".toml"):
-        new = read(Path(given).expanduser(), role, language)
+    if isinstance(value, Prompt):
+        new = replace(value, role=role, language=language, source="edited")
+    elif isinstance(value, Mapping) and value and set(value) <= {"system", "user"}:
+        new = replace(among[f"{role}.{language}"], source="edited", **value)
+    elif isinstance(value, (str, Path)) and str(value).endswith(".toml"):
+        new = read(Path(value).expanduser(), role, language)
     else:
         raise SettingsError(
-            f"The prompt {name} is {shown(given)}. Give the path of a .toml file, or {{'system': ..., 'user': ...}}."
+            f"The prompt {name} is {shown(value)}. Give the path of a .toml file, or {{'system': ..., 'user': ...}}."
         )
     _check(new)
     return new
@@ -241,5 +241,5 @@ def _check(prompt: Prompt) -> None:
             raise SettingsError(f"{part} of the prompt {prompt.name} has a lone $. Write $$ for a dollar sign.")
         unknown = [slot for slot in template.get_identifiers() if slot not in SLOTS[prompt.role]]
         if unknown:
-            known = ", ".join(f"${slot}" for slot in SLOTS[prompt.role])
-            raise SettingsError(f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {known}.")
+            slots = ", ".join(f"${slot}" for slot in SLOTS[prompt.role])
+            raise SettingsError(f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {slots}.")

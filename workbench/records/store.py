@@ -128,8 +128,8 @@ def require_version(path: Path) -> None:
 
 def _require_version(path: Path | str, connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (made,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
-    if version != VERSION and (version or made):
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
+    if version != VERSION and (version or tables):
         raise WorkspaceError(
             f"{path} was written by another version of workbench (tables {version}, here {VERSION}). Open another "
             "workspace with --workspace DIR, and build its knowledge bases with `workbench kb add NAME PATH`."
@@ -195,12 +195,12 @@ class RunStore:
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
         """The holder stops working on the run and says how it stands; one that was cancelled is no more than done."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
-        kept = status != "done"
+        unless_cancelled = status != "done"
         self._write(
             "UPDATE runs SET owner = NULL, status = iif(? AND status = 'cancelled', status, ?),"
             " error = iif(? AND status = 'cancelled', NULL, ?),"
             " ended_at = iif(? AND status = 'cancelled', ended_at, ?) WHERE run_id = ?",
-            (kept, status, kept, error, kept, ended, run_id),
+            (unless_cancelled, status, unless_cancelled, error, unless_cancelled, ended, run_id),
         )
 
     def mark_cancelled(self, run_id: str) -> bool:
@@ -256,12 +256,12 @@ class RunStore:
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""
-        found = dict[str, Json]()
+        rows_by_id = dict[str, Json]()
         for start in range(0, len(run_ids), 500):
             part = run_ids[start : start + 500]
             sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
-            found |= {row["run_id"]: row for row in self._rows(sql, part)}
-        return [found[run_id] for run_id in run_ids if run_id in found]
+            rows_by_id |= {row["run_id"]: row for row in self._rows(sql, part)}
+        return [rows_by_id[run_id] for run_id in run_ids if run_id in rows_by_id]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
@@ -276,9 +276,9 @@ class RunStore:
         report = result.get("report") or {}
         if report.get("rejected"):
             return {}
-        kept = {name: report.get(name) for name in ("fingerprint", "by", "outlined_by", "numbers", "evidence")}
+        fields = {name: report.get(name) for name in ("fingerprint", "by", "outlined_by", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
-        return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
+        return {"run_id": rows[0]["run_id"], **fields, "outline": outline, "sections": sections}
 
     def lineage(self) -> list[Json]:
         """Return every run with what the tree of forks shows, newest first, in one query.
@@ -350,7 +350,11 @@ class RunStore:
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep an answer, once; gives back the one that counts."""
         self._keep("decisions", run_id, decision["review_id"], _json(decision))
-        return next(one for one in self.decisions(run_id) if one["review_id"] == decision["review_id"])
+        return next(
+            decision_row
+            for decision_row in self.decisions(run_id)
+            if decision_row["review_id"] == decision["review_id"]
+        )
 
     def decisions(self, run_id: str) -> list[Decision]:
         """Return every answer, oldest first."""
@@ -379,14 +383,14 @@ class RunStore:
 
     def tool_seconds(self) -> dict[str, list[float]]:
         """Return how long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
-        found: dict[str, list[float]] = {}
+        seconds: dict[str, list[float]] = {}
         for row in self._rows(
             "SELECT json_extract(record, '$.tool') AS tool, json_extract(record, '$.duration_ms') AS ms FROM records"
             " WHERE json_extract(record, '$.replayed') IS NULL AND json_extract(record, '$.effect') IS NOT NULL"
             " ORDER BY rowid DESC LIMIT 5000"
         ):
-            found.setdefault(row["tool"], []).append(row["ms"] / 1000)
-        return found
+            seconds.setdefault(row["tool"], []).append(row["ms"] / 1000)
+        return seconds
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page of the run's tape, once."""
@@ -481,9 +485,9 @@ class RunStore:
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
         with self._lock, named(self._path):
-            found = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
-            names = [column[0] for column in found.description]
-            return [dict(zip(names, row, strict=True)) for row in found]
+            cursor = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _keep(self, table: str, *values: Any) -> None:
         """Insert a row, if there is none under its key."""

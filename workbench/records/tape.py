@@ -202,10 +202,10 @@ class Tape:
         if self.mode == "live" or (self.mode == "regression" and kind == "model"):
             return None
         key = key_of(kind, name, version, given)
-        found = self._twins.get(key, {}).get(step_id) or self.known.get(key)
-        if found is None and self.mode != "fork":
+        effect = self._twins.get(key, {}).get(step_id) or self.known.get(key)
+        if effect is None and self.mode != "fork":
             raise divergence(kind, name, version, given, self.known.values())
-        return found
+        return effect
 
     def keep(self, effect: Effect) -> None:
         """Record an effect; it is durable with the next ``flush``."""
@@ -218,15 +218,15 @@ class Tape:
         """Return the calls of models that this run has made so far, or has from another tape."""
         with self._lock:
             if self._calls is None:
-                kept = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
-                self._calls = {effect.key: effect for effect in [*kept, *self._fresh] if effect.kind == "model"}
+                effects = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
+                self._calls = {effect.key: effect for effect in [*effects, *self._fresh] if effect.kind == "model"}
             return list(self._calls.values())
 
     def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
-        found = self.find(kind, name, version, given)
-        value = masked(compute()) if found is None else found.value
-        self.keep(Effect(kind, name, version, given, value, replayed=found is not None))
+        recorded = self.find(kind, name, version, given)
+        value = masked(compute()) if recorded is None else recorded.value
+        self.keep(Effect(kind, name, version, given, value, replayed=recorded is not None))
         return value
 
     async def aeffect(
@@ -240,19 +240,19 @@ class Tape:
         version: str = "",
     ) -> Effect:
         """As ``effect``, awaited; gives the whole effect."""
-        found = self.find(kind, name, version, given)
-        if found is None:
+        recorded = self.find(kind, name, version, given)
+        if recorded is None:
             began = clock()
             value = masked(await compute())
             seconds, tokens = round(clock() - began, 6), 0
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
             if kind == "model":
                 tokens = usage["input"] + usage["output"] if usage else estimated_tokens([given, value])
-            made = Effect(kind, name, version, given, value, seconds, tokens, counted=bool(usage))
+            effect = Effect(kind, name, version, given, value, seconds, tokens, counted=bool(usage))
         else:
-            made = replace(found, replayed=True)
-        self.keep(made)
-        return made
+            effect = replace(recorded, replayed=True)
+        self.keep(effect)
+        return effect
 
     def flush(self, page: str, *, once: bool = False) -> None:
         """Make what was recorded durable, under a name that the run determines.
@@ -302,9 +302,9 @@ def words_of(effect: Effect) -> str:
 
 def said_otherwise(effect: Effect, text: str) -> Effect:
     """Return the call, as if the model had said this."""
-    value = {name: told for name, told in effect.value.items() if name != "error"}
-    told: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
-    return replace(effect, value={**value, **told, "edited": True})
+    value = {name: reply for name, reply in effect.value.items() if name != "error"}
+    reply: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
+    return replace(effect, value={**value, **reply, "edited": True})
 
 
 def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
@@ -352,11 +352,11 @@ def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
 
 def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
     """Return the calls of tools by key, and of one key by the step that made them."""
-    found: dict[str, dict[str, Effect]] = {}
+    calls: dict[str, dict[str, Effect]] = {}
     for effect in effects:
         if effect.kind == "tool":
-            found.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
-    return found
+            calls.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
+    return calls
 
 
 def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> Json:
@@ -387,7 +387,7 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
 
 def answered(
     plan: Plan,
-    known: Iterable[Effect],
+    effects: Iterable[Effect],
     records: Iterable[ExecutionRecord],
     kb: str,
     versions: Mapping[str, str],
@@ -396,27 +396,27 @@ def answered(
 
     Args:
         plan: the steps.
-        known: what is on the tapes.
+        effects: what is on the tapes.
         records: how steps ended that called no tool: skipped, or refused.
         kb: the knowledge base of steps that name none.
         versions: the fingerprints of knowledge bases as they are now; of others, what they were.
     """
-    calls = {effect.key: effect for effect in known if effect.kind == "tool"}
+    calls = {effect.key: effect for effect in effects if effect.kind == "tool"}
     last = {record["step_id"]: record for record in records}
     were = {effect.given["kb"]: effect.version for effect in reversed(calls.values())}
-    upstream, found = dict[str, str](), dict[str, str]()
+    upstream, ends = dict[str, str](), dict[str, str]()
     for step_id in plan.topological_order():
-        step, made = plan.step(step_id), []
+        step, keys = plan.step(step_id), []
         for attempt in range(step.budget.max_retries + 1, 0, -1):
-            given = given_of(step, kb, attempt, upstream)
-            made.append(key_of("tool", step.tool, {**were, **versions}.get(given["kb"], ""), given))
-        key = next((key for key in made if key in calls), "")
-        found[step_id] = calls[key].value["record"]["status"] if key else ""
+            call = given_of(step, kb, attempt, upstream)
+            keys.append(key_of("tool", step.tool, {**were, **versions}.get(call["kb"], ""), call))
+        key = next((key for key in keys if key in calls), "")
+        ends[step_id] = calls[key].value["record"]["status"] if key else ""
         if not key and step_id in last and "effect" not in last[step_id]:
             key = key_of_record(last[step_id])
-            found[step_id] = key if key != "skipped" else ""  # it never started, and may now
-        upstream[step_id] = key or made[-1]
-    return found
+            ends[step_id] = key if key != "skipped" else ""  # it never started, and may now
+        upstream[step_id] = key or keys[-1]
+    return ends
 
 
 def key_of_record(record: ExecutionRecord) -> str:
@@ -460,21 +460,21 @@ def unpacked(page: bytes) -> list[Effect]:
     return [Effect(**row) for row in json.loads(zlib.decompress(page))]
 
 
-def nearest(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Effect | None:
+def nearest(kind: str, name: str, version: str, given: Any, effects: Iterable[Effect]) -> Effect | None:
     """Return the effect of the same kind and name whose input differs the least."""
-    same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
+    same = [effect for effect in effects if (effect.kind, effect.name) == (kind, name)]
     return min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
 
 
-def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Divergence:
+def divergence(kind: str, name: str, version: str, given: Any, effects: Iterable[Effect]) -> Divergence:
     """Return what was asked that the tape does not know, next to what it knows of the same kind and name."""
-    near = nearest(kind, name, version, given, known)
+    closest = nearest(kind, name, version, given, effects)
     return Divergence(
         kind=kind,
         name=name,
-        expected=None if near is None else {"version": near.version, "input": near.given},
+        expected=None if closest is None else {"version": closest.version, "input": closest.given},
         got={"version": version, "input": given},
-        differs=["there is no such effect on the tape"] if near is None else differing(near, version, given),
+        differs=["there is no such effect on the tape"] if closest is None else differing(closest, version, given),
     )
 
 
@@ -484,15 +484,17 @@ def differing(effect: Effect, version: str, given: Any) -> list[str]:
     return parts + [f"input{path}" for path in differences(effect.given, given)]
 
 
-def differences(one: Any, other: Any, path: str = "") -> list[str]:
+def differences(first: Any, second: Any, path: str = "") -> list[str]:
     """Return where two JSON values differ.
 
     >>> differences({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
     ['.k[1]', '.query']
     """
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = sorted({*one, *other})
-        return [p for n in names for p in differences(one.get(n), other.get(n), f"{path}.{n}")]
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in differences(a, b, f"{path}[{i}]")]
-    return [] if one == other else [path]
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        names = sorted({*first, *second})
+        return [p for n in names for p in differences(first.get(n), second.get(n), f"{path}.{n}")]
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return [
+            p for i, (a, b) in enumerate(zip(first, second, strict=True)) for p in differences(a, b, f"{path}[{i}]")
+        ]
+    return [] if first == second else [path]

@@ -153,8 +153,8 @@ class Driver:
     async def past(self, run_id: str) -> list[Any]:
         """Return LangGraph's checkpoints of a run, in all its graphs, oldest first."""
         saver = (await self.graph()).checkpointer
-        found = [one async for one in saver.alist({"configurable": {"thread_id": run_id}})]
-        return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
+        checkpoints = [checkpoint async for checkpoint in saver.alist({"configurable": {"thread_id": run_id}})]
+        return sorted(checkpoints, key=lambda checkpoint: checkpoint.config["configurable"]["checkpoint_id"])
 
     async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
@@ -197,8 +197,8 @@ class Driver:
         """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
         from workbench.graphs.merge import distinct, gather
 
-        found = gather(self.runs.records(live.run_id), self.runs, live.run_id)
-        seen, loop = {**request, "evidence": distinct(found)}, asyncio.get_running_loop()
+        results = gather(self.runs.records(live.run_id), self.runs, live.run_id)
+        seen, loop = {**request, "evidence": distinct(results)}, asyncio.get_running_loop()
         called = live.reviewer if inspect.isroutine(live.reviewer) else getattr(live.reviewer, "__call__", None)  # noqa: B004
         assert live.reviewer is not None
         if inspect.iscoroutinefunction(called):
@@ -303,7 +303,7 @@ def pending(snapshot: StateSnapshot) -> Json | None:
     return request
 
 
-def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
+def _resuming(answer: Given, snapshot: StateSnapshot) -> Any:
     """Return what makes the graph continue with this answer, by the id of the very interrupt.
 
     A bare ``resume=`` stays with the parent's checkpoint: after a kill the child's next review point would take it.
@@ -311,9 +311,9 @@ def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
     from langgraph.types import Command
 
     request = pending(snapshot)
-    if request is None or request["review_id"] != given.review_id:
+    if request is None or request["review_id"] != answer.review_id:
         raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
-    return Command(resume={snapshot.interrupts[0].id: given.answer})
+    return Command(resume={snapshot.interrupts[0].id: answer.answer})
 
 
 def _reasons(error: Any) -> str:

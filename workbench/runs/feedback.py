@@ -60,13 +60,13 @@ class Feedbacks(list[Feedback]):
         """One row a verdict, and a column for each label."""
         import pandas
 
-        names = dict.fromkeys(name for one in self for name in one["labels"])
-        rows: list[Json] = [{**one, **one["labels"]} for one in self]
+        names = dict.fromkeys(name for verdict in self for name in verdict["labels"])
+        rows: list[Json] = [{**verdict, **verdict["labels"]} for verdict in self]
         return pandas.DataFrame(rows, columns=[*_TOLD, *names])
 
     def ratings(self) -> list[Json]:
         """Return how many verdicts are good and bad for each kind of answer and agent."""
-        counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
+        counted = Counter((verdict["answer_kind"], verdict["agent_type"], verdict["good"]) for verdict in self)
         return [
             {
                 "answer_kind": kind,
@@ -115,31 +115,26 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         ) from None
 
 
-def of(run: Recording) -> Feedbacks:
-    """Return what was said of a run."""
-    return read(_kept(run).list_feedback(_answer_id(run)))
-
-
 def read(rows: Iterable[Data]) -> Feedbacks:
     """Rows of the store as verdicts."""
     return Feedbacks(_read(row) for row in rows)
 
 
 def _read(row: Data) -> Feedback:
-    said = row["metadata"]
+    metadata = row["metadata"]
     return {
         "run_id": row["thread_id"],
         "good": row["is_positive"],
-        "note": str(said.get("note", "")),
-        "who": str(said.get("who") or row["user_id"]),
+        "note": str(metadata.get("note", "")),
+        "who": str(metadata.get("who") or row["user_id"]),
         "when": row["created_at"],
         "question": row["query"],
         "agent_type": row["agent_type"],
-        "answer_kind": str(said.get("answer_kind", "")),
+        "answer_kind": str(metadata.get("answer_kind", "")),
         "user_id": row["user_id"],
         "session_id": row["session_id"],
         "message_id": row["message_id"],
-        "labels": dict(said.get("labels") or {}),
+        "labels": dict(metadata.get("labels") or {}),
     }
 
 
@@ -156,7 +151,7 @@ def _agent_type(run: Recording) -> str:
     route = run.state.get("route_decision")
     from workbench.graphs.route import read_workers  # it brings LangGraph
 
-    return ",".join(dict.fromkeys(one.agent_type for one in read_workers(route["worker_name"]))) if route else ""
+    return ",".join(dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"]))) if route else ""
 
 
 def _checked(labels: Data) -> Json:

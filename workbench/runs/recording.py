@@ -280,6 +280,6 @@ class _Once:
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._of, name)
-        setattr(self, name, cache(found) if callable(found) else found)
+        attribute = getattr(self._of, name)
+        setattr(self, name, cache(attribute) if callable(attribute) else attribute)
         return getattr(self, name)

@@ -78,8 +78,8 @@ class Run(Recording):
         """
         from workbench.graphs.agent_inbox import interrupt_of
 
-        asked = self.review
-        return interrupt_of(asked) if asked else None
+        request = self.review
+        return interrupt_of(request) if request else None
 
     def approve(self, note: str = "") -> Run:
         """Go on as proposed."""
@@ -117,8 +117,8 @@ class Run(Recording):
         return self.wait() if wait else self
 
     def _edited(self, edits: Json, note: str) -> Json:
-        asked = self._seen or self.review or {}
-        return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
+        request = self._seen or self.review or {}
+        return answer("edit", point=request.get("point", ""), edits=_plain(edits), note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays unchanged."""
@@ -175,7 +175,7 @@ class Run(Recording):
         from workbench.runs.fork import forecast
 
         sources = (self.options.get("tape") or {}).get("sources", [])
-        known = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
+        effects = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
         versions, records, state = dict[str, str](), self.records, self.state
         kb = state.get("kb_prefix", "")
         for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
@@ -184,7 +184,7 @@ class Run(Recording):
                 versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
         now: Json = {"versions": versions, "activated": [*state.get("activated", []), *activated]}
         now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
-        return forecast(plan, known, records, self._store.tool_seconds(), kb, **now)
+        return forecast(plan, effects, records, self._store.tool_seconds(), kb, **now)
 
     def fork(self, *, wait: bool = True, **edits: Any) -> Run:
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
@@ -205,8 +205,8 @@ class Run(Recording):
             edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
         if edits.get("replies"):
             edits["replies"] = replies_of(edits["replies"], self.calls())
-        made = Run(self._work, self._work.fork(self.run_id, edits))
-        return made.wait() if wait else made
+        fork = Run(self._work, self._work.fork(self.run_id, edits))
+        return fork.wait() if wait else fork
 
     def tree(self) -> Tree:
         """Return the tree of forks in which this run stands: from which it was made, and what was made of it."""

@@ -78,10 +78,10 @@ def what_if(run: Recording, fork: Callable[..., Recording], gold: Collection[str
     visits, points = _visits(run), WhatIf()
     for place, visit in enumerate(visits):
         edits = _otherwise(run, visits[:place], visit)
-        other = fork(**edits) if edits else None
-        if other and other.status != "done":
-            raise RunError(f"{other.run_id}, played otherwise, is {other.status}: {other.error}")
-        points.append(_point(visit, run, other, frozenset(gold)))
+        played = fork(**edits) if edits else None
+        if played and played.status != "done":
+            raise RunError(f"{played.run_id}, played otherwise, is {played.status}: {played.error}")
+        points.append(_point(visit, run, played, frozenset(gold)))
     return points
 
 
@@ -127,14 +127,14 @@ def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | N
     answers: list[Data] = []
     for before in earlier:
         answers += [*before["before"], before["decision"] or {"point": "reflect", "action": "approve"}]
-    here: Json = {"point": "reflect", "action": "reject", "who": "what-if"}
+    decision: Json = {"point": "reflect", "action": "reject", "who": "what-if"}
     if not visit["went_on"]:
         more = _more(run, visit["reflection"])
         if more is None:
             return None
-        here |= {"action": "edit", "edits": {**more, "should_continue": True}}
+        decision |= {"action": "edit", "edits": {**more, "should_continue": True}}
     review = list(dict.fromkeys([*run.options["review"], "reflect"]))
-    return {"answers": [*answers, *visit["before"], here], "review": review, "mismatch": "rules", "rest": "rules"}
+    return {"answers": [*answers, *visit["before"], decision], "review": review, "mismatch": "rules", "rest": "rules"}
 
 
 def _more(run: Recording, reflection: Data) -> Json | None:
@@ -170,10 +170,10 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
         live=fork.called if fork else [],
     )
     if stop and go_on:
-        known, first, then = _pieces(stop), _first(stop), _first(go_on)
+        at_stop, first, then = _pieces(stop), _first(stop), _first(go_on)
         keys = {effect.key for effect in stop.tape()}
         work = [e for e in go_on.tape() if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
-        point["pieces"] = [result_id for place, result_id in _pieces(go_on).items() if place not in known]
+        point["pieces"] = [result_id for place, result_id in _pieces(go_on).items() if place not in at_stop]
         point["displaced"] = [document for document in first if document not in then]
         point["recall"] = round(len(gold & {*then}) / len(gold) - len(gold & {*first}) / len(gold), 6) if gold else None
         point["answer_changes"] = stop.answer != go_on.answer

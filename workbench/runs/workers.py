@@ -209,15 +209,15 @@ class Work:
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
-        found = self.durable.runs.lines(run_ids)
-        for row in found:
+        rows = self.durable.runs.lines(run_ids)
+        for row in rows:
             owner = row.pop("owner")
             row["holder"], row["query"] = None, row["query"] or row["message"]
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
                 row["holder"] = self._lease.holder(owner) if owner and self._lease.alive(owner) else None
-        return found
+        return rows
 
     def pending(self, run_id: str) -> Json | None:
         """Return what the run asks, if it does."""
@@ -243,8 +243,8 @@ class Work:
         for _ in range(2):  # they may be folded between the two looks
             if rows := driver.runs.past(run_id):
                 return unfolded(rows)
-            if found := self.loop.call(driver.past(run_id)):
-                return checkpoints(found)
+            if tuples := self.loop.call(driver.past(run_id)):
+                return checkpoints(tuples)
         if self.status(run_id) == "done":
             raise pruned(run_id)
         return []
@@ -363,8 +363,8 @@ class Work:
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
         """Return the review point that comes after a checkpoint."""
-        found = named(run_id, self.checkpoints(run_id), checkpoint_id)
-        return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
+        checkpoint = named(run_id, self.checkpoints(run_id), checkpoint_id)
+        return review_after(checkpoint, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, given: Any, seen: Data | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
@@ -459,9 +459,9 @@ class Work:
         Raises:
             RunError: a run still runs.
         """
-        known = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
-        private = [run_id for run_id in known if self.driver(run_id) is not self.durable]
-        for run_id in known:
+        stored = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
+        private = [run_id for run_id in stored if self.driver(run_id) is not self.durable]
+        for run_id in stored:
             driver = self.driver(run_id)
             with suppress(UnknownRun):  # another process has just removed it
                 if self.holder(run_id):
@@ -470,8 +470,8 @@ class Work:
                     self._take(driver, row)  # nobody answers it or goes on with it now
         if private and self._private is not None:
             self.loop.call(self._private.forget(private))
-        self.loop.call(self.durable.forget([run_id for run_id in known if run_id not in private]))
-        for run_id in known:
+        self.loop.call(self.durable.forget([run_id for run_id in stored if run_id not in private]))
+        for run_id in stored:
             self._live.pop(run_id, None)
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
@@ -502,9 +502,9 @@ class Work:
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
             if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
                 return
-            found = await driver.past(run_id)
+            tuples = await driver.past(run_id)
             save = driver.runs.save_past  # folded and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(found))))
+            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(tuples))))
             await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
@@ -618,9 +618,9 @@ def _failures_in_the_row(live: Live) -> Iterator[None]:
 def _same(decision: Data, given: Data) -> bool:
     """Return whether an answer is the one that was recorded."""
     try:
-        one = given["decisions"][0]
-        edits = (one.get("edited_action") or {}).get("args", {})
+        answer = given["decisions"][0]
+        edits = (answer.get("edited_action") or {}).get("args", {})
     except (KeyError, IndexError, TypeError, AttributeError):
         return False
-    kinds = one.get("type") == decision["action"] and one.get("message", "") == decision["message"]
+    kinds = answer.get("type") == decision["action"] and answer.get("message", "") == decision["message"]
     return kinds and edits == decision["edits"]

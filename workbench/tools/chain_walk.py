@@ -94,14 +94,14 @@ class AskedWords:
         return sum(word.weight * word.share(held) for word in self.words) / total if total else 0.0
 
 
-def _worth(others: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _worth(neighbours: Iterable[tuple[str, float]]) -> dict[str, float]:
     """Stem of a near word -> what it counts; of a Chinese word each pair of signs."""
-    found: dict[str, float] = {}
-    for said, cosine in others:
+    worths: dict[str, float] = {}
+    for word, cosine in neighbours:
         worth = RELATED * min(1.0, (cosine - MEANT) / (SAME - MEANT))
-        for one in stems(said) if worth > 0 else ():
-            found[one] = max(found.get(one, 0.0), worth)
-    return found
+        for stemmed in stems(word) if worth > 0 else ():
+            worths[stemmed] = max(worths.get(stemmed, 0.0), worth)
+    return worths
 
 
 def root(stemmed: str) -> str:
@@ -122,9 +122,9 @@ def forms(word: str) -> frozenset[str]:
     return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
 
 
-def roots_of(said: Iterable[str]) -> frozenset[str]:
+def roots_of(words: Iterable[str]) -> frozenset[str]:
     """Return the stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
-    return frozenset().union(*(forms(root(one)) for one in stems(" ".join(said))))
+    return frozenset().union(*(forms(root(stemmed)) for stemmed in stems(" ".join(words))))
 
 
 TITLE = 0.6
@@ -190,14 +190,17 @@ def _lexical(
 ) -> dict[str, float]:
     """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
     plain = dict(knowledge.keyword_search(together(question, knowledge), DEEP))
-    most = max(plain.values(), default=0.0) + 1e-9
+    highest = max(plain.values(), default=0.0) + 1e-9
     if not titles:
-        return {i: score / most for i, score in plain.items()}
+        return {i: score / highest for i, score in plain.items()}
     explained = frozenset().union(*map(stems, titles))
     rest = " ".join(t for t in terms(question) if not stems(t) <= explained)
-    other = dict(knowledge.keyword_search(rest, DEEP)) if rest else {}
-    found = {i: ((1 - EXPLAINED) * plain.get(i, 0.0) + EXPLAINED * other.get(i, 0.0)) / most for i in {*plain, *other}}
-    return found | {i: plain.get(i, 0.0) / most for i in mine}
+    unexplained = dict(knowledge.keyword_search(rest, DEEP)) if rest else {}
+    scores = {
+        i: ((1 - EXPLAINED) * plain.get(i, 0.0) + EXPLAINED * unexplained.get(i, 0.0)) / highest
+        for i in {*plain, *unexplained}
+    }
+    return scores | {i: plain.get(i, 0.0) / highest for i in mine}
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
@@ -207,10 +210,10 @@ def _scaled(values: Mapping[str, float]) -> dict[str, float]:
 
 def _rare_phrases(question: str, titles: Sequence[str], knowledge: KnowledgeBase) -> dict[str, float]:
     """Return passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
-    known = [terms(title) for title in titles]
+    title_terms = [terms(title) for title in titles]
     bonus: dict[str, float] = {}
     for phrase, ids in knowledge.ways.holding(question, RARE).items():
-        if (words := terms(phrase)) not in known:
+        if (words := terms(phrase)) not in title_terms:
             worth = SEED_PHRASE * (1 - math.log(len(ids)) / math.log(RARE + 1)) * (1.0 if len(words) > 1 else 0.5)
             bonus |= {i: max(bonus.get(i, 0.0), worth) for i in ids}
     return bonus
@@ -303,26 +306,26 @@ class Chains:
         step = self.ways.get(chunk_id)
         return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
 
-    def best(self, most: int) -> list[tuple[str, float]]:
+    def best(self, limit: int) -> list[tuple[str, float]]:
         """Return best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
         order = by_score(self.score)
-        pool, rest = order[:POOL], order[POOL:most]
-        self.read(order[: max(most, POOL)])
-        found: list[tuple[str, float]] = []
+        pool, rest = order[:POOL], order[POOL:limit]
+        self.read(order[: max(limit, POOL)])
+        chosen: list[tuple[str, float]] = []
         articles, siblings = Counter[str](), Counter[str]()
         parents = {i: self.steps[i].parent for i in pool if i in self.steps}
-        while pool and len(found) < most:
+        while pool and len(chosen) < limit:
             worth = {
                 i: self.score[i] - SAME_TITLE * articles[self.article(i)] - SIBLING * siblings[parents.get(i, "")]
                 for i in pool
             }
             best = min(pool, key=lambda i: (-round(worth[i], 9), i))
             pool.remove(best)
-            found.append((best, worth[best]))
+            chosen.append((best, worth[best]))
             articles[self.article(best)] += 1
             if best in parents:
                 siblings[parents[best]] += 1
-        return found + [(i, self.score[i]) for i in rest]
+        return chosen + [(i, self.score[i]) for i in rest]
 
 
 class Walk:
@@ -408,8 +411,8 @@ class Walk:
     def _naming(self, parent: str) -> Iterator[Edge]:
         """Yield passages that name the document of this one."""
         doc_id, ways = document_of(parent), self._knowledge.ways
-        found = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
-        for link in ways.links_to(doc_id, found[:NAMED_BY]):
+        naming = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
+        for link in ways.links_to(doc_id, naming[:NAMED_BY]):
             yield link["chunk_id"], Step(parent, "named by", link["surface"], link["sentence"])
 
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[Edge]:

@@ -83,17 +83,17 @@ class Research:
         """Return the steps to a piece of evidence from where the research began, not only from the passage before."""
         steps = result["metadata"].get("chain", {}).get("steps", ())
         before = self.results.get(f"low_level:{steps[0]['from']}") if steps else None
-        known = before["metadata"].get("chain", {}).get("steps", ()) if before else ()
-        returns = any(step["from"] == result["source_id"] for step in known)
-        return {} if returns else chain.chain_of([*known, *steps])
+        earlier = before["metadata"].get("chain", {}).get("steps", ()) if before else ()
+        returns = any(step["from"] == result["source_id"] for step in earlier)
+        return {} if returns else chain.chain_of([*earlier, *steps])
 
-    def requests(self, most: int) -> list[Request]:
+    def requests(self, limit: int) -> list[Request]:
         """Return what to search next: what is left, of names that the evidence brings in, or the same more widely."""
         query, top_k = self.tool_input.query, self.tool_input.top_k
         done = {request.query for request in self.searches}
         with self.knowledge.reading():
-            hops = next_hop.sub_questions(query, self.best(), self.knowledge, most + len(done))
-        left = [hop for hop in hops if hop.query not in done][:most]
+            hops = next_hop.sub_questions(query, self.best(), self.knowledge, limit + len(done))
+        left = [hop for hop in hops if hop.query not in done][:limit]
         wider = hybrid.HybridSearchInput(query=query, top_k=min(1000, 2 * top_k))
         if not left:
             return [] if wider in self.searches else [(hybrid.TOOL, wider)]

@@ -56,24 +56,24 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
     return {**answer, "communities": [c["title"] for c in chosen]}
 
 
-def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:
+def shared(seeds: Sequence[Collection[str]], candidates: Sequence[Collection[str]]) -> list[float]:
     """Return how much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
 
     >>> shared([{"Lao She", "Drama"}], [{"Lao She", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
     [1.0, 0.37, 0.37, 0.0]
     """
     wanted = sorted({trait for seed in seeds for trait in seed})
-    weight = {t: math.log(1 + len(others) / (0.5 + sum(t in other for other in others))) for t in wanted}
+    weight = {t: math.log(1 + len(candidates) / (0.5 + sum(t in traits for traits in candidates))) for t in wanted}
     total = sum(weight.values()) or 1.0
-    return [round(sum(weight[t] for t in wanted if t in other) / total, 3) for other in others]
+    return [round(sum(weight[t] for t in wanted if t in traits) / total, 3) for traits in candidates]
 
 
 def _weighed(
-    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Sequence[tuple[str, float]]
+    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], dense: Sequence[tuple[str, float]]
 ) -> Iterator[tuple[Passage, float, dict[str, float]]]:
     """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
-    for passage, share, seen in zip(pool, overlap, question.signals_in(pool, dense=near), strict=True):
+    for passage, share, seen in zip(pool, overlap, question.signals_in(pool, dense=dense), strict=True):
         seen |= {"traits": share} if seeds else {}
         yield passage, probability("global_search" if seeds else "naive_search", seen), seen
 
@@ -99,8 +99,8 @@ def _touched(
 
 def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     """Return ids of the documents that are about these names, in this order."""
-    found = [knowledge.find_entity(name) for name in names]
-    return list(dict.fromkeys(e["doc_id"] for e in found if e and e["doc_id"]))
+    entities = [knowledge.find_entity(name) for name in names]
+    return list(dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"]))
 
 
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
@@ -109,9 +109,9 @@ def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: Knowledg
     return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 
-def _standing(community: Community, found: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
+def _standing(community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
     """Return a community is as relevant as its three best passages are on average."""
-    inside = sorted((score for p, score, _ in found if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
+    inside = sorted((score for p, score, _ in weighed if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
     return round(sum(inside) / 3, 6)
 
 

@@ -51,8 +51,8 @@ def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult
     return cards
 
 
-def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list[RetrievalResult]:
-    relations = [r for _, between in near for r in between]
+def _sentences(question: Question, knowledge: KnowledgeBase, neighbours: list) -> list[RetrievalResult]:
+    relations = [r for _, between in neighbours for r in between]
     # a sentence that states several relations is there once
     by_sentence = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}
     passages = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])}

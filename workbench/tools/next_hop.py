@@ -113,7 +113,7 @@ def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: Kno
 
 
 def sub_questions(
-    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, most: int = MOST
+    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MOST
 ) -> list[SubQuestion]:
     """Return what is left of a question, asked of each name that a sentence of the first documents brings in.
 
@@ -121,15 +121,17 @@ def sub_questions(
         question: the question.
         results: the evidence, best first.
         knowledge: where it was found.
-        most: how many; those whose sentences say most of the question.
+        limit: how many; those whose sentences say most of the question.
     """
     asked, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
-    told = list(_sentences(results, knowledge))
-    reading = Reading.of(question, [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in told], knowledge)
-    for (place, passage, sentence, names), row in zip(told, reading.texts, strict=True):
+    statements = list(_sentences(results, knowledge))
+    texts = [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in statements]
+    reading = Reading.of(question, texts, knowledge)
+    for (place, passage, sentence, names), row in zip(statements, reading.texts, strict=True):
         explained = reading.share(row)
         left = [word for word, said in zip(reading.words, row, strict=True) if said < SAID]
-        left = [word for word in left if not any(word != other and word in other and CJK.match(word) for other in left)]
+        inside = {word for word in left for longer in left if word != longer and word in longer and CJK.match(word)}
+        left = [word for word in left if word not in inside]
         for name in names:
             key = fold(name)
             if len(key) > 1 and key not in asked and explained > best.get(key, (-1.0,))[0]:
@@ -140,7 +142,7 @@ def sub_questions(
                     SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence),
                 )
     order = sorted(best, key=lambda key: (-round(best[key][0] - BEHIND * best[key][1], 9), key))
-    return [best[key][2] for key in order[:most]]
+    return [best[key][2] for key in order[:limit]]
 
 
 def _sentences(
@@ -191,19 +193,19 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
 
 
 def judged(
-    asked: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
+    request: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
 ) -> list[RetrievalResult]:
     """Return the passages as evidence for a sub-question, by what they say beyond the sentence that it continues from.
 
     Args:
-        asked: the sub-question.
+        request: the sub-question.
         passages: those that were found.
         hits: ``bm25`` and ``dense``, as they were found.
         knowledge: where.
     """
-    name = fold(asked.name)
+    name = fold(request.name)
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-    reading = Reading.of(asked.question or asked.query, [asked.sentence, *texts], knowledge)
+    reading = Reading.of(request.question or request.query, [request.sentence, *texts], knowledge)
     bm25, explained = shares(hits.get("bm25", ())), reading.texts[0]
     places = {source: {i: 1 / place for place, (i, _) in enumerate(found, start=1)} for source, found in hits.items()}
     results = []
@@ -217,7 +219,7 @@ def judged(
             "near": places.get("dense", {}).get(chunk_id, 0.0),
         }
         result = evidence.chunk(passage, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen)
-        result["metadata"] |= _way(asked, passage, seen)
+        result["metadata"] |= _way(request, passage, seen)
         results.append(result)
     return results
 

@@ -104,19 +104,6 @@ class ToolRegistry(Mapping[str, Tool]):
         self._tools[tool.name] = tool
         return tool
 
-    def unregister(self, name: str) -> None:
-        """Undo a registration; a built-in tool that it had replaced is there again.
-
-        Raises:
-            UnknownTool: lists the known ones.
-            ToolError: it is a built-in tool.
-        """
-        if name in BUILT_IN and self[name] is _built_in(name):
-            raise ToolError(f"{name!r} is built in and stays. Plans need not use it; replace=True puts another there.")
-        del self._tools[self[name].name]
-        if name in BUILT_IN:
-            self._tools[name] = BUILT_IN[name]
-
     def tool(
         self,
         function: Callable[..., Any] | None = None,
@@ -152,9 +139,9 @@ class ToolRegistry(Mapping[str, Tool]):
         """
         from workbench.tools.adapt import from_retriever
 
-        made = from_retriever(name, retriever, **options)
-        self.register(made, replace=replace)
-        return made
+        tool = from_retriever(name, retriever, **options)
+        self.register(tool, replace=replace)
+        return tool
 
 
 def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
@@ -224,11 +211,12 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
 def _rule(fault: Any, tool: Tool) -> Json:
     """Return which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
     limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
-    told = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
+    details = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
     fields = tool.input_schema.model_fields
     field = fields.get(str(fault["loc"][0])) if len(fault["loc"]) == 1 else None
     default = field.get_default(call_default_factory=True) if field and not field.is_required() else None
-    return {**told, "known": ", ".join(fields), **({"default": str(default)} if default not in (None, [], "") else {})}
+    shown_default = {} if default in (None, [], "") else {"default": str(default)}
+    return {**details, "known": ", ".join(fields), **shown_default}
 
 
 def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]) -> Iterator[Json]:

@@ -59,10 +59,10 @@ def descending(scores: Sequence[float]) -> list[float]:
     >>> descending([0.5, 0.7, 0.2])
     [0.5, 0.499999, 0.2]
     """
-    found: list[float] = []
+    falling: list[float] = []
     for score in scores:
-        found.append(round(min(score, found[-1] - 1e-6) if found else score, 6))
-    return found
+        falling.append(round(min(score, falling[-1] - 1e-6) if falling else score, 6))
+    return falling
 
 
 def ordered(count: int) -> list[float]:
@@ -109,8 +109,8 @@ class Dated(NamedTuple):
 
 def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
     """Return every day that a question names and that documents are of; any other is told by its words."""
-    found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(one for one in found if one.doc_ids)
+    days_found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
+    return tuple(one for one in days_found if one.doc_ids)
 
 
 def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
@@ -124,8 +124,8 @@ def on_day(fields: Data, day: Day) -> bool:
     >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
     (True, False)
     """
-    found = (day_of(value) for value in fields.values() if isinstance(value, str))
-    return any(one is not None and one.is_(day) for one in found)
+    days_of_values = (day_of(value) for value in fields.values() if isinstance(value, str))
+    return any(day_value is not None and day_value.is_(day) for day_value in days_of_values)
 
 
 @dataclass(frozen=True)
@@ -327,9 +327,9 @@ def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -
     )
 
 
-def _weight(passages: int, said: int) -> float:
+def _weight(passages: int, holding: int) -> float:
     """Return what a name weighs that so many passages say: as much as two words of its rarity."""
-    return 2 * math.log((passages + 1) / (min(passages, said) + 1))
+    return 2 * math.log((passages + 1) / (min(passages, holding) + 1))
 
 
 def _told(entity: Entity, knowledge: KnowledgeBase) -> str:
@@ -342,12 +342,12 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     """Return passages of the document that an entity is, and of those of the same title; two years are two things."""
     if not entity["doc_id"]:
         return []
-    named = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
-    found = knowledge.passages_of([entity["doc_id"], *sorted(named - {entity["doc_id"]})[:PARTS]])
-    own = [p for p in found if p["doc_id"] == entity["doc_id"]]
+    namesakes = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
+    passages = knowledge.passages_of([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
+    own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
-    return [p for p in found if fold(p["title"]) == fold(own[0]["title"])]
+    return [p for p in passages if fold(p["title"]) == fold(own[0]["title"])]
 
 
 def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> Named:
@@ -392,9 +392,9 @@ def _as_written(word: str, text: str) -> bool:
     return bool(re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", text)) if word.isascii() else word in text
 
 
-def _has(word: str, held: Mapping[str, Collection[str]]) -> bool:
+def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
     """Whether a text holds a word in any form; only words that begin alike are stemmed, since stemming is slow."""
-    return any(word == term or stem(word) == stem(term) for term in held.get(word[:3], ()))
+    return any(word == term or stem(word) == stem(term) for term in terms_held.get(word[:3], ()))
 
 
 _folded = lru_cache(maxsize=32_768)(fold)
@@ -403,10 +403,10 @@ _folded = lru_cache(maxsize=32_768)(fold)
 @lru_cache(maxsize=4096)
 def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     """Return the terms that a text holds, by their first three letters, and whether it is written in Chinese."""
-    held: dict[str, set[str]] = {}
+    by_prefix: dict[str, set[str]] = {}
     for term in terms(text):
-        held.setdefault(term[:3], set()).add(term)
-    return {key: frozenset(group) for key, group in held.items()}, len(CJK.findall(text)) * 8 > len(text)
+        by_prefix.setdefault(term[:3], set()).add(term)
+    return {key: frozenset(group) for key, group in by_prefix.items()}, len(CJK.findall(text)) * 8 > len(text)
 
 
 def field_values(fields: Data) -> list[str]:
