@@ -94,15 +94,19 @@ class Ways(Protocol):
 
     def titles_in(self, text: str) -> list[Titled]:
         """Return titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
+        return []
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the documents that these passages name by their titles, once a sentence, without their own."""
+        return []
 
     def naming(self, doc_id: str, most: int) -> list[str]:
         """Return ids of the passages that hold this document's title; none when more than ``most`` do."""
+        return []
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the sentences in which these passages name the document."""
+        return []
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
         """Return phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
@@ -114,6 +118,11 @@ class Ways(Protocol):
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return the terms of each passage and its titles, without endings (``text.stem``)."""
+        return {}
+
+
+class NoWays(Ways):
+    """The ways of a base whose passages do not lead to one another."""
 
 
 class Enricher(Protocol):
@@ -181,6 +190,7 @@ class KnowledgeBase(Protocol):
     @property
     def ways(self) -> Ways:
         """Return the ways from passage to passage."""
+        return NoWays()
 
     @property
     def enricher(self) -> Enricher | None:
