@@ -30,13 +30,13 @@ from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone
 from workbench.records.tape import Mode
-from workbench.runs.asking import RunOptions, Runs, asked_each, message_of, shows
+from workbench.runs.asking import RunOptions, Runs, checked_message, map_questions, shows
 from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
-from workbench.runs.listing import WorkspaceRuns, count_of
-from workbench.runs.playback import context_of
+from workbench.runs.listing import WorkspaceRuns, checked_limit
+from workbench.runs.playback import run_context
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
@@ -252,11 +252,11 @@ class Workbench(Extended):
         asked = {role: name for role in ROLES if (name := settings.model_of(role))}
         for role, name in asked.items():
             if name not in self._chats:
-                from workbench.models.chat import open_chat_model, secrets_of
+                from workbench.models.chat import model_secrets, open_chat_model
 
                 own = getattr(settings, f"{role}_model")
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
-                keep_secret(*secrets_of(self._chats[name]))
+                keep_secret(*model_secrets(self._chats[name]))
         return {role: self._chats[name] for role, name in asked.items()}
 
     def _graded(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -312,7 +312,7 @@ class Workbench(Extended):
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        text, run_id = message_of(message, self.settings.max_message_characters), new_run_id()
+        text, run_id = checked_message(message, self.settings.max_message_characters), new_run_id()
         read = RunOptions.read(self, options)
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:
@@ -349,7 +349,7 @@ class Workbench(Extended):
             The runs, in the order of the questions: a list, with ``to_frame()``.
         """
         with watched("map", self.settings.lang, progress) as tell:
-            return self._work.loop.call(asked_each(self.start, list(messages), return_exceptions, tell, options))
+            return self._work.loop.call(map_questions(self.start, list(messages), return_exceptions, tell, options))
 
     # its runs
 
@@ -432,7 +432,7 @@ class Workbench(Extended):
         """
         conversations = self._work.durable.conversations
         of = conversations.conversation_id(clean(str(user)), clean(str(session)))
-        return conversations.list_messages(of, None if limit is None else count_of(limit), before)
+        return conversations.list_messages(of, None if limit is None else checked_limit(limit), before)
 
     def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
         """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
@@ -607,7 +607,7 @@ class Workbench(Extended):
     def _context(self, driver: Driver, run_id: str) -> Context:
         """Return the ports of one run, over its tape."""
         ports = self._ports(driver)
-        return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
+        return run_context(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
     def _ended(self, run_id: str) -> None:
         run = Recording(self._work, run_id)

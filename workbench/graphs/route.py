@@ -273,7 +273,7 @@ def read_question(question: str, bases: Bases, today: str = "") -> Understood:
     if is_small_talk(question):
         reading = Question(
             text=question,
-            language=language_of(question),
+            language="zh" if language_of(question) == "zh" else "en",
             intent="unknown",
             answer_type="text",
             names=[],

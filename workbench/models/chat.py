@@ -86,7 +86,7 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
         temperature=0,
         stream_usage=True,
         max_completion_tokens=settings.chat_max_tokens or None,
-        max_retries=0,  # `patiently` does it, and says so
+        max_retries=0,  # `patiently` does it, and reports it
         stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
         http_async_client=client,
     )
@@ -106,9 +106,9 @@ def _model_class() -> Any:
 
         def _create_chat_result(self, response: Any, *more: Any) -> Any:
             result = super()._create_chat_result(response, *more)
-            told = response if isinstance(response, dict) else response.model_dump(warnings=False)
-            for made, choice in zip(result.generations, told["choices"], strict=False):
-                _with_thought(made, choice.get("message"))
+            reply = response if isinstance(response, dict) else response.model_dump(warnings=False)
+            for generation, choice in zip(result.generations, reply["choices"], strict=False):
+                _with_thought(generation, choice.get("message"))
             return result
 
     return Thoughtful
@@ -127,23 +127,23 @@ def require_chat_model(settings: Settings, setting: str) -> None:
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    named, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
-    if not named or named == given.RULES:
+    model, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
+    if not model or model == given.RULES:
         return
-    if named.startswith(given.PREFIX):
-        given.known(setting, named)
+    if model.startswith(given.PREFIX):
+        given.known(setting, model)
         return
-    provider, _, name = named.partition(":")
+    provider, _, name = model.partition(":")
     if provider not in PROVIDERS or not name:
         raise SettingsError(
-            f"{variable} is {named!r}. Known: '' (the offline default), "
-            + ", ".join(f"'{known}:NAME'" for known in PROVIDERS)
+            f"{variable} is {model!r}. Known: '' (the offline default), "
+            + ", ".join(f"'{listed}:NAME'" for listed in PROVIDERS)
             + ", or a LangChain chat model, given as an object to Workbench.open."
         )
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     if not key and not settings.chat_base_url:
         raise SettingsError(
-            f"{variable} is {named!r}, and OpenAI's server wants a key. "
+            f"{variable} is {model!r}, and OpenAI's server wants a key. "
             "Set WORKBENCH_CHAT_API_KEY, or WORKBENCH_CHAT_BASE_URL to a server of your own."
         )
 
@@ -194,7 +194,7 @@ async def stream_text(
             while chunk is not None:
                 heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
-                thinking.note(thought_of(chunk))
+                thinking.note(_chunk_thought(chunk))
                 text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - length + 1]
                 length += len(text)
                 if length > limits.characters:
@@ -219,7 +219,7 @@ async def stream_text(
         raise ModelError(explained(_late(error, until, limits), model)) from None
 
 
-async def asked(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
+async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
     """Return what one call of the model gives that is not streamed: asked again where that helps, and bounded.
 
     Raises:
@@ -282,7 +282,7 @@ async def filled_in(
                 _WITHOUT_SCHEMA.add(place)
             return await in_words()
 
-    reply: BaseMessage = await asked(model, call, limits)
+    reply: BaseMessage = await call_model(model, call, limits)
     if refusal := reply.additional_kwargs.get("refusal"):
         raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
     if len(reply_text(reply)) > (limits or Limits()).characters:
@@ -321,7 +321,7 @@ def reply_text(message: BaseMessage) -> str:
     return split(str(message.text))[0] or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
 
 
-def thought_of(message: BaseMessage) -> str:
+def _chunk_thought(message: BaseMessage) -> str:
     """Return what a server sent of the model's thoughts next to its content, or as parts of it."""
     parts = message.content if isinstance(message.content, list) else []
     thoughts = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
@@ -331,7 +331,7 @@ def thought_of(message: BaseMessage) -> str:
 
 def thoughts_of(message: BaseMessage) -> str:
     """Return everything that a model thought in a whole reply."""
-    return "\n".join(filter(None, [thought_of(message), split(str(message.text))[1]]))
+    return "\n".join(filter(None, [_chunk_thought(message), split(str(message.text))[1]]))
 
 
 def _without(model: BaseChatModel, error: Exception) -> bool:
@@ -357,11 +357,11 @@ def _takes_no_schema(error: Exception) -> bool:
 
 def usage_of(message: BaseMessage) -> dict[str, int] | None:
     """Return tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
-    told: Any = getattr(message, "usage_metadata", None)
-    if not told:
+    usage: Any = getattr(message, "usage_metadata", None)
+    if not usage:
         return None
-    cached = (told.get("input_token_details") or {}).get("cache_read") or 0
-    return {"input": told.get("input_tokens", 0), "output": told.get("output_tokens", 0), "cached": cached}
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    return {"input": usage.get("input_tokens", 0), "output": usage.get("output_tokens", 0), "cached": cached}
 
 
 class Surrogates:
@@ -385,7 +385,7 @@ class Surrogates:
 
 def explained(error: BaseException, model: BaseChatModel) -> str:
     """``failures.explain`` for this model."""
-    return explain(error, _place(model), *secrets_of(model))
+    return explain(error, _place(model), *model_secrets(model))
 
 
 def server_of(model: BaseChatModel) -> str:
@@ -398,7 +398,7 @@ def _place(model: BaseChatModel) -> str:
     return str(getattr(model, "openai_api_base", None) or getattr(model, "base_url", None) or own)
 
 
-def secrets_of(model: BaseChatModel) -> list[str]:
+def model_secrets(model: BaseChatModel) -> list[str]:
     """Return the keys that a model holds, only to keep them out of messages."""
     values = getattr(model, "__dict__", {}).values()
     return [str(value.get_secret_value()) for value in values if isinstance(value, SecretStr)]
@@ -418,7 +418,7 @@ def _too_long(limits: Limits) -> str:
     return f"the answer is longer than {limits.characters:,} characters. Raise WORKBENCH_CHAT_MAX_CHARACTERS"
 
 
-def _whole(model: BaseChatModel, finish: str, written: int) -> None:
+def _whole(model: BaseChatModel, finish: str, length: int) -> None:
     """Refuse an answer that is not whole. A model that is no OpenAI server need not say how it ended."""
     if finish == "length":
         raise LimitReached(
@@ -429,7 +429,7 @@ def _whole(model: BaseChatModel, finish: str, written: int) -> None:
         raise LimitReached("the server's content filter cut the answer off. Ask otherwise, or use another model.")
     if finish or not hasattr(model, "openai_api_base"):
         return
-    if written:
+    if length:
         raise LimitReached("the stream ended before the answer did. Resume the run to ask it again.")
     raise LimitReached(
         "the stream ended without an answer. Is WORKBENCH_CHAT_BASE_URL an OpenAI-compatible server? "

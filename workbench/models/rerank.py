@@ -4,7 +4,7 @@
 cross-encoder of sentence-transformers, read from a folder or the local cache.
 
 MaxSim: for each word of the question the best-matching word of the text (cosine), weighted by how rare the question's
-word is, plus the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's
+word is, plus the cosine of the sentences; both are centred and scaled over the given texts and added (after ColBERT's
 MaxSim, Khattab and Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 OWN = ("auto", "maxsim")
 CHOSEN = "chosen"
-"""Stands for the reranker that the settings name."""
+"""Means the reranker that the settings name."""
 _RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
 _SKIPPED_WORDS = """
     are was were be been who which that his her their he she they

@@ -108,7 +108,7 @@ def hearing(listener: Callable[[str], object]) -> Iterator[None]:
 
 
 def tell(note: str) -> None:
-    """Say something about a model to whoever is hearing."""
+    """Report something about a model to the current listener."""
     _hears.get()(note)
 
 
@@ -294,7 +294,7 @@ def _told(chain: list[BaseException]) -> list[str]:
 
 
 def hidden(url: str) -> list[str]:
-    """What an address holds that is nobody's business: its password or, without one, its user; the values of its query.
+    """Return the secrets in an address: its password or, without one, its user; the values of its query.
 
     >>> hidden("https://me:p%40ss@example.org/v1?key=abcd"), hidden("https://token@example.org"), hidden("")
     (['p%40ss', 'p@ss', 'bWU6cEBzcw==', 'abcd'], ['token', 'token', 'dG9rZW46'], [])

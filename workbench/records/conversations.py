@@ -76,7 +76,7 @@ class SqlConversations(ABC):
     """
 
     _types: ClassVar[Mapping[str, str]] = {}
-    """The database's words: ``serial`` for a column that counts by itself, ``bytes``."""
+    """The database's words: ``serial`` for an automatic counter, ``bytes``."""
     _exclusive = ""
     """SQL that lets one process at a time create tables, where the database does not see to that itself."""
 
@@ -94,7 +94,7 @@ class SqlConversations(ABC):
         Args:
             name: whose tables; their version is kept in ``NAME_version``.
             version: of these statements.
-            statements: ``{serial}`` and ``{bytes}`` stand for the database's own words.
+            statements: ``{serial}`` and ``{bytes}`` are replaced by the database's own words.
 
         Raises:
             WorkspaceError: another version of workbench wrote them.
@@ -285,7 +285,7 @@ class SqlConversations(ABC):
         metadata: Data | None = None,
         key: str | None = None,
     ) -> str:
-        """Store what somebody thought of an answer.
+        """Store a verdict on an answer.
 
         With a ``key``, as the name of who says it, what was stored under it is replaced.
 

@@ -49,10 +49,10 @@ class PlanDocument(TypedDict):
 class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
-    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
-    steps that will run again when it is approved. ``obeyed`` are memories that became conditions, which an edit can
-    strike. Of a report, ``evidence`` lists the pieces that sections may rest on, and ``unsupported`` the statements
-    that their sources do not bear out.
+    ``in_force`` is what can be edited besides the proposal, with the current values: query, thresholds, needs.
+    ``ahead`` names the steps that will run again when it is approved. ``obeyed`` are memories that became conditions,
+    which an edit can strike. Of a report, ``evidence`` lists the pieces that sections may rest on, and ``unsupported``
+    the statements that their sources do not bear out.
     """
 
     action_requests: list[Json]

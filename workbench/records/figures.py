@@ -1,7 +1,7 @@
 """The figures of a run, and what became of each finding: cited, in the prompt, or dropped, and why.
 
 Pure data, from what a run keeps: the findings of each step, the merge, the citations. The rules by which findings are
-one piece, and by which one of them stands for it, are here; the merge goes by them.
+one piece, and by which one of them represents it, are here; the merge goes by them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def identity(result: RetrievalResult) -> Identity:
 
 
 def winners(results_by_step: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
-    """For each piece the step and finding that stand for it: the highest score, the first of equal ones.
+    """Return for each piece the step and finding that represent it: the highest score, the first of equal ones.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "metadata": {}}
     >>> best = winners({"a": [{**piece, "score": 1}], "b": [{**piece, "score": 2}]})
@@ -132,7 +132,7 @@ def winners(results_by_step: Found) -> dict[Identity, tuple[str, RetrievalResult
 
 
 class Piece(TypedDict):
-    """One finding of a step, or what stands for several.
+    """One finding of a step, or the representative of several.
 
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
     several did. ``score`` is after the merge, ``scores`` what each step gave it, ``ranks`` its place in each step's
@@ -159,7 +159,7 @@ class Piece(TypedDict):
 
 def pieces(
     results_by_step: Found,
-    kept: Sequence[RetrievalResult],
+    evidence: Sequence[RetrievalResult],
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
 ) -> list[Piece]:
@@ -167,19 +167,19 @@ def pieces(
 
     Args:
         results_by_step: what each step found.
-        kept: the distinct pieces, best first; with a merge those that it kept.
+        evidence: the distinct pieces, best first; with a merge those that it kept.
         merged: the merge, once there is one: then each piece has its fate.
         citations: of the answer.
     """
-    best, places = winners(results_by_step), {identity(result): n for n, result in enumerate(kept, 1)}
+    best, places = winners(results_by_step), {identity(result): n for n, result in enumerate(evidence, 1)}
     scores, ranks = _by_step(results_by_step)
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
     def piece(step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = "") -> Piece:
-        one = identity(result)
+        key_of_piece = identity(result)
         return Piece(
-            key=key or "/".join(one),
+            key=key or "/".join(key_of_piece),
             n=n,
             result_id=result["result_id"],
             step=step_id,
@@ -187,17 +187,17 @@ def pieces(
             url=str(result["metadata"].get("url") or ""),
             text=result["evidence"],
             score=result["score"],
-            scores=scores.get(one, {}),
-            ranks=ranks.get(one, {}),
+            scores=scores.get(key_of_piece, {}),
+            ranks=ranks.get(key_of_piece, {}),
             tools=[str(tool) for tool in result["metadata"].get("tools") or []],
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
-            of=places.get(one) if why == "duplicate" else None,
+            of=places.get(key_of_piece) if why == "duplicate" else None,
         )
 
     rows = []
-    for n, result in enumerate(kept, 1):
+    for n, result in enumerate(evidence, 1):
         step_id, _ = best.get(identity(result), ("", result))
         rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
     if merged is None:
@@ -205,10 +205,10 @@ def pieces(
     dropped = []
     for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
-            one, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
-            if best[one][0] != step_id or best[one][1] is not result:
+            key_of_piece, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
+            if best[key_of_piece][0] != step_id or best[key_of_piece][1] is not result:
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
-            elif one not in places:
+            elif key_of_piece not in places:
                 dropped.append(piece(step_id, result, None, "dropped", "results"))
     order = ("results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]

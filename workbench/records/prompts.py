@@ -112,8 +112,8 @@ class Prompts(MutableMapping[str, Prompt]):
     def __init__(self, folder: Path | None = None, kept: Mapping[str, Data] | None = None):
         self._folder = folder
         self._edited: dict[str, Prompt] = {}
-        for name, told in (kept or {}).items():
-            prompt = Prompt(*_split(name), **told)
+        for name, texts in (kept or {}).items():
+            prompt = Prompt(*_split(name), **texts)
             _check(prompt)
             self._edited[prompt.name] = prompt
 
@@ -121,9 +121,9 @@ class Prompts(MutableMapping[str, Prompt]):
         role, language = _split(name)
         return self._edited.get(f"{role}.{language}") or self._read(role, language)
 
-    def __setitem__(self, name: str, given: Prompt | Mapping[str, str] | str | Path) -> None:
+    def __setitem__(self, name: str, value: Prompt | Mapping[str, str] | str | Path) -> None:
         """Use another prompt from now on: a ``Prompt``, its texts, or the path of a file."""
-        prompt = prompt_of(name, given, self)
+        prompt = prompt_of(name, value, self)
         self._edited[prompt.name] = prompt
 
     def __delitem__(self, name: str) -> None:
@@ -160,7 +160,7 @@ class Prompts(MutableMapping[str, Prompt]):
 
 
 def prompt_of(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
-    """Return what somebody gave as a prompt: one already, its texts, or the path of a file.
+    """Return a prompt from a ``Prompt``, its texts, or the path of a file.
 
     Raises:
         SettingsError: it is none of these, or names a slot that the role does not have.
@@ -193,12 +193,12 @@ def read(path: Path, role: str, language: str) -> Prompt:
         SettingsError: the file cannot be read, or is no prompt of this role.
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-        texts = {part: told.pop(part) for part in _PARTS}
-        version = told.pop("version", 1)
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        texts = {part: table.pop(part) for part in _PARTS}
+        version = table.pop("version", 1)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
         raise SettingsError(f"{path} is no prompt: {error}. It needs `version`, `system` and `user`.") from None
-    if told or not isinstance(version, int) or not all(isinstance(text, str) for text in texts.values()):
+    if table or not isinstance(version, int) or not all(isinstance(text, str) for text in texts.values()):
         raise SettingsError(f"{path} is no prompt: it has `version`, a number, and `system` and `user`, two texts.")
     prompt = Prompt(role, language, version, **texts, source=str(path))
     _check(prompt)

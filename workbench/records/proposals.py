@@ -38,12 +38,12 @@ def proposal(request: Request) -> Data:
 
 
 def point(request: Request) -> str:
-    """Return the review point; in a graph of one's own the name of the action."""
+    """Return the review point; in a custom graph the name of the action."""
     return str(request.get("point") or _first(request, "action_requests").get("name") or "")
 
 
 def kind(request: Request) -> str:
-    """Return the review point where what is proposed is of its kind; empty in a graph of one's own."""
+    """Return the review point where what is proposed is of its kind; empty in a custom graph."""
     name = point(request)
     needed = _KINDS.get(name)
     return name if needed and needed <= set(proposal(request)) else ""

@@ -129,7 +129,7 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
 
 
 def statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script, one by one, so that they can stand in a transaction.
+    """Yield the statements of a script, one by one, so that they can run in a transaction.
 
     >>> list(statements("CREATE TABLE a (b); INSERT INTO a VALUES (';');"))
     ['CREATE TABLE a (b);', "INSERT INTO a VALUES (';');"]

@@ -182,7 +182,7 @@ class RunStore:
         )
 
     def claim(self, row: RunRow, owner: str) -> bool:
-        """Take a run as it was seen, in one statement; False when somebody was at it since."""
+        """Take a run as it was seen, in one statement; False when it has changed since."""
         return (
             self._write(
                 "UPDATE runs SET owner = ?, status = 'running', error = NULL"
@@ -283,7 +283,7 @@ class RunStore:
     def lineage(self) -> list[Json]:
         """Return every run with what the tree of forks shows, newest first, in one query.
 
-        Beside columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
+        Besides columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
         many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
         """
         rows = self._rows(_LINEAGE)
@@ -474,7 +474,7 @@ class RunStore:
             new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
             for table, values in rows.items() if new else ():
                 sql, _ = _insert(f"{table[:-1]}, run_id)", *range(table.count(",") + 2))
-                connection.executemany(sql, [(*given, run_id) for given in values])
+                connection.executemany(sql, [(*values_of_row, run_id) for values_of_row in values])
         return bool(new)
 
     # SQLite

@@ -93,16 +93,16 @@ class Calls(list[Call]):
         return str(self.to_frame().to_html(index=False))
 
 
-def calls_of(effects: Iterable[Effect]) -> Calls:
+def model_calls(effects: Iterable[Effect]) -> Calls:
     """Return the calls among the effects of a tape; of one that a node made twice, the last."""
     last = {effect.key: effect for effect in effects if effect.kind == "model"}
     return Calls(_call(n, effect) for n, effect in enumerate(last.values(), 1))
 
 
-def models_of(models: Any) -> dict[str, str]:
+def model_settings(models: Any) -> dict[str, str]:
     """Settings that give each role its model.
 
-    >>> models_of({"all": "rules", "writer": "openai:m"})["planner_model"]
+    >>> model_settings({"all": "rules", "writer": "openai:m"})["planner_model"]
     'rules'
 
     Raises:
@@ -116,7 +116,7 @@ def models_of(models: Any) -> dict[str, str]:
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
-    """Prompts that somebody gave, as they are kept with a run.
+    """Return custom prompts as they are stored with a run.
 
     Raises:
         RunError: it is no mapping.
@@ -128,7 +128,7 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     return {prompt.name: prompt.dump() for prompt in new}
 
 
-def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
+def edited_replies(replies: Any, calls: Calls) -> dict[str, str]:
     """Return what models are to have said, by the keys of their calls.
 
     Raises:

@@ -62,7 +62,7 @@ class Feedbacks(list[Feedback]):
 
         names = dict.fromkeys(name for verdict in self for name in verdict["labels"])
         rows: list[Json] = [{**verdict, **verdict["labels"]} for verdict in self]
-        return pandas.DataFrame(rows, columns=[*_TOLD, *names])
+        return pandas.DataFrame(rows, columns=[*_COLUMNS, *names])
 
     def ratings(self) -> list[Json]:
         """Return how many verdicts are good and bad for each kind of answer and agent."""
@@ -81,11 +81,11 @@ class Feedbacks(list[Feedback]):
         return str(self.to_frame().to_html(index=False))
 
 
-_TOLD = tuple(name for name in Feedback.__annotations__ if name != "labels")
+_COLUMNS = tuple(name for name in Feedback.__annotations__ if name != "labels")
 
 
 def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -> None:
-    """Keep what somebody thinks of the answer of a run; None takes it back.
+    """Store a verdict on the answer of a run; None removes it.
 
     A fork or a replay has a conversation of its own, so what is thought of it is kept apart from what is thought of
     its origin.
@@ -99,7 +99,7 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
     metadata = {"note": _text("note", note), "who": _text("who", who) or run.row["user_id"], "labels": _checked(labels)}
     metadata["answer_kind"] = run.state.get("answer_kind", "")
-    conversations, message_id, key = _kept(run), _answer_id(run), f"feedback:{metadata['who']}"
+    conversations, message_id, key = _conversations(run), _answer_id(run), f"feedback:{metadata['who']}"
     if good is None:
         conversations.remove_feedback(message_id, key)
         return
@@ -138,7 +138,7 @@ def _read(row: Data) -> Feedback:
     }
 
 
-def _kept(run: Recording) -> SqlConversations:
+def _conversations(run: Recording) -> SqlConversations:
     return run._work.driver(run.run_id).conversations
 
 
@@ -157,7 +157,7 @@ def _agent_type(run: Recording) -> str:
 def _checked(labels: Data) -> Json:
     if len(labels) > MOST_LABELS:
         raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
-    return {_name(name): _value(name, value) for name, value in labels.items()}
+    return {_name(name): _checked_label(name, value) for name, value in labels.items()}
 
 
 def _name(name: str) -> str:
@@ -166,7 +166,7 @@ def _name(name: str) -> str:
     return _text("The name of a label", name)
 
 
-def _value(name: str, value: Any) -> Any:
+def _checked_label(name: str, value: Any) -> Any:
     if isinstance(value, str):
         return _text(f"label {shown(name)}", value)
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):

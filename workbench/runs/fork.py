@@ -92,7 +92,7 @@ def forked(
     for name, given in kinds.items():
         if given is not None:
             options[name] = {**row["options"].get(name, {}), **given}
-    if any(dates := [date_of("as_of", as_of), date_of("known", known)]):
+    if any(dates := [iso_date("as_of", as_of), iso_date("known", known)]):
         options["dates"] = dates
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
@@ -116,10 +116,10 @@ def forked(
     return (query if query is not None else row["message"]), options
 
 
-def date_of(name: str, value: Any) -> str:
+def iso_date(name: str, value: Any) -> str:
     """Return a date as ISO; "" where none is given.
 
-    >>> date_of("as_of", "March 2003"), date_of("known", None)
+    >>> iso_date("as_of", "March 2003"), iso_date("known", None)
     ('2003-03', '')
 
     Raises:
@@ -136,7 +136,7 @@ def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json
     number, point = _place(decisions, at)
     if not point:
         raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
-    again({"point": point, **decision})  # refuses what is no decision
+    again({"point": point, **decision})  # refuses an invalid decision
     return [*decisions[:number], {"point": point, "who": "fork", **decision}]
 
 
@@ -205,7 +205,7 @@ class Forecast(TypedDict):
     """What a fork will do.
 
     ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "runs", "p50_s", "p90_s"}``: the tape
-    answers it, it will be run anew, or neither, where it waits to be woken. ``seconds`` is for what is done anew, along
+    answers it, it runs again, or neither, where it waits to be activated. ``seconds`` is for the steps that run, along
     its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
     ``tokens``, where models read what steps had found, is what that was, since they read again what is found again.
     """
@@ -227,7 +227,7 @@ def forecast(
     ended: Iterable[ExecutionRecord] = (),
     activated: Iterable[str] = (),
 ) -> Forecast:
-    """What running this plan will take beside a tape: which steps it answers, and how long the others took in the past.
+    """Estimate what running this plan takes: which steps the tape answers, how long the others took in the past.
 
     Args:
         plan: the edited plan.
@@ -252,10 +252,10 @@ def forecast(
         taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
     basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
-    told = Forecast(steps=rows, seconds=seconds, basis=basis)
+    estimate = Forecast(steps=rows, seconds=seconds, basis=basis)
     if (tokens := _tokens_after(known)) and basis:
-        told["tokens"] = tokens
-    return told
+        estimate["tokens"] = tokens
+    return estimate
 
 
 def _tokens_after(effects: Sequence[Effect]) -> int:

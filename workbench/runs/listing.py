@@ -75,7 +75,7 @@ class WorkspaceRuns:
 
     def _ids(self, limit: int, equals: Mapping[str, str]) -> Sequence[str]:
         wanted = {name: clean(str(value)) for name, value in equals.items()}
-        return self._work.durable.runs.ids(count_of(limit), **wanted)
+        return self._work.durable.runs.ids(checked_limit(limit), **wanted)
 
     def __repr__(self) -> str:
         def question(row: Data) -> str:
@@ -85,7 +85,7 @@ class WorkspaceRuns:
         return "\n".join(f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines())
 
 
-def count_of(limit: Any) -> int:
+def checked_limit(limit: Any) -> int:
     """Return how many are wanted.
 
     Raises:

@@ -82,8 +82,8 @@ class Past(list[Checkpoint], Shown):
         run: whose they are.
     """
 
-    def __init__(self, found: Iterable[Checkpoint], run: Any):
-        super().__init__(found)
+    def __init__(self, checkpoints: Iterable[Checkpoint], run: Any):
+        super().__init__(checkpoints)
         self.run, self.message = run, run.message
 
     def find(self, checkpoint_id: str) -> Checkpoint:

@@ -44,7 +44,7 @@ def on_paper(run: Recording) -> list[dict[str, str]]:
 
 def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Drawing:
     """See ``Run.graph``."""
-    next_nodes = [] if run.status == "done" else _standing_at(checkpoints())
+    next_nodes = [] if run.status == "done" else _next_nodes(checkpoints())
     return draw_graph(walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run))
 
 
@@ -97,7 +97,7 @@ def _entity(base: KnowledgeBase, name: str) -> str:
     return entity["entity_id"]
 
 
-def _standing_at(checkpoints: Sequence[Checkpoint]) -> list[str]:
+def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:
     """Return where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
     last = {checkpoint.graph: checkpoint for checkpoint in checkpoints}
     newest = max(

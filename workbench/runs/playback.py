@@ -293,7 +293,7 @@ class RecordedPlanner:
         _on_tape(f"A plan of {self.name}")
 
 
-def context_of(
+def run_context(
     row: RunRow,
     ports: Context,
     store: RunStore,
@@ -325,7 +325,7 @@ def context_of(
         ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
         ("tools", described(context.tools)),
         ("versions", versions()),
-        *([("prompts", _prompts_of(context, row["message"]))] if context.models else []),
+        *([("prompts", _used_prompts(context, row["message"]))] if context.models else []),
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
     ):
@@ -363,7 +363,7 @@ def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
 
 
 def described(tools: Mapping[str, Tool]) -> Json:
-    """The tools of a run by name; of those of one's own as much as a replay needs where they are not registered."""
+    """Return the tools of a run by name; of custom ones as much as a replay needs where they are not registered."""
     return {name: None if name in BUILT_IN else _outside(tools[name]) for name in tools}
 
 
@@ -377,7 +377,7 @@ def _outside(tool: Tool) -> Json:
     }
 
 
-def _prompts_of(context: Context, message: str) -> Json:
+def _used_prompts(context: Context, message: str) -> Json:
     """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
     prompts = [context.prompts.of(role, language_of(message)) for role in context.models]
     return {prompt.name: prompt.dump() for prompt in prompts}
@@ -389,7 +389,7 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
-    """Return the ports of a replay: whoever could be asked is a stand-in."""
+    """Return the ports of a replay, every one that could answer replaced by a stand-in."""
     models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
     planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
     tools = begin.get("tools")

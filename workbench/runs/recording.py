@@ -13,7 +13,7 @@ from workbench.records.figures import Identity, Piece, identity, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
-from workbench.runs.calls import Calls, calls_of
+from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
     Citation,
     Decision,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Recording(Extended):
-    """A run as it is kept; it starts nothing and changes nothing.
+    """A run as it is stored; it starts nothing and changes nothing.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     What ``recording`` gives reads everything once, when it is first asked for.
@@ -66,7 +66,7 @@ class Recording(Extended):
 
     @property
     def state(self) -> Json:
-        """Return the state of its graph, as it is now: where it was routed, what was recalled and merged, and so on."""
+        """Return the current state of its graph: where it was routed, what was recalled and merged, and so on."""
         return self.row["result"] or self._work.values(self.run_id)
 
     # how it stands
@@ -243,7 +243,7 @@ class Recording(Extended):
 
     def calls(self) -> Calls:
         """Return the calls of models: what each saw, what it said, what it took."""
-        return calls_of(self.tape())
+        return model_calls(self.tape())
 
     @property
     def prompts(self) -> Prompts:

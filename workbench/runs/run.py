@@ -13,7 +13,7 @@ from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
 from workbench.runs import feedback as thought
-from workbench.runs.calls import models_of, own_prompts, replies_of
+from workbench.runs.calls import edited_replies, model_settings, own_prompts
 from workbench.runs.past import Past
 from workbench.runs.recording import Recording
 from workbench.state import Json
@@ -65,7 +65,7 @@ class Run(Recording):
             TimeoutError: it still runs.
         """
         self._work.wait(self.run_id, timeout)
-        self.review  # noqa: B018, whoever waited is shown what it asks
+        self.review  # noqa: B018, the caller has now seen what it asks
         return self
 
     # the four answers
@@ -147,7 +147,7 @@ class Run(Recording):
     # what is thought of it
 
     def feedback(self, good: bool | None, note: str = "", *, who: str = "", **labels: Any) -> Run:
-        """Keep what somebody thinks of the answer: one verdict a person, the newest holds; None takes it back.
+        """Store a verdict on the answer: one per person, the newest holds; None removes it.
 
         Args:
             good: whether it is a good answer.
@@ -200,11 +200,11 @@ class Run(Recording):
             PlanError: the plan is not valid.
         """
         if models := edits.pop("models", None):
-            edits["settings"] = {**(edits.get("settings") or {}), **models_of(models)}
+            edits["settings"] = {**(edits.get("settings") or {}), **model_settings(models)}
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
         if edits.get("replies"):
-            edits["replies"] = replies_of(edits["replies"], self.calls())
+            edits["replies"] = edited_replies(edits["replies"], self.calls())
         fork = Run(self._work, self._work.fork(self.run_id, edits))
         return fork.wait() if wait else fork
 

@@ -101,7 +101,7 @@ def _visits(run: Recording) -> list[Json]:
     if visits:
         return visits
     for reflection in run.reflections:
-        now = [d for d in before if _pass_of(d, run) == reflection["current_iteration"]]
+        now = [d for d in before if _iteration(d, run) == reflection["current_iteration"]]
         seen = {"reflection": reflection, "went_on": reflection["should_continue"]}
         visits.append({**seen, "before": now, "decision": None})
     return visits
@@ -116,7 +116,7 @@ def _went_on(decision: Data) -> bool:
     return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", *JUDGED_BY})
 
 
-def _pass_of(decision: Data, run: Recording) -> int:
+def _iteration(decision: Data, run: Recording) -> int:
     """Return the pass in which something was decided about the plan or a wave."""
     wave = set(decision["proposal"].get("wave", ()))
     return min((r["iteration"] for r in run.records if r["step_id"] in wave), default=1)

@@ -86,7 +86,7 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
             returned = [item async for item in returned]
         return returned
 
-    return _made(name, description, schema, run, options)
+    return _as_function_tool(name, description, schema, run, options)
 
 
 def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOptions]) -> FunctionTool:
@@ -110,7 +110,7 @@ def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOp
             detail["hits"] = len(documents)
         return documents
 
-    return _made(name, options.get("description") or f"LangChain retriever {kind}", Search, run, options)
+    return _as_function_tool(name, options.get("description") or f"LangChain retriever {kind}", Search, run, options)
 
 
 def as_tool(tool: Any, intents: Iterable[str] = ()) -> Tool:
@@ -152,10 +152,12 @@ def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
         return [returned] if isinstance(returned, str) else returned
 
     name = re.sub(r"\W+", "_", tool.name).lower()
-    return _made(name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents))
+    return _as_function_tool(
+        name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents)
+    )
 
 
-def _made(
+def _as_function_tool(
     name: str, description: str, schema: type[BaseModel], run: Callable[..., Any], options: ToolOptions
 ) -> FunctionTool:
     """Return the tool whose function returns what ``run`` returns in our shape."""

@@ -64,16 +64,16 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
         wanted = await asyncio.to_thread(_wanted, query, tool_input.names, knowledge)
         detail["names"] = [name.name for name in wanted]
     with log("ask", source=enricher.name) as detail:
-        said = await enricher(wanted, language) if wanted else None
-        notes = said["notes"] if said else [note("no name", language, source=enricher.name)]
-        detail |= {"answers": said["asked"] if said else 0, **({"notes": notes} if notes else {})}
-    if said is None:
+        reply = await enricher(wanted, language) if wanted else None
+        notes = reply["notes"] if reply else [note("no name", language, source=enricher.name)]
+        detail |= {"answers": reply["asked"] if reply else 0, **({"notes": notes} if notes else {})}
+    if reply is None:
         return EnrichmentOutput(notes=notes)
     with log("judge") as detail:
-        found = await asyncio.to_thread(_judged, query, said, knowledge, enricher.name)
-        detail["hits"] = len(found)
-    results = evidence.ranked(found, tool_input.top_k)
-    subgraph = await asyncio.to_thread(_joined, said, knowledge)
+        results_found = await asyncio.to_thread(_judged, query, reply, knowledge, enricher.name)
+        detail["hits"] = len(results_found)
+    results = evidence.ranked(results_found, tool_input.top_k)
+    subgraph = await asyncio.to_thread(_joined, reply, knowledge)
     entities = [e["name"] for e in subgraph["entities"]]
     return EnrichmentOutput(
         results=results, entities=entities, candidates=evidence.titles(results), notes=notes, subgraph=subgraph
@@ -82,7 +82,7 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
 
 def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[Wanted]:
     """Each name as the language of the query writes it, with the years in the query and of the document about it."""
-    names_asked = list(dict.fromkeys(names)) or [named["name"] for named in names_in(query, [knowledge])]
+    names_asked = list(dict.fromkeys(names)) or [mention["name"] for mention in names_in(query, [knowledge])]
     years_in_query, chinese = list(map(int, _YEAR.findall(query))), language_of(query) == "zh"
     wanted = []
     for name in filter(str.strip, names_asked):

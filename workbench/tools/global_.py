@@ -36,22 +36,22 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         seeds = knowledge.passages_of(question.subjects)
-        given = _documents(tool_input.candidates, knowledge)
-        detail.update(entities=question.entities, candidates=len(given))
+        documents = _documents(tool_input.candidates, knowledge)
+        detail.update(entities=question.entities, candidates=len(documents))
     with log("near", k=POOL) as detail:
-        near = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
+        dense = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
         words = knowledge.keyword_search(question.text, POOL)
-        order = [i for i, _ in rrf({"dense": near, "bm25": words})]
+        order = [i for i, _ in rrf({"dense": dense, "bm25": words})]
         detail["hits"] = len(order)
     with log("communities") as detail:
-        chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge)
+        chosen = _touched(question, documents, knowledge.passages(order[:POOL]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        pool = knowledge.passages_of(given) or _pool(order, chosen, knowledge)
-        found = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], near))
-        detail["weighed"] = len(found)
-    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in found]
-    summaries = [evidence.community(c, _standing(c, found), TOOL.name, knowledge.name) for c in chosen]
+        pool = knowledge.passages_of(documents) or _pool(order, chosen, knowledge)
+        weighed = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense))
+        detail["weighed"] = len(weighed)
+    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed]
+    summaries = [evidence.community(c, _community_score(c, weighed), TOOL.name, knowledge.name) for c in chosen]
     answer = evidence.answer(question, [*passages, *summaries], tool_input.top_k)
     return {**answer, "communities": [c["title"] for c in chosen]}
 
@@ -79,17 +79,17 @@ def _weighed(
 
 
 def _touched(
-    question: Question, given: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
+    question: Question, documents: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
 ) -> list[Community]:
     """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
     names = dict.fromkeys(n.entity_id for n in question.named)
-    gained = dict.fromkeys([*given, *question.subjects], 1.0)
+    gained = dict.fromkeys([*documents, *question.subjects], 1.0)
     for rank, passage in enumerate(best, start=1):
         gained.setdefault(passage["doc_id"], 1 / rank)
 
     def touched(community: Community) -> float:
-        held = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
-        return round(held + sum(member in names for member in community["members"]), 9)
+        share = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
+        return round(share + sum(member in names for member in community["members"]), 9)
 
     communities = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
     scored = [(touched(c), c) for c in communities]
@@ -104,12 +104,12 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
 
 
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
-    """Return what is weighed when nobody gave candidates: what is near, then what the communities hold."""
+    """Return what is weighed without candidates: the nearest passages, then those of the communities."""
     inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
     return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 
-def _standing(community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
+def _community_score(community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
     """Return a community is as relevant as its three best passages are on average."""
     inside = sorted((score for p, score, _ in weighed if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
     return round(sum(inside) / 3, 6)

@@ -1,6 +1,6 @@
-"""``next_hop``: what a passage leaves of a question, asked of a name that the passage brings in.
+"""``next_hop``: what a passage leaves of a question, asked of a name in that passage.
 
-"Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and brings in Mara Velden, so "born"
+"Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and names Mara Velden, so "born"
 is asked of her. ``sub_questions`` makes such searches of the evidence that is there, in any language, by what words
 mean where the base can tell; the reflector proposes them as steps, and ``next_hop`` runs one. The sentence itself goes
 with it: a passage is worth what it says beyond that sentence.
@@ -89,7 +89,7 @@ class Reading(NamedTuple):
 
     def share(self, row: Sequence[float]) -> float:
         """Return how much of the question a row says, 0 to 1."""
-        return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
+        return sum(weight * clearness for weight, clearness in zip(self.weights, row, strict=True))
 
     def shares(self) -> list[float]:
         """Return how much of the question each text says, 0 to 1; of no words nothing is said."""
@@ -115,7 +115,7 @@ def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: Kno
 def sub_questions(
     question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MOST
 ) -> list[SubQuestion]:
-    """Return what is left of a question, asked of each name that a sentence of the first documents brings in.
+    """Return what is left of a question, asked of each name in the sentences of the first documents.
 
     Args:
         question: the question.
@@ -123,18 +123,18 @@ def sub_questions(
         knowledge: where it was found.
         limit: how many; those whose sentences say most of the question.
     """
-    asked, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
+    folded, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
     statements = list(_sentences(results, knowledge))
     texts = [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in statements]
     reading = Reading.of(question, texts, knowledge)
     for (place, passage, sentence, names), row in zip(statements, reading.texts, strict=True):
         explained = reading.share(row)
-        left = [word for word, said in zip(reading.words, row, strict=True) if said < SAID]
+        left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID]
         inside = {word for word in left for longer in left if word != longer and word in longer and CJK.match(word)}
         left = [word for word in left if word not in inside]
         for name in names:
             key = fold(name)
-            if len(key) > 1 and key not in asked and explained > best.get(key, (-1.0,))[0]:
+            if len(key) > 1 and key not in folded and explained > best.get(key, (-1.0,))[0]:
                 query = " ".join([*left, name])
                 best[key] = (
                     explained,
@@ -149,8 +149,8 @@ def _sentences(
     results: Sequence[RetrievalResult], knowledge: KnowledgeBase
 ) -> Iterable[tuple[int, Passage, str, list[str]]]:
     """Place of the document, passage, sentence, and the names in it, of the first documents."""
-    told = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
-    documents = list(dict.fromkeys(filter(None, told)))[:LOOKED_AT]
+    ids_of_documents = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
+    documents = list(dict.fromkeys(filter(None, ids_of_documents)))[:LOOKED_AT]
     passages = [p for p in knowledge.passages_of(documents) if p["position"] < PARTS]
     names: dict[tuple[str, str], list[str]] = {}
     ids = [passage["chunk_id"] for passage in passages]
@@ -160,10 +160,10 @@ def _sentences(
         names.setdefault((shared["chunk_id"], shared["sentence"]), []).append(shared["phrase"])
     for passage in sorted(passages, key=lambda p: (documents.index(p["doc_id"]), p["position"])):
         own = [_BRACKET.sub("", passage["title"])]
-        said = dict.fromkeys([*sentences(passage["text"]), *(s for i, s in names if i == passage["chunk_id"])])
-        for sentence in said:
-            found = [*names.get((passage["chunk_id"], sentence), ()), *own]
-            yield documents.index(passage["doc_id"]), passage, sentence, sorted(set(found))
+        in_passage = dict.fromkeys([*sentences(passage["text"]), *(s for i, s in names if i == passage["chunk_id"])])
+        for sentence in in_passage:
+            brought = [*names.get((passage["chunk_id"], sentence), ()), *own]
+            yield documents.index(passage["doc_id"]), passage, sentence, sorted(set(brought))
 
 
 class NextHopInput(Search):
@@ -182,13 +182,13 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
         lexical = knowledge.keyword_search(query, HITS)
         detail["hits"] = len(lexical)
     with log("dense", k=HITS) as detail:
-        near = knowledge.vector_search(query, HITS)
-        detail["hits"] = len(near)
+        dense = knowledge.vector_search(query, HITS)
+        detail["hits"] = len(dense)
     with log("read") as detail:
-        passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*near, *lexical])))
+        passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*dense, *lexical])))
         detail["read"] = len(passages)
     with log("calibrate"):
-        results = judged(tool_input, passages, {"bm25": lexical, "dense": near}, knowledge)
+        results = judged(tool_input, passages, {"bm25": lexical, "dense": dense}, knowledge)
     return evidence.answer(Question.of(query, knowledge), results, tool_input.top_k)
 
 
@@ -207,7 +207,9 @@ def judged(
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
     reading = Reading.of(request.question or request.query, [request.sentence, *texts], knowledge)
     bm25, explained = shares(hits.get("bm25", ())), reading.texts[0]
-    places = {source: {i: 1 / place for place, (i, _) in enumerate(found, start=1)} for source, found in hits.items()}
+    places = {
+        source: {i: 1 / place for place, (i, _) in enumerate(ranking, start=1)} for source, ranking in hits.items()
+    }
     results = []
     for passage, text, row in zip(passages, texts, reading.texts[1:], strict=True):
         chunk_id = passage["chunk_id"]
