@@ -74,7 +74,7 @@ def test_a_wanted_step_replaces_that_of_the_base_and_the_conflict_is_listed(wb, 
     assert said == {one.run_id: {"query": "one"}, two.run_id: {"query": "two"}}
     both = wb.graft({LEFT: [one, two]}, base=base)
     assert not calls and {"one was looked up.", "two was looked up."} <= {p["evidence"] for p in both.evidence}
-    assert [clash["how"] for clash in both.grafted["conflicts"]] == ["replaced", "both"]
+    assert [clash["how"] for clash in both.options["graft"]["conflicts"]] == ["replaced", "both"]
 
 
 def test_a_step_brings_what_it_depends_on_under_an_id_of_its_own(wb, calls):
@@ -106,7 +106,7 @@ def test_question_and_settings_are_those_of_the_base_and_the_others_are_listed(w
     asked = next(c for c in made.options["graft"]["conflicts"] if c["kind"] == "question")
     assert asked["values"] == {one.run_id: one.query, two.run_id: two.query} and asked["how"] == "base"
     other = one.fork(settings={"max_iterations": 1})
-    settings = [c for c in wb.graft({LEFT: other}, base=one).grafted["conflicts"] if c["kind"] == "settings"]
+    settings = [c for c in wb.graft({LEFT: other}, base=one).options["graft"]["conflicts"] if c["kind"] == "settings"]
     assert [(c["where"], c["how"]) for c in settings] == [("max_iterations", "base")]
 
 

@@ -115,7 +115,7 @@ def test_a_registered_router_names_bases_and_workers(wb, notes, way):
     run = wb.ask(QUESTION)
     assert run.state["route_decision"]["worker_name"] == worker and bool(run.evidence) is bool(worker)
     assert wb.replay(run.run_id).state["route_decision"] == run.state["route_decision"]
-    assert wb.ask(QUESTION, kb="shop").kb_prefix == "shop", "what somebody asked for comes first"
+    assert wb.ask(QUESTION, kb="shop").state["kb_prefix"] == "shop", "what somebody asked for comes first"
 
 
 def test_several_agents_of_several_bases_answer_one_question_together(wb, notes):

@@ -128,13 +128,13 @@ class Effect:
 _PARTS = tuple(part.name for part in fields(Effect))
 
 
-def key_of(kind: str, name: str, version: str, given: Any) -> str:
+def key_of(kind: str, name: str, version: str, arguments: Any) -> str:
     """Return the content address of an effect.
 
     >>> key_of("tool", "naive_search", "1", {"b": 1, "a": 2}) == key_of("tool", "naive_search", "1", {"a": 2, "b": 1})
     True
     """
-    return hashlib.sha256(canonical_json([kind, name, version, given]).encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical_json([kind, name, version, arguments]).encode()).hexdigest()[:32]
 
 
 class TapeStore(Protocol):
@@ -191,7 +191,7 @@ class Tape:
         for key in replies.keys() & self.known.keys():
             self.known[key] = said_otherwise(self.known[key], replies[key])
 
-    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
+    def find(self, kind: str, name: str, version: str, arguments: Any, step_id: str = "") -> Effect | None:
         """Return the recorded effect, if this mode answers from the tape.
 
         Of a call that several steps made, the one of ``step_id`` answers: a tool may say something else each time.
@@ -201,10 +201,10 @@ class Tape:
         """
         if self.mode == "live" or (self.mode == "regression" and kind == "model"):
             return None
-        key = key_of(kind, name, version, given)
+        key = key_of(kind, name, version, arguments)
         effect = self._twins.get(key, {}).get(step_id) or self.known.get(key)
         if effect is None and self.mode != "fork":
-            raise divergence(kind, name, version, given, self.known.values())
+            raise divergence(kind, name, version, arguments, self.known.values())
         return effect
 
     def keep(self, effect: Effect) -> None:
@@ -222,33 +222,33 @@ class Tape:
                 self._calls = {effect.key: effect for effect in [*effects, *self._fresh] if effect.kind == "model"}
             return list(self._calls.values())
 
-    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
+    def effect(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
-        recorded = self.find(kind, name, version, given)
+        recorded = self.find(kind, name, version, arguments)
         value = masked(compute()) if recorded is None else recorded.value
-        self.keep(Effect(kind, name, version, given, value, replayed=recorded is not None))
+        self.keep(Effect(kind, name, version, arguments, value, replayed=recorded is not None))
         return value
 
     async def aeffect(
         self,
         kind: str,
         name: str,
-        given: Any,
+        arguments: Any,
         compute: Callable[[], Awaitable[Any]],
         *,
         clock: Callable[[], float],
         version: str = "",
     ) -> Effect:
         """As ``effect``, awaited; gives the whole effect."""
-        recorded = self.find(kind, name, version, given)
+        recorded = self.find(kind, name, version, arguments)
         if recorded is None:
             began = clock()
             value = masked(await compute())
             seconds, tokens = round(clock() - began, 6), 0
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
             if kind == "model":
-                tokens = usage["input"] + usage["output"] if usage else estimated_tokens([given, value])
-            effect = Effect(kind, name, version, given, value, seconds, tokens, counted=bool(usage))
+                tokens = usage["input"] + usage["output"] if usage else estimated_tokens([arguments, value])
+            effect = Effect(kind, name, version, arguments, value, seconds, tokens, counted=bool(usage))
         else:
             effect = replace(recorded, replayed=True)
         self.keep(effect)
@@ -460,28 +460,28 @@ def unpacked(page: bytes) -> list[Effect]:
     return [Effect(**row) for row in json.loads(zlib.decompress(page))]
 
 
-def nearest(kind: str, name: str, version: str, given: Any, effects: Iterable[Effect]) -> Effect | None:
+def nearest(kind: str, name: str, version: str, arguments: Any, effects: Iterable[Effect]) -> Effect | None:
     """Return the effect of the same kind and name whose input differs the least."""
     same = [effect for effect in effects if (effect.kind, effect.name) == (kind, name)]
-    return min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
+    return min(same, key=lambda e: (len(differing(e, version, arguments)), e.key), default=None)
 
 
-def divergence(kind: str, name: str, version: str, given: Any, effects: Iterable[Effect]) -> Divergence:
+def divergence(kind: str, name: str, version: str, arguments: Any, effects: Iterable[Effect]) -> Divergence:
     """Return what was asked that the tape does not know, next to what it knows of the same kind and name."""
-    closest = nearest(kind, name, version, given, effects)
+    closest = nearest(kind, name, version, arguments, effects)
     return Divergence(
         kind=kind,
         name=name,
         expected=None if closest is None else {"version": closest.version, "input": closest.given},
-        got={"version": version, "input": given},
-        differs=["there is no such effect on the tape"] if closest is None else differing(closest, version, given),
+        got={"version": version, "input": arguments},
+        differs=["there is no such effect on the tape"] if closest is None else differing(closest, version, arguments),
     )
 
 
-def differing(effect: Effect, version: str, given: Any) -> list[str]:
+def differing(effect: Effect, version: str, arguments: Any) -> list[str]:
     """Return the parts of an effect's key that are not the same: ``version``, or paths into the input."""
     parts = ["version"] if effect.version != version else []
-    return parts + [f"input{path}" for path in differences(effect.given, given)]
+    return parts + [f"input{path}" for path in differences(effect.given, arguments)]
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:

@@ -89,16 +89,16 @@ def forked(
     if without is not None:
         options["without"] = list(without)
     kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "replies": replies}
-    for name, given in kinds.items():
-        if given is not None:
-            options[name] = {**row["options"].get(name, {}), **given}
+    for name, edit in kinds.items():
+        if edit is not None:
+            options[name] = {**row["options"].get(name, {}), **edit}
     if any(dates := [iso_date("as_of", as_of), iso_date("known", known)]):
         options["dates"] = dates
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
-    kept = [dict(d) for d in (decisions if answers is None else answers)]
-    if at is not None and not kept and not options["review"]:
+    recorded = [dict(d) for d in (decisions if answers is None else answers)]
+    if at is not None and not recorded and not options["review"]:
         raise RunError(
             f"Run {row['run_id']} asked nobody at any point. Name where the new one is to ask: review=['reflect']."
         )
@@ -109,10 +109,10 @@ def forked(
         else:
             decision = {"action": "edit", "edits": {"plan": plan.dump()}}
     if decision is not None:
-        kept = _decided(kept, decision, at)
+        recorded = _decided(recorded, decision, at)
     elif at is not None:
-        kept = kept[: _place(kept, at)[0]]
-    options |= {"decisions": kept, "mismatch": mismatch, "rest": rest}
+        recorded = recorded[: _place(recorded, at)[0]]
+    options |= {"decisions": recorded, "mismatch": mismatch, "rest": rest}
     return (query if query is not None else row["message"]), options
 
 

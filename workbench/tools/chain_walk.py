@@ -61,23 +61,23 @@ class AskedWords:
             for group in knowledge.lexicon()
             for language in ("en", "zh")
         ]
-        near = knowledge.near(question)
-        foreign = {word: others for word, others in near.items() if CJK.match(word)}
-        found: dict[str, Word] = {}
+        similar = knowledge.near(question)
+        foreign = {word: neighbours for word, neighbours in similar.items() if CJK.match(word)}
+        words: dict[str, Word] = {}
         for term in content_terms(question):
             if foreign and CJK.match(term):
                 continue  # pairs of signs that no text of this corpus has: their words follow
             word = root(stem(term))
             own = dict.fromkeys(frozenset().union(*(group for group in groups if word in group)), RELATED)
-            related = own | _worth(near.get(term, []))
-            worth = {one: worth for one, worth in related.items() if one not in forms(word)}
-            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth))
-        for word, others in foreign.items():
-            if worth := _worth(others):
-                closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
+            related = own | _worth(similar.get(term, []))
+            worth = {stemmed: worth for stemmed, worth in related.items() if stemmed not in forms(word)}
+            words.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth))
+        for word, neighbours in foreign.items():
+            if worth := _worth(neighbours):
+                closest = [stemmed for stemmed, share in worth.items() if share >= CLOSEST * max(worth.values())]
                 weight = min(map(knowledge.term_weight, closest))
-                found[word] = Word(weight, frozenset({word}), worth)
-        return cls(tuple(found.values()))
+                words[word] = Word(weight, frozenset({word}), worth)
+        return cls(tuple(words.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:
         """Return the words that none of these stems is of."""

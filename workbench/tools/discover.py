@@ -75,9 +75,11 @@ class DiscoverOutput(Found):
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
     """Return the first passage of each document that holds for the conditions."""
-    conditions = [cast(Condition, one.model_dump()) for one in tool_input.conditions]
+    conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log("select", conditions=[written(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
+    with log(
+        "select", conditions=[written(condition) for condition in conditions], **({"sort": sort} if sort else {})
+    ) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
     if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
@@ -88,9 +90,11 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
         chosen = (
             _by_query(doc_ids, question, knowledge) if wanted else _first_passages(doc_ids, tool_input.top_k, knowledge)
         )
-        asked = 1.0 if conditions or sort or wanted else ANYTHING
-        found = [evidence.chunk(p, fit(s * asked, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen]
-    results = evidence.ranked(found, tool_input.top_k)
+        prior = 1.0 if conditions or sort or wanted else ANYTHING
+        results_found = [
+            evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen
+        ]
+    results = evidence.ranked(results_found, tool_input.top_k)
     counts = dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {}
     return DiscoverOutput(
         results=results,

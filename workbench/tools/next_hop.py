@@ -59,8 +59,8 @@ class SubQuestion(NamedTuple):
 
     def asked(self, question: str) -> Json:
         """Return the input of ``next_hop`` for it, of this question."""
-        given = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
-        return {**given, "sentence": f"{self.title}. {self.sentence}"}
+        values = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
+        return {**values, "sentence": f"{self.title}. {self.sentence}"}
 
 
 def clarity(cosine: float) -> float:
