@@ -40,10 +40,10 @@ def recording(wb: Workbench, rounds: int) -> None:
     for number in range(rounds * len(QUESTIONS)):
         question = QUESTIONS[number % len(QUESTIONS)]
         for kind in (with_tape, without) if number % 2 else (without, with_tape):
-            session.context_of = playback.context_of if kind is with_tape else _no_tape  # type: ignore[attr-defined]
+            session.run_context = playback.run_context if kind is with_tape else _no_tape  # type: ignore[attr-defined]
             name = f"tape-{number}-{kind is with_tape}"
             kind.append(seconds(lambda q=question, s=name: wb.ask(q, kb="film", session=s)))
-    session.context_of = playback.context_of  # type: ignore[attr-defined]
+    session.run_context = playback.run_context  # type: ignore[attr-defined]
     ratio = statistics.median(a / b for a, b in zip(with_tape, without, strict=True))
     print("\n" + row("a film question, p50", "ms", "baseline"))
     print(row("with a tape", ms(statistics.median(with_tape)), f"{ms(statistics.median(without))} without one"))

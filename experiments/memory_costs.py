@@ -157,10 +157,10 @@ def _turn_51(wb: Workbench, language: str, number: int, length: int, parts: Coun
     messages = store.list_messages(conversation)
     sent = {"all": messages, "window": messages[-context.settings.history_window :]}
     run = wb.ask(last, kb="general", user=user, session="s")
-    for part in run.remembered:
+    for part in run.state["remembered"]:
         parts[part["part"]] += part["tokens"] if part["kept"] else 0
     yield from ((name, sum(estimated_tokens(m["content"]) for m in some)) for name, some in sent.items())
-    yield "memory", sum(part["tokens"] for part in run.remembered if part["kept"])
+    yield "memory", sum(part["tokens"] for part in run.state["remembered"] if part["kept"])
 
 
 # --- Time and room ---

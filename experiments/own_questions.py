@@ -119,7 +119,7 @@ def score_run(question: dict[str, Any], run: Run, corpus: str) -> Score:
     """Hold an answer against what is right, its evidence and its corpus."""
     answer = run.answer
     evidence = json.dumps(run.evidence, ensure_ascii=False)
-    route: dict[str, Any] = dict(run.route_decision or {})
+    route: dict[str, Any] = dict(run.state["route_decision"] or {})
     understood = dict(route.get("question") or {})
     kind = kind_of(run)
     whole = all(re.search(right, answer) for right in question["right"])
@@ -153,7 +153,7 @@ def kind_of(run: Run) -> str:
     """Return the kind of an answer; ``talk`` for one without a search."""
     if run.status == "paused":
         return "asks"
-    return run.answer_kind or "talk"
+    return run.state["answer_kind"] or "talk"
 
 
 def is_expected(question: dict[str, Any], kind: str) -> bool:

@@ -184,11 +184,10 @@ def run(**changes: Any) -> SimpleNamespace:
     values: dict[str, Any] = {
         "run_id": "7f3a",
         "status": "done",
-        "holder": None,
         "message": "对比《喜宴》和《饮食男女》的风格",
         "query": "对比《喜宴》和《饮食男女》的风格",
         "session_id": "default",
-        "user_id": "default",
+        "row": {"user_id": "default"},
         "answer": "《喜宴》于 1993 年上映 [1]。\n《饮食男女》于 1994 年上映，讲述朱家的故事 [2]。",
         "citations": [
             {"n": n, "result_id": r["result_id"], "sentence": f"句子 {n}", "source": r["metadata"]}
@@ -218,7 +217,14 @@ def run(**changes: Any) -> SimpleNamespace:
         "statistics": {"total_steps": 4, "success_rate": 1.0, "used": 2},
         "log": log(),
     }
-    return SimpleNamespace(**{"options": {}, **values, **changes})
+    values |= {"options": {}, **changes}
+    merged = {**(values["merged"] or {}), "statistics": values["statistics"]}
+    values["state"] = {
+        "route_decision": values["route_decision"],
+        "stop_reason": values["stop_reason"],
+        "merged": merged,
+    }
+    return SimpleNamespace(**values)
 
 
 def review_request(point: str = "plan", **args: Any) -> dict[str, Any]:

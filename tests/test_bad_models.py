@@ -82,7 +82,7 @@ def bench(place: Path, url: str, **settings) -> Workbench:
 
 def said(wb: Workbench, run) -> list[dict]:
     """What the conversation keeps."""
-    return wb.ports().conversations.list_messages(run._row["conversation_id"])
+    return wb.ports().conversations.list_messages(run.row["conversation_id"])
 
 
 def notes_of(run) -> list[str]:

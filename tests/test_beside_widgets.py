@@ -252,7 +252,7 @@ def test_a_graft_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
     assert compare.asked == {"do": "graft", "steps": {taken: [asked.run_id]}, "base": stopped.run_id, "n": 1}
     made = compare.graft(compare.asked)
     assert made and made.status == "done"
-    assert taken in made.grafted["steps"] and made.grafted["base"] == stopped.run_id
+    assert taken in made.options["graft"]["steps"] and made.options["graft"]["base"] == stopped.run_id
     compare._note.press("open", made.run_id)
     assert compare.asked == {"do": "open", "runs": [made.run_id], "n": 2}
     head.press("swap")

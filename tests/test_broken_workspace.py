@@ -189,6 +189,8 @@ def test_a_disk_that_is_full_for_a_moment_interrupts_a_fork_which_then_goes_on(f
     with opened(folder) as wb:
         run = wb.ask(QUESTION, kb="film", session="new")
 
+        ours = wb.tools["keyword_search"]
+
         @wb.tools.tool(name="keyword_search", description="Fills the disk", replace=True)
         def fills(query: str, top_k: int = 5) -> list[str]:
             full(wb)
@@ -197,7 +199,7 @@ def test_a_disk_that_is_full_for_a_moment_interrupts_a_fork_which_then_goes_on(f
         step = run.plan.steps[0].model_copy(update={"tool": "keyword_search", "tool_input": {"query": QUESTION}})
         fork = run.fork(plan=run.plan.model_copy(update={"steps": [step]}))
         assert fork.status == "interrupted" and "workbench.db cannot be written" in fork.error
-        wb.tools.unregister("keyword_search")
+        wb.tools.register(ours, replace=True)
         wb._work.durable.runs._db.conn.execute("PRAGMA max_page_count = 1000000")
         assert fork.resume().status == "done"
 

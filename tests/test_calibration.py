@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from workbench.tools.scoring import MODELS, Logistic, ordered, probability
+from workbench.tools.scoring import MODELS, Logistic, probability, rank_scores
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
 
@@ -50,8 +50,8 @@ def test_probabilities_have_six_digits_and_no_overflow():
 
 
 def test_an_order_without_scores_stays_an_order():
-    assert ordered(0) == [] and ordered(1) == [1.0]
-    assert ordered(50) == sorted(ordered(50), reverse=True) and min(ordered(50)) == 0.95
+    assert rank_scores(0) == [] and rank_scores(1) == [1.0]
+    assert rank_scores(50) == sorted(rank_scores(50), reverse=True) and min(rank_scores(50)) == 0.95
 
 
 def test_the_fit_finds_what_made_the_labels_and_keeps_the_signs(calibrate):

@@ -16,9 +16,9 @@ def document(**changes: Any) -> dict[str, Any]:
     base = {
         "run_id": run.run_id,
         "plan": run.plan.dump(),
-        "evidence": run.merged["retrieval_results"],
+        "evidence": run.state["merged"]["retrieval_results"],
         "decisions": run.decisions,
-        "merged": run.merged,
+        "merged": run.state["merged"],
         "answer": run.answer,
     }
     return {**base, **changes}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.linked import LinkedKnowledge
 from tests.shelf import small_base
 from workbench.knowledge.names.title_links import phrases, title_keys
-from workbench.testing import MemoryKnowledge
 from workbench.tools.chain import TOOL, ChainOutput, search
 from workbench.tools.chain_walk import STEPS, AskedWords, Walk, seeds
 from workbench.tools.tool import Search, StepLog
@@ -145,7 +145,7 @@ TEXTS = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who"]), min_size=1, max_size=5))
 def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
-    knowledge = MemoryKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
+    knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
     query = " ".join(question)
     walk = Walk(AskedWords.of(query, knowledge), query, seeds(query, knowledge), knowledge)
     for _ in range(STEPS):

@@ -167,9 +167,9 @@ class Tags(HTMLParser):
 
 def hostile_run(**changes):
     run = handmade.run(**changes)
-    run.origin, run.query, run.kb_prefix = None, HOSTILE, "film"
+    run.origin, run.query, run.state["kb_prefix"] = None, HOSTILE, "film"
     run.message, run.run_id = f"{HOSTILE} {changes.get('n', '')}", HOSTILE
-    run.plans, run.evidence = [run.plan], run.merged["retrieval_results"]
+    run.plans, run.evidence = [run.plan], run.state["merged"]["retrieval_results"]
     run.tape, run.found = list, {}
     for piece in run.evidence:
         piece["metadata"]["title"] = HOSTILE

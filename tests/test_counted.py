@@ -35,8 +35,8 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
     told, evidence_of = document["figures"], run.pieces
     seen = bars(document["log"], document["records"], document["decisions"])
     assert told["total_s"] >= max(told["retrieval_s"], told["generation_s"]) > 0
-    assert told["retrieval_s"] == pytest.approx(run.statistics["total_duration_ms"] / 1000, abs=1e-6)
-    assert told["retrieval_s"] == pytest.approx(run._values()["retrieval_ms"] / 1000, abs=1e-6)
+    assert told["retrieval_s"] == pytest.approx(run.state["merged"]["statistics"]["total_duration_ms"] / 1000, abs=1e-6)
+    assert told["retrieval_s"] == pytest.approx(run.state["retrieval_ms"] / 1000, abs=1e-6)
     if not told["saved_calls"]:
         folded = sum(bar.end_ms - bar.start_ms for bar in seen if bar.kind in ("waiting", "stopped"))
         assert 1000 * told["total_s"] == pytest.approx(span_ms(seen) - folded, abs=0.1)
@@ -60,9 +60,9 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
         rows = forks(wb.runs.tree().to_dict(), labels).rows
         places |= {"forks": words(rows[run.run_id]), "tree": " ".join(str(run.tree()).split())}
         assert [name for name, text in places.items() if name != "timeline" and saved not in text] == []
-    assert told["found"] == len(evidence_of) == run.statistics["total_retrieved"]
-    assert told["evidence"] == len(run.evidence) == run.statistics["total_evidence_count"]
-    assert told["in_prompt"] == run.statistics["used"] == sum(p["in_prompt"] for p in evidence_of)
+    assert told["found"] == len(evidence_of) == run.state["merged"]["statistics"]["total_retrieved"]
+    assert told["evidence"] == len(run.evidence) == run.state["merged"]["statistics"]["total_evidence_count"]
+    assert told["in_prompt"] == run.state["merged"]["statistics"]["used"] == sum(p["in_prompt"] for p in evidence_of)
     assert told["cited"] == sum(p["fate"] == "cited" for p in evidence_of)
     assert labels("answer_sources", n=told["cited"]) in words(answer(document, labels).html)
     kept = {"n": told["found"], "kept": told["in_prompt"], "cited": told["cited"]}

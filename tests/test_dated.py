@@ -44,7 +44,7 @@ def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
 def documents(run: Any) -> set[str]:
     assert run.status == "done", run.error
-    results = run.merged["retrieval_results"]
+    results = run.state["merged"]["retrieval_results"]
     return {doc_id for result in results if (doc_id := result["metadata"].get("doc_id"))}
 
 

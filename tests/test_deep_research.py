@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.linked import LinkedKnowledge
 from tests.shelf import small_base
-from workbench.testing import ManualClock, MemoryKnowledge
+from workbench.testing import ManualClock
 from workbench.tools import deep_research, hybrid
 from workbench.tools.deep_research import DeepResearchInput
 from workbench.tools.tool import StepLog
@@ -91,7 +92,7 @@ def test_every_search_is_a_sub_step_and_every_round_a_thought(english):
 
 
 def test_no_query_is_searched_twice_and_one_without_names_is_searched_more_widely():
-    knowledge = MemoryKnowledge("m", {"1": "a river", "2": "a king"})
+    knowledge = LinkedKnowledge("m", {"1": "a river", "2": "a king"})
     output, log = research(knowledge, "river")
     searches = [(step["detail"]["tool"], step["detail"]["query"]) for step in log.sub_steps]
     assert searches == [("hybrid_search", "river")] * 2 and output.stopped == "nothing new"
@@ -142,7 +143,7 @@ TEXTS = st.lists(
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who", "?"]), min_size=1, max_size=5))
 def test_any_research_ends_and_finds_nothing_twice(texts, question):
-    knowledge = MemoryKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
+    knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
     for tool in TOOLS:
         output, log = research(knowledge, " ".join(question), tool)
         ids = [r["source_id"] for r in output.results]

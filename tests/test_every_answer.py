@@ -212,7 +212,7 @@ def grown(run: Run, before: dict[str, Any], answers: int) -> None:
 
 def ended(run: Run) -> None:
     """Every step of the last plan has exactly one end, and the run says truly how it went."""
-    assert run.status == "done" and run.answer and run.review is None and run.stop_reason
+    assert run.status == "done" and run.answer and run.review is None and run.state["stop_reason"]
     last_word = [entry["node"] for entry in run.log][-1]
     assert last_word == "persist"
     ends = run.plan.ends(run.records)

@@ -191,7 +191,7 @@ FAILS: dict[str, tuple[Callable[[bool], Reply], int, str, dict[str, Any]]] = {
 }
 """What the server does (whether the answer is streamed), how often it is asked, what is told, and with which limits."""
 SAYS_SO: dict[str, Callable[[Any], Any]] = {
-    "router": lambda run: run.route_decision["reason"],
+    "router": lambda run: run.state["route_decision"]["reason"],
     "follow_up": lambda run: [c["reply"] for c in run.calls().of("follow_up") if c["failed"]],
     "planner": lambda run: [run.plan.metadata["instead_of"], run.plan.metadata["refused"]],
     "rewriter": lambda run: run.reflections[0]["signals"]["rewrite_note"],
@@ -227,7 +227,7 @@ def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, wa
     words = "answered with nothing" if (role, way) == ("writer", "refusal") else words  # no text comes of a refusal
     assert words in told and KEY not in json.dumps([run.to_dict(), run.calls(), notes_of(run)])
     if role == "checker":
-        assert run.support and not any(one["judge"] for one in run.support), "the rules checked"
+        assert run.state["support"] and not any(one["judge"] for one in run.state["support"]), "the rules checked"
     if role == "writer":
         server.respond = responder(**GOOD)
         assert run.resume().status == "done"
@@ -309,17 +309,19 @@ def test_a_model_that_is_wrong_ends_and_the_record_says_what_was_overruled(role,
     assert len(server.requests) <= 30 and len(run.reflections) <= 3 and len(run.plan.steps) <= 20
     made = [json.dumps([r["tool"], r["raw_input"]], sort_keys=True) for r in run.records if r["status"] == "success"]
     assert len(made) == len(set(made)), "no search is made twice"
-    assert {s.tool for s in run.plan.steps} <= set(wb.tools) and run.kb_prefix in wb.knowledge.names()
+    assert {s.tool for s in run.plan.steps} <= set(wb.tools) and run.state["kb_prefix"] in wb.knowledge.names()
     signals = [r["signals"] for r in run.reflections]
-    decided = [run.route_decision, run.plan.metadata, signals, run.answer, run.support, run.error]
+    decided = [run.state["route_decision"], run.plan.metadata, signals, run.answer, run.state["support"], run.error]
     told = json.dumps([decided, notes_of(run)], ensure_ascii=False)
     assert words in told, told
     seen = [entry for r in run.reflections for entry in r["signals"]["needs"]]
     assert all(entry["by"] for entry in seen if entry.get("verdict") == "met"), "met by a passage that there is"
     if run.status == "done" and way in ("cites nothing", "invents ids", "finds all supported") and role == "writer":
-        assert {one["verdict"] for one in run.support} == {"uncited"} and not run.citations
+        assert {one["verdict"] for one in run.state["support"]} == {"uncited"} and not run.citations
     if way == "finds all supported":
-        assert [one["verdict"] for one in run.support] != ["supported"], "a number that no source has outranks it"
+        assert [one["verdict"] for one in run.state["support"]] != ["supported"], (
+            "a number that no source has outranks it"
+        )
 
 
 # --- keys and passwords ---

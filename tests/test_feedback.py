@@ -70,7 +70,7 @@ def test_ratings_are_counted_by_kind_of_answer_and_agent(wb, run, tmp_path) -> N
     run.feedback(True).feedback(False, who="bob")
     wb.ask(QUESTION, kb="notes", worker="notes:naive_rag_agent").feedback(True)
     first, second = wb.feedback().ratings()
-    kind = run.answer_kind
+    kind = run.state["answer_kind"]
     assert first == {"answer_kind": kind, "agent_type": "fusion_agent", "good": 1, "bad": 1} and kind
     assert (second["agent_type"], second["good"], second["bad"]) == ("naive_rag_agent", 1, 0)
     told = CliRunner().invoke(main, ["feedback", "--workspace", str(tmp_path / "w"), "--json"])

@@ -307,9 +307,8 @@ def test_a_run_draws_itself(wb):
     executor = frame[frame.name == "executor"].iloc[0]
     assert executor.times == len(run.records) and not set(frame.status) - {"done", "pending"}
     fates = run.findings().to_frame()
-    assert (fates.why != "duplicate").sum() == run.statistics["after_dedup"] and len(fates) == run.statistics[
-        "total_retrieved"
-    ]
+    statistics = run.state["merged"]["statistics"]
+    assert (fates.why != "duplicate").sum() == statistics["after_dedup"] and len(fates) == statistics["total_retrieved"]
     assert (fates.fate == "cited").sum() == len({c["result_id"] for c in run.citations})
     near = run.knowledge(path=("李安", "Tom Hanks"))
     assert near.to_frame().on_path.sum() >= 2 and "Ang Lee" in words(near)

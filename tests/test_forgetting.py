@@ -150,7 +150,7 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     """A preference that changed, with all that comes of it: a summary, forks, a replay, a capsule, what waits."""
     first, changed, asked, _ = TALKS[language]
     said = told(wb, "s", first, "Who directed Film 1?", changed, CAT, "Who directed Film 2?", asked)
-    assert store_of(wb).get_summary(said[0].conversation_id)
+    assert store_of(wb).get_summary(said[0].row["conversation_id"])
     fork = said[-1].fork(query="Who directed Film 3?").wait()
     of_first = said[0].fork(settings={"max_iterations": 1}).wait()
     again = wb.replay(said[-1].run_id)
@@ -282,7 +282,7 @@ def test_who_had_it_only_from_a_summary_or_the_beginning_is_found_and_who_came_b
     wb = bench(memory_core=False, memory_episodes=False)
     asked = ("Who directed zqfilm?", *["Hello!"] * 4, "Who directed Film 1?", "Who directed zqlater?")
     *_, last, later = told(wb, "s", *asked)
-    kept_parts = {part["part"]: part["text"] for part in last.remembered}
+    kept_parts = {part["part"]: part["text"] for part in last.state["remembered"]}
     assert set(kept_parts) == {"summary", "history"} and "zqfilm" in kept_parts["summary"]
     copied = wb.import_capsule(wb.export(later.run_id, tmp_path / "a.zip"), as_new=True)
     assert copied.run_id in forget(wb, message=wb.messages("s")[-1]["id"]).runs
@@ -391,7 +391,7 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
 
 def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
     wb = bench(memory_summary=False)
-    conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].conversation_id
+    conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].row["conversation_id"]
     talks, real = store_of(wb), remember.summarize
     ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
 
@@ -436,7 +436,7 @@ def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
 def test_nothing_that_was_forgotten_stays_at_hand(bench):
     wb, other = bench(), bench()
     told(wb, "s", "Remember that I am allergic to zqnuts.", "Who directed Film 1?")
-    conversation = wb.runs.list()[0].conversation_id
+    conversation = wb.runs.list()[0].row["conversation_id"]
 
     def recalled() -> str:
         return json.dumps(

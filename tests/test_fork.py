@@ -209,7 +209,7 @@ def test_another_decision_and_what_came_before_it_is_decided_again(wb):
     assert run.status == "done"
     fork = run.fork(decision={"action": "reject", "note": "enough"}, at="1-reflect")
     assert fork.status == "done" and [d["action"] for d in fork.decisions] == ["approve", "reject"]
-    assert fork.decisions[0]["note"] == "looks well" and fork.stop_reason == "stopped_by_reviewer"
+    assert fork.decisions[0]["note"] == "looks well" and fork.state["stop_reason"] == "stopped_by_reviewer"
     assert all(record.get("replayed") for record in fork.records if record["status"] != "skipped")
     other = run.fork(decision={"action": "respond", "message": "only dramas"}, at="1-reflect")
     assert other.status == "paused", "what came after it is asked anew"

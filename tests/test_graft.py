@@ -20,6 +20,10 @@ def same(one, two) -> bool:
     return canonical(whole(one)) == canonical(whole(two))
 
 
+def origins(made) -> dict:
+    return made.options["graft"]["steps"]
+
+
 def looking(base: Plan, step_id: str, query: str) -> Plan:
     return base.replace(step_id, tool="look", tool_input={"query": query})
 
@@ -49,7 +53,11 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert made.origin == base.run_id and made.answer
     again = wb.replay(made.run_id)
     assert same(again, made) and again.origin == made.run_id
-    assert {origin["run_id"] for origin in made.grafted["steps"].values()} == {base.run_id, one.run_id, two.run_id}
+    assert {origin["run_id"] for origin in origins(made).values()} == {
+        base.run_id,
+        one.run_id,
+        two.run_id,
+    }
 
 
 def test_a_wanted_step_replaces_that_of_the_base_and_the_conflict_is_listed(wb, calls):
@@ -60,13 +68,13 @@ def test_a_wanted_step_replaces_that_of_the_base_and_the_conflict_is_listed(wb, 
     made = wb.graft({LEFT: two}, base=one)
     texts = {p["evidence"] for p in made.evidence}
     assert not calls and "two was looked up." in texts and "one was looked up." not in texts
-    [clash] = made.grafted["conflicts"]
+    [clash] = made.options["graft"]["conflicts"]
     assert (clash["kind"], clash["where"], clash["how"], clash["as"]) == ("step", LEFT, "replaced", LEFT)
     said = {run: values["tool_input"] for run, values in clash["values"].items()}
     assert said == {one.run_id: {"query": "one"}, two.run_id: {"query": "two"}}
     both = wb.graft({LEFT: [one, two]}, base=base)
     assert not calls and {"one was looked up.", "two was looked up."} <= {p["evidence"] for p in both.evidence}
-    assert [clash["how"] for clash in both.grafted["conflicts"]] == ["replaced", "both"]
+    assert [clash["how"] for clash in both.options["graft"]["conflicts"]] == ["replaced", "both"]
 
 
 def test_a_step_brings_what_it_depends_on_under_an_id_of_its_own(wb, calls):
@@ -75,8 +83,8 @@ def test_a_step_brings_what_it_depends_on_under_an_id_of_its_own(wb, calls):
     made = wb.graft({"step_2_naive": two}, base=one)
     assert not calls and not made.called  # the renamed steps are the same calls
     plan = made.plan
-    taken = next(i for i, s in made.grafted["steps"].items() if s == {"run_id": two.run_id, "step_id": "step_2_naive"})
-    brought = next(i for i, s in made.grafted["steps"].items() if s == {"run_id": two.run_id, "step_id": RIGHT})
+    taken = next(i for i, s in origins(made).items() if s == {"run_id": two.run_id, "step_id": "step_2_naive"})
+    brought = next(i for i, s in origins(made).items() if s == {"run_id": two.run_id, "step_id": RIGHT})
     assert brought in plan.step(taken).depends_on and brought != RIGHT
 
 
@@ -87,18 +95,18 @@ def test_a_graft_of_a_run_with_itself_is_that_run(wb):
             run.approve()
         for steps in ([*run.plan.by_id()], [run.plan.steps[-1].step_id], [run.plan.steps[0].step_id]):
             made = wb.graft(dict.fromkeys(steps, run))
-            assert same(made, run) and not made.grafted["conflicts"] and not made.called
+            assert same(made, run) and not made.options["graft"]["conflicts"] and not made.called
 
 
 def test_question_and_settings_are_those_of_the_base_and_the_others_are_listed(wb):
     one = wb.ask(COMPARE["zh"], kb="film", session="a")
     two = wb.ask("Compare The Wedding Banquet and Hulk", kb="film", session="b")
     made = wb.graft({LEFT: one, "step_1_hulk": two}, base=two)
-    assert made.message == two.message and made.grafted["base"] == two.run_id == made.origin
-    asked = next(c for c in made.grafted["conflicts"] if c["kind"] == "question")
+    assert made.message == two.message and made.options["graft"]["base"] == two.run_id == made.origin
+    asked = next(c for c in made.options["graft"]["conflicts"] if c["kind"] == "question")
     assert asked["values"] == {one.run_id: one.query, two.run_id: two.query} and asked["how"] == "base"
     other = one.fork(settings={"max_iterations": 1})
-    settings = [c for c in wb.graft({LEFT: other}, base=one).grafted["conflicts"] if c["kind"] == "settings"]
+    settings = [c for c in wb.graft({LEFT: other}, base=one).options["graft"]["conflicts"] if c["kind"] == "settings"]
     assert [(c["where"], c["how"]) for c in settings] == [("max_iterations", "base")]
 
 
@@ -116,7 +124,7 @@ def test_one_call_with_two_outcomes_is_listed_and_that_of_the_base_holds(wb):
     for ground, other, text in ((one, two, "the first mood"), (two, one, "the second mood")):
         made = wb.graft({LEFT: other}, base=ground)
         assert text in {p["evidence"] for p in made.evidence} and not made.called
-        assert {(c["kind"], c["how"]) for c in made.grafted["conflicts"]} == {("tape", "base")}
+        assert {(c["kind"], c["how"]) for c in made.options["graft"]["conflicts"]} == {("tape", "base")}
         assert {row["from_run"] for row in made.provenance()} == {ground.run_id}
 
 

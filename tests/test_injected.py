@@ -170,7 +170,7 @@ def within_bounds(wb: Workbench, run: Any, bases: set[str]) -> None:
 
 def marked(run: Any, url: str) -> None:
     """What an answer says and no source that it cites says is marked; a link is never a statement's own."""
-    for one in run.support:
+    for one in run.state["support"]:
         said = [run.evidence[n - 1] for n in one["cited"]]
         sources = json.dumps([[r["evidence"], r["metadata"]] for r in said], ensure_ascii=False)
         ours = [row["id"] for row in ORDERS if row["id"] in one["sentence"]]
@@ -205,7 +205,7 @@ def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
         assert run.plan.metadata["instead_of"] == "llm" and run.plan.metadata["refused"]
         assert first == plain, "what it asked for is refused, and the plan is that without the orders"
         assert run.reflections[0]["signals"]["model_refused"]
-        assert not run.citations and {one["verdict"] for one in run.support} == {"uncited"}
+        assert not run.citations and {one["verdict"] for one in run.state["support"]} == {"uncited"}
     assert not outside(server.url)
 
 
@@ -217,8 +217,8 @@ def test_routing_and_follow_ups_of_a_model_that_obeys_stay_within_the_workspace(
         run = wb.ask("And which of them is the oldest?", session=f"s{sly}")
         within_bounds(wb, run, set(KINDS))
         assert {"router", "follow_up"} <= {call["role"] for call in run.calls()}
-        assert (run.route_decision["method"] == "llm") == sly, "a base that there is not is refused"
-        assert sly or "did not route" in run.route_decision["reason"]
+        assert (run.state["route_decision"]["method"] == "llm") == sly, "a base that there is not is refused"
+        assert sly or "did not route" in run.state["route_decision"]["reason"]
         assert set().union(*(kept_apart(call["messages"]) for call in run.calls()))
         assert run.query == "payroll e02", "a follow-up may be said otherwise, and the record shows it"
     assert not outside(server.url)

@@ -238,9 +238,9 @@ def test_enough_and_the_needs_and_the_kind_of_the_answer_agree(mixed, question) 
     run = mixed.ask(question, kb="mixed")
     last, lines = run.reflections[-1], entries(run).values()
     seen, cited = last["signals"], {citation["result_id"] for citation in run.citations}
-    sure, enough = run.answer_kind in SURE, last["stop_reason"] == "quality_satisfied"
+    sure, enough = run.state["answer_kind"] in SURE, last["stop_reason"] == "quality_satisfied"
     unmet = [entry["need"] for entry in lines if entry["met"] < 0.5]
-    assert seen["kind"] == run.answer_kind, "the reflection judges the answer that is written"
+    assert seen["kind"] == run.state["answer_kind"], "the reflection judges the answer that is written"
     assert not enough or (sure and not unmet), "what is enough answers, and lacks nothing"
     assert all(need in last["reasoning"] for need in unmet), "what is lacking is said"
     short = seen["missing"] or seen["unknown"] or any(seen[s] < seen["thresholds"][t] for s, t in LIMITS if s in seen)
@@ -271,5 +271,7 @@ LIMITS = (("evidence_count", "min_evidence"), ("top_score", "min_top_score"), ("
 def test_what_no_note_has_is_not_enough_and_not_given_as_an_answer(mixed) -> None:
     for question in ("What is the budget of kiln-4?", "Who is the owner of kiln-9?", "盐仓的屋顶是什么颜色？"):
         run = mixed.ask(question, kb="mixed")
-        assert (run.answer_kind, run.stop_reason == "quality_satisfied") == ("closest", False), run.answer
+        assert (run.state["answer_kind"], run.state["stop_reason"] == "quality_satisfied") == ("closest", False), (
+            run.answer
+        )
         assert run.reflections[-1]["signals"]["probability"] < 0.5 or entries(run)["owner of kiln-9"]["met"] == 0

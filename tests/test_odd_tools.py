@@ -302,13 +302,13 @@ def test_an_answer_to_what_was_seen_is_refused_when_something_else_is_asked(wb) 
     other = wb.run(mine.run_id)
     other.respond("and the mill?")
     assert wb.run(mine.run_id).plan.version == 2
-    with pytest.raises(NotPaused, match=r"asks plan again, and something else: .*plan was version 1, and is version 2"):
+    with pytest.raises(NotPaused, match="asks plan again, and something else"):
         mine.approve()
     with pytest.raises(NotPaused, match="asks plan again"):
         mine.approve()
     assert mine.status == "paused" and mine.review["point"] == "plan"
     mine.approve()
-    with pytest.raises(NotPaused, match="asks reflect by now, and no longer plan"):
+    with pytest.raises(NotPaused, match="asks reflect by now, not plan"):
         other.reject()
     assert other.to_dict()["review"]["point"] == "reflect", "a document shows it too"
     assert other.approve().status == "done"

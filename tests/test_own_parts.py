@@ -69,7 +69,7 @@ def test_parts_of_ones_own_are_used_recorded_and_undone(wb):
     run = wb.ask(QUESTION, kb="studio")
     assert run.reflections[-1]["reasoning"].endswith("is plenty") and calls
     scores = [piece["score"] for piece in run.evidence]
-    assert scores == sorted(scores) and run.merged["context"].startswith("[1]")
+    assert scores == sorted(scores) and run.state["merged"]["context"].startswith("[1]")
     assert run.answer.startswith("Look at") and run.citations[0]["result_id"] == run.evidence[0]["result_id"]
     for part in ("reflector", "merger", "writer", "reranker"):
         wb.register(part, None)
@@ -113,9 +113,9 @@ def test_a_registered_router_names_bases_and_workers(wb, notes, way):
         return names
 
     run = wb.ask(QUESTION)
-    assert run.route_decision["worker_name"] == worker and bool(run.evidence) is bool(worker)
-    assert wb.replay(run.run_id).route_decision == run.route_decision
-    assert wb.ask(QUESTION, kb="shop").kb_prefix == "shop", "what somebody asked for comes first"
+    assert run.state["route_decision"]["worker_name"] == worker and bool(run.evidence) is bool(worker)
+    assert wb.replay(run.run_id).state["route_decision"] == run.state["route_decision"]
+    assert wb.ask(QUESTION, kb="shop").state["kb_prefix"] == "shop", "what somebody asked for comes first"
 
 
 def test_several_agents_of_several_bases_answer_one_question_together(wb, notes):

@@ -40,7 +40,7 @@ with Workbench.open(folder + "/w", **options) as wb:
         "refused": refused,
         "history": histories,
         "messages": len(wb.messages("s")),
-        "remembered": [part["part"] for part in run.remembered],
+        "remembered": [part["part"] for part in run.state["remembered"]],
     }))
 """
 

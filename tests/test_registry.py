@@ -255,21 +255,6 @@ def test_a_langchain_tool_is_adapted_and_what_is_none_is_refused_at_once(registr
     assert list(registry) == [*BUILT_IN, "award_search"]
 
 
-def test_a_registration_can_be_undone(registry):
-    ours = registry["discover"]
-
-    @registry.tool(name="discover", description="Mine", replace=True)
-    def mine(query: str) -> list[str]:
-        return [query]
-
-    registry.unregister("discover")
-    assert registry["discover"] is ours
-    with pytest.raises(ToolError, match="'discover' is built in"):
-        registry.unregister("discover")
-    with pytest.raises(UnknownTool):
-        registry.unregister("nothing")
-
-
 def test_a_good_plan_has_no_problem(registry):
     good = plan(
         {"step_id": "a", "tool": "hybrid_search", "tool_input": {"query": "喜宴"}},

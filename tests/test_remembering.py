@@ -252,7 +252,7 @@ def test_what_is_no_longer_liked_takes_the_place_of_what_was(bench, before, afte
 def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     wb = bench(memory_core=False)
     run = wb.ask("I don't like horror films.", kb="film", session="s")
-    assert not run._values()["noted"]
+    assert not run.state["noted"]
     wb.close()
     private = bench(memory_core=True)
     private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
@@ -269,7 +269,7 @@ def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(be
     run = wb.ask("What is the name of my cat?", kb="general", session="s")
     sent = "\n".join(m["content"] for m in server.requests[-1]["messages"])
     assert "Biscuit" in sent and sent.count("What is the name of my cat?") == 1
-    parts = run.remembered
+    parts = run.state["remembered"]
     assert {"summary", "history"} <= {p["part"] for p in parts if p["kept"]}
     assert any(p["part"] == "episode" and "Biscuit" in p["text"] for p in parts)
     short = wb.ask("And the name of my cat?", kb="general", session="s", models=None)
@@ -277,7 +277,7 @@ def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(be
     wb.close()
     tight = bench(chat_base_url=server.url, writer_model="openai:m", memory_token_budget=0)
     run = tight.ask("What is the name of my cat?", kb="general", session="s")
-    assert {p["why"] for p in run.remembered if p["tokens"]} == {"budget"}
+    assert {p["why"] for p in run.state["remembered"] if p["tokens"]} == {"budget"}
 
 
 def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, server):
@@ -293,7 +293,7 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
     # at 10 messages 4 are covered; then whenever 5 more have left the window of 6: at 16, 22 and 28 of 30
     assert len(asked) == 4 and "They speak of towns." in asked[1]["messages"][-1]["content"]
     server.respond = lambda request: Reply(status=500, message="out of order")
-    conversation = wb.runs.list()[0]._row["conversation_id"]
+    conversation = wb.runs.list()[0].row["conversation_id"]
     for n in range(3):
         assert wb.ask(f"Hamlet number {n}?", kb="general", session="s").status == "done"
         wb._work.loop.settle(10)
@@ -339,7 +339,7 @@ def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, se
     server.respond = lambda request: Reply(status=500, message="out of order")
     wb = bench(embedding_model="hashing")
     wb.ask("My cat is called Biscuit.", kb="general", session="s")
-    conversation = wb.runs.list()[0]._row["conversation_id"]
+    conversation = wb.runs.list()[0].row["conversation_id"]
     settings = Settings.load(
         **{**CORE, "embedding_model": "openai:e", "embedding_base_url": server.url, "model_retries": 0},
         history_window=2,

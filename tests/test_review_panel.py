@@ -138,7 +138,7 @@ def test_stop_here(wb: Workbench) -> None:
     run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
     panel(run).stop.click()
     assert run.status == "done" and run.decisions[0]["action"] == "reject"
-    assert run.stop_reason == "stopped_by_reviewer"
+    assert run.state["stop_reason"] == "stopped_by_reviewer"
 
 
 def test_respond_opens_a_field_and_sends_its_text(wb: Workbench) -> None:

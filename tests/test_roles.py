@@ -154,11 +154,14 @@ def test_a_follow_up_and_the_route_are_asked_where_there_is_a_choice(bench, serv
     run = wb.ask("And when was it built?", session="s")
     assert [c["role"] for c in run.calls()] == ["router", "follow_up"]
     assert run.query == "When was the east kiln built?"
-    assert (run.route_decision["method"], run.route_decision["reason"]) == ("llm", "kilns")
+    assert (run.state["route_decision"]["method"], run.state["route_decision"]["reason"]) == ("llm", "kilns")
     route[0] = {"bases": ["secrets"], "reason": "obey me"}
     run = wb.ask(QUESTION)
-    assert run.route_decision["method"] == "heuristic" and "did not route" in run.route_decision["reason"]
-    assert run.kb_prefix in ("notes", "boats")
+    assert (
+        run.state["route_decision"]["method"] == "heuristic"
+        and "did not route" in run.state["route_decision"]["reason"]
+    )
+    assert run.state["kb_prefix"] in ("notes", "boats")
 
 
 # --- what bounds a model ---
@@ -444,11 +447,11 @@ def test_documents_that_give_orders_stay_data(bench, server, tmp_path) -> None:
     wb = bench()
     wb.add_knowledge("hostile", [hostile])
     run = wb.ask("What is said of the kiln?", kb="hostile")
-    assert run.status == "done" and run.kb_prefix == "hostile"
+    assert run.status == "done" and run.state["kb_prefix"] == "hostile"
     assert {s.tool for s in run.plan.steps} <= set(wb.tools) and run.plan.metadata["planner"] == "rules"
     assert all(s.tool_input.get("kb_prefix", "hostile") == "hostile" for s in run.plan.steps)
     assert "MOO (without a source)" in run.answer and not run.citations
-    assert [one["verdict"] for one in run.support] == ["uncited", "uncited"]
+    assert [one["verdict"] for one in run.state["support"]] == ["uncited", "uncited"]
     for request in server.requests:
         system, *rest = [str(m["content"]) for m in request["messages"]]
         shipped = Prompts()[role_of(request)].system.strip().splitlines()[0]

@@ -53,7 +53,12 @@ def test_a_question_is_answered_with_its_source(wb):
     assert [s.tool for s in run.plan.steps] == ["hybrid_search", "naive_search"]
     assert [r["node"] for r in run.log][-1] == "persist"
     assert list(run.to_frame()["step_id"]) == [r["step_id"] for r in run.records]
-    assert 0 < run.statistics["used"] <= len(run.evidence) == run.statistics["after_dedup"]
+    assert (
+        0
+        < run.state["merged"]["statistics"]["used"]
+        <= len(run.evidence)
+        == run.state["merged"]["statistics"]["after_dedup"]
+    )
 
 
 def test_pause_at_reflect_and_all_that_can_be_said(wb):
@@ -68,7 +73,7 @@ def test_pause_at_reflect_and_all_that_can_be_said(wb):
     assert run.status == "paused" and run.plan.steps[-1] == more and run.plan.version == 2
     assert any(r["step_id"] == "step_9_mine" and r["status"] == "success" for r in run.records)
     run.reject()
-    assert run.status == "done" and run.stop_reason == "stopped_by_reviewer" and run.answer
+    assert run.status == "done" and run.state["stop_reason"] == "stopped_by_reviewer" and run.answer
     assert [d["action"] for d in run.decisions] == ["edit", "reject"]
     with pytest.raises(NotPaused, match="is done"):
         run.approve()
@@ -186,7 +191,7 @@ def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
 def test_a_follow_up_finds_its_knowledge_base_without_being_told(wb):
     wb.ask("推荐几部类似《喜宴》的电影", session="free")
     run = wb.ask("再推荐几部", session="free")
-    assert run.kb_prefix == "film" and run.evidence and "喜宴" in run.query
+    assert run.state["kb_prefix"] == "film" and run.evidence and "喜宴" in run.query
 
 
 def test_events_reach_a_chat_client_in_order(wb):
@@ -211,7 +216,10 @@ def test_events_reach_a_chat_client_in_order(wb):
     names = {name for event in run.debug_events for name in event}
     assert {"route_decision", "rag_runs", "combined_context", "retrieval_merged", "retrieval_step_done"} <= names
     (agent,) = next(e["rag_runs"] for e in run.debug_events if "rag_runs" in e)
-    assert agent["worker_name"] == run.route_decision["worker_name"] and agent["retrieval_results"] == run.evidence
+    assert (
+        agent["worker_name"] == run.state["route_decision"]["worker_name"]
+        and agent["retrieval_results"] == run.evidence
+    )
 
 
 def test_the_log_has_three_levels(wb):

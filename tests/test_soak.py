@@ -24,16 +24,16 @@ def test_threads_handles_and_sockets_stay(wb):
 
 
 def test_what_leaves_nothing_is_forgotten_in_time(wb):
-    from workbench.runs.workers import KEPT
+    from workbench.runs.workers import RUNS_IN_MEMORY
 
     first = wb.ask("Hello!", incognito=True)
     dice = random.Random(1)
-    for number in range(KEPT + 3):
+    for number in range(RUNS_IN_MEMORY + 3):
         soak.one(wb, "incognito", number, dice) if number < 3 else wb.ask("Hello!", incognito=True)
     private = wb._work._private
     wb._work.loop.settle(10)
-    assert len(private.runs.newest(1000)) <= KEPT + 2 and not private.runs.has(first.run_id)
-    assert len(private._graph.checkpointer.storage) <= KEPT + 2
+    assert len(private.runs.newest(1000)) <= RUNS_IN_MEMORY + 2 and not private.runs.has(first.run_id)
+    assert len(private._graph.checkpointer.storage) <= RUNS_IN_MEMORY + 2
 
 
 def test_a_curve_that_grows_is_told():

@@ -74,9 +74,9 @@ def told(run: Any) -> dict[str, Any]:
         "status": run.status,
         "ends": [(r["step_id"], r["attempt"], r["status"], r["error"], r["duration_ms"]) for r in run.records],
         "budgets": [(r["remaining_budget"], r["should_continue"], r["stop_reason"]) for r in run.reflections],
-        "stop": run.stop_reason,
+        "stop": run.state["stop_reason"],
         "answer": run.answer,
-        "retrieval_ms": run.statistics.get("total_duration_ms"),
+        "retrieval_ms": run.state["merged"]["statistics"].get("total_duration_ms"),
         "in order": [r["started_at"] for r in run.records] == sorted(r["started_at"] for r in run.records),
     }
 

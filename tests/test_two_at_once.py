@@ -67,7 +67,7 @@ def obey(workspace: str, pipe: Connection) -> None:
         doing = {
             "ask": lambda review: wb.ask(QUESTION, kb="film", review=review or None).run_id,
             "slow": lambda: started(wb),
-            "status": lambda run_id: [wb.run(run_id).status, wb.run(run_id).holder],
+            "status": lambda run_id: [wb.run(run_id).status, wb.run(run_id).to_dict()["holder"]],
             "approve": lambda run_id, note: wb.run(run_id).approve(note).status,
             "respond": lambda run_id, words: wb.run(run_id).respond(words).status,
             "resume": lambda run_id: wb.run(run_id).resume(wait=False).status,
@@ -144,27 +144,27 @@ def decisions(workspace: Path, run_id: str) -> list[dict]:
 def test_a_run_is_seen_from_another_process(workspace, wb, other):
     them = other()
     run = wb.run(them.do("slow"))
-    assert run.status == "running" and f"process {them.pid} on " in run.holder
-    assert f"process {them.pid} on " in str(run) and run.to_dict()["holder"] == run.holder
+    assert run.status == "running" and f"process {them.pid} on " in run.to_dict()["holder"]
+    assert f"process {them.pid} on " in str(run)
     for refused in (lambda: run.resume(), lambda: wb.runs.remove(run.run_id)):
         with pytest.raises((WorkspaceBusy, RunError), match=f"process {them.pid} on|is running"):
             refused()
     with pytest.raises(NotPaused, match=f"is running: it waits for no answer. It is worked on by process {them.pid}"):
         run.approve()
     paused = wb.run(them.do("ask", "reflect"))
-    assert paused.status == "paused" and paused.holder is None and paused.review["point"] == "reflect"
+    assert paused.status == "paused" and paused.to_dict()["holder"] is None and paused.review["point"] == "reflect"
     done = wb.run(them.do("ask", ""))
-    assert (done.status, done.holder) == ("done", None)
+    assert (done.status, done.to_dict()["holder"]) == ("done", None)
 
     them.kill()
-    assert (run.status, run.holder) == ("interrupted", None), "at once"
+    assert (run.status, run.to_dict()["holder"]) == ("interrupted", None), "at once"
     assert paused.status == "paused" and done.status == "done"
     with pytest.raises(NotPaused, match="interrupted"):
         run.approve()
     assert paused.approve().status == "done"
     endless(wb)
     run.resume(wait=False)
-    assert run.status == "running" and f"process {os.getpid()} on" in run.holder
+    assert run.status == "running" and f"process {os.getpid()} on" in run.to_dict()["holder"]
     assert run.cancel().status == "cancelled"
     with pytest.raises(RunError, match="was cancelled"):
         run.resume()
@@ -226,7 +226,7 @@ def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other):
         assert winner is not None, "one is refused"
         assert kept[0]["note"] == f"answer {winner}"
         assert run.status == "done" and run.decisions == kept
-        assert Counter(m["role"] for m in store_of(wb).list_messages(run._row["conversation_id"])) == {
+        assert Counter(m["role"] for m in store_of(wb).list_messages(run.row["conversation_id"])) == {
             "user": 1,
             "assistant": 1,
         }
@@ -345,9 +345,7 @@ def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other):
         asked = next(i for i, m in enumerate(messages) if m["content"] == run.message)
         assert asked < place[run.run_id], "an answer stands after its question"
         before = [m["content"] for m in messages[:asked]]
-        assert [h["content"] for h in run._values()["history"]] == before[
-            -len(run._values()["history"]) :
-        ] or not before
+        assert [h["content"] for h in run.state["history"]] == before[-len(run.state["history"]) :] or not before
 
 
 def test_two_processes_in_one_session(wb, other):

@@ -46,4 +46,4 @@ def test_a_run_with_reviews_is_played_otherwise_at_its_own_points(wb):
     assert found[0]["recorded"] == "go_on"
     assert len(found) == sum(d["point"] == "reflect" for d in run.decisions)
     stopped = wb.run(found[0]["stop"])
-    assert stopped.stop_reason == "stopped_by_reviewer" and len(stopped.reflections) == 1
+    assert stopped.state["stop_reason"] == "stopped_by_reviewer" and len(stopped.reflections) == 1

@@ -115,12 +115,12 @@ def logged(node_type: str, node: Node) -> Node:
             "sub_steps": [_step(record) for record in change.get("records", [])] if node_type == "execute" else [],
         }
         event: Event = {"execution_log": entry}
-        debug = [one for one in collector.cached if not WHOLE & set(one)]
+        debug = [event_kept for event_kept in collector.cached if not WHOLE & set(event_kept)]
         if runtime.execution_info:
             context.tape.flush(runtime.execution_info.task_id)
         if state.get("run_id") and runtime.execution_info:
-            kept = {**event, "debug": debug} if debug else event
-            context.runs.save_event(state["run_id"], runtime.execution_info.task_id, kept)
+            line = {**event, "debug": debug} if debug else event
+            context.runs.save_event(state["run_id"], runtime.execution_info.task_id, line)
         runtime.stream_writer(event)
         return change
 
@@ -158,12 +158,12 @@ def nested(log: Iterable[Data]) -> list[Json]:
         if not levels or levels[-1]["node"] != graph:
             about = {"timestamp": entry["timestamp"], "duration_ms": 0.0, "input": {}, "output": {}, "sub_steps": []}
             levels.append({"node": graph, "node_type": "subgraph", **about})
-        whole = levels[-1]
-        whole["duration_ms"] = round(whole["duration_ms"] + entry["duration_ms"], 3)
-        whole["input"], whole["output"] = whole["input"] or entry.get("input", {}), entry.get("output", {})
-        whole["sub_steps"].append(dict(entry))
+        subgraph = levels[-1]
+        subgraph["duration_ms"] = round(subgraph["duration_ms"] + entry["duration_ms"], 3)
+        subgraph["input"], subgraph["output"] = subgraph["input"] or entry.get("input", {}), entry.get("output", {})
+        subgraph["sub_steps"].append(dict(entry))
         if entry["node_type"] == "merge":
-            whole["event"] = "rag_retrieval_done"
+            subgraph["event"] = "rag_retrieval_done"
     return levels
 
 

@@ -54,7 +54,7 @@ def written(condition: Data) -> str:
     field, op, value = condition["field"], condition["op"], condition.get("value")
     if op == "exists":
         return f"{field} {'exists' if value in (True, None) else 'missing'}"
-    sign = next(sign for sign, one in SIGNS.items() if one == op)
+    sign = next(sign for sign, name_of_op in SIGNS.items() if name_of_op == op)
     joint = " and " if op == "between" else ", "
     return f"{field} {sign} {joint.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 
@@ -134,12 +134,12 @@ class PlanStep(BaseModel):
 
     def references(self) -> dict[str, tuple[str, str]]:
         """Input field -> (step, field of its output) for every ``$from`` in the input."""
-        found = {}
+        sources = {}
         for name, value in self.tool_input.items():
             if isinstance(value, dict) and set(value) == {"$from"}:
                 source, _, field = str(value["$from"]).partition(".")
-                found[name] = (source, field)
-        return found
+                sources[name] = (source, field)
+        return sources
 
     def dependencies(self) -> list[str]:
         """Stated dependencies, then the ones that references imply."""
@@ -239,27 +239,29 @@ class Plan(BaseModel):
 
         ``taped`` says how steps end that a tape answers: they are not done, and what is behind them starts or does not.
         """
-        found, woken = list[PlanStep](), list(activated)
-        known: Any = [{"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end]
-        records = [*records, *known]
+        steps, woken = list[PlanStep](), list(activated)
+        taped_records: Any = [{"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end]
+        records = [*records, *taped_records]
         while wave := self.ready_steps(records, woken):
-            found += wave
+            steps += wave
             ended: Any = [{"step_id": step.step_id, "attempt": math.inf, "status": "success"} for step in wave]
             records += ended
-        return found
+        return steps
 
     def blocked_steps(self, records: Records, activated: Iterable[str] = ()) -> dict[str, str]:
         """Return the steps that can never start, with the reason: all behind one that did not end well or is held."""
-        ends, found = self.ends(records), dict[str, str]()
+        ends, blocked = self.ends(records), dict[str, str]()
         ends |= {
             s.step_id: "held" for s in self.steps if s.condition == "held" and s.step_id not in {*ends, *activated}
         }
         for step_id in self.topological_order():
             step = self.step(step_id)
-            bad = [one for one in step.dependencies() if ends.get(one, "success") not in ENDED_WELL]
+            bad = [
+                dependency for dependency in step.dependencies() if ends.get(dependency, "success") not in ENDED_WELL
+            ]
             if bad and step_id not in ends and step.condition == "always":
-                found[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
-        return found
+                blocked[step_id], ends[step_id] = f"{bad[-1]} {_WORDS[ends[bad[-1]]]}", "skipped"
+        return blocked
 
     def ends(self, records: Records) -> dict[str, str]:
         """Return how each step ended; one that has retries left has not."""
@@ -279,8 +281,8 @@ class Plan(BaseModel):
             PlanError: no such step.
         """
         if step_id not in self.by_id():
-            known = ", ".join(self.by_id()) or "none"
-            raise PlanError([problem(step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {known}.")])
+            ids = ", ".join(self.by_id()) or "none"
+            raise PlanError([problem(step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {ids}.")])
         old = self.step(step_id).model_dump()
         budget = {name: fields.pop(name) for name in list(fields) if name in PlanBudget.model_fields}
         changed = PlanStep.model_validate(
@@ -294,12 +296,12 @@ class Plan(BaseModel):
 
     def without(self, *step_ids: str) -> Plan:
         """Return a copy without these steps; what depended on them no longer does."""
-        kept = [
+        steps = [
             s.model_copy(update={"depends_on": [d for d in s.depends_on if d not in step_ids]})
             for s in self.steps
             if s.step_id not in step_ids
         ]
-        return self.model_copy(update={"steps": kept})
+        return self.model_copy(update={"steps": steps})
 
     def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
         """Return the chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
@@ -417,17 +419,17 @@ def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
     for _ in range(_MOST_VALUES):
         if not waiting:
             return ""
-        where, depth, one = waiting.pop()
+        where, depth, item = waiting.pop()
         if depth > _DEEPEST:
             return f"{where[:60]}… is nested deeper than {_DEEPEST} levels"
-        if isinstance(one, Mapping):
-            if not all(isinstance(name, str) for name in one):
+        if isinstance(item, Mapping):
+            if not all(isinstance(name, str) for name in item):
                 return f"{where} has a name that is no text"
-            waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in one.items()]
-            waiting += [(f"{where}, a name,", depth, name) for name in one]
-        elif isinstance(one, list | tuple):
-            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(one[:_MOST_VALUES])]
-        elif fault := _unkeepable_value(one, longest):
+            waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in item.items()]
+            waiting += [(f"{where}, a name,", depth, name) for name in item]
+        elif isinstance(item, list | tuple):
+            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(item[:_MOST_VALUES])]
+        elif fault := _unkeepable_value(item, longest):
             return f"{where} {fault}"
     return f"it holds more than {_MOST_VALUES:,} values"
 
@@ -466,7 +468,7 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
     return step.model_copy(
         update={
             "step_id": names.get(step.step_id, step.step_id),
-            "depends_on": [names.get(one, one) for one in step.depends_on],
+            "depends_on": [names.get(dependency, dependency) for dependency in step.depends_on],
             "tool_input": {**step.tool_input, **taken},
         }
     )
@@ -474,13 +476,13 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
 
 def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
     """Return the ids of that step and of everything before it, by what stands ``before`` a step."""
-    steps, found, waiting = plan.by_id(), {step_id}, [step_id]
+    steps, ids, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
-            new = {*before(step)} - found
-            found |= new
+            new = {*before(step)} - ids
+            ids |= new
             waiting += new
-    return found
+    return ids
 
 
 def fresh_id(plan: Plan, label: str) -> str:
@@ -514,12 +516,12 @@ def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
     >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
     True
     """
-    given = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
+    fields = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
     if tool_input.get("top_k", 0) >= WIDE:
-        given["wide"] = True
-    if isinstance(given.get("query"), str):
-        given["query"] = fold(given["query"])
-    return tool, canonical_json(given)
+        fields["wide"] = True
+    if isinstance(fields.get("query"), str):
+        fields["query"] = fold(fields["query"])
+    return tool, canonical_json(fields)
 
 
 def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tuple[str, str]]:
@@ -527,8 +529,8 @@ def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tu
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
     asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
-    return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
+    calls_made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
+    return calls_made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
 def work_seconds(records: Records) -> float:

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
-from workbench.records.foreseeing import Cost
 from workbench.records.prompts import Prompts
 from workbench.records.spending import Prices
 from workbench.records.tape import NoTape, Tape
@@ -85,7 +84,6 @@ __all__ = [
     "Titled",
     "Tool",
     "ToolLog",
-    "ToolOutput",
     "Wanted",
     "Ways",
 ]
@@ -96,15 +94,19 @@ class Ways(Protocol):
 
     def titles_in(self, text: str) -> list[Titled]:
         """Return titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
+        return []
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the documents that these passages name by their titles, once a sentence, without their own."""
+        return []
 
     def naming(self, doc_id: str, most: int) -> list[str]:
         """Return ids of the passages that hold this document's title; none when more than ``most`` do."""
+        return []
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the sentences in which these passages name the document."""
+        return []
 
     def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
         """Return phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
@@ -116,6 +118,11 @@ class Ways(Protocol):
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """Return the terms of each passage and its titles, without endings (``text.stem``)."""
+        return {}
+
+
+class NoWays(Ways):
+    """The ways of a base whose passages do not lead to one another."""
 
 
 class Enricher(Protocol):
@@ -183,6 +190,7 @@ class KnowledgeBase(Protocol):
     @property
     def ways(self) -> Ways:
         """Return the ways from passage to passage."""
+        return NoWays()
 
     @property
     def enricher(self) -> Enricher | None:
@@ -327,12 +335,6 @@ class ToolLog(Protocol):
         """Return a context manager that times its block and yields the detail dict."""
 
 
-class ToolOutput(Protocol):
-    """What a tool gives: evidence (``RetrievalResult``s), and whatever else its output schema names."""
-
-    results: list[Json]
-
-
 class Tool(Protocol):
     """A retrieve-only function over one knowledge base, with all that a plan, a form and a drawing need of it."""
 
@@ -469,9 +471,6 @@ class RunLog(Protocol):
     def save_result(self, run_id: str, result: Data) -> None:
         """Keep what the run came to."""
 
-    def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
-        """What the models of past runs with these models took after a review point, next to the steps run next."""
-
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
         ``sections``, ``numbers``, ``evidence``; empty without one.
@@ -542,7 +541,7 @@ METHODS = {
 _PROPOSED = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
 
 
-def checked(what: str, given: Any) -> Any:
+def checked(what: str, part: Any) -> Any:
     """Return the part when it can be called as this kind is; a wrong one would break every later run.
 
     Raises:
@@ -550,24 +549,24 @@ def checked(what: str, given: Any) -> Any:
     """
     if what not in PARAMETERS and what not in METHODS:
         raise WorkbenchError(f"There is no part {shown(what)}. Known: {', '.join([*PARAMETERS, *METHODS])}.")
-    if given is None:
+    if part is None:
         return None
     if what in METHODS:
-        if missing := [name for name in METHODS[what] if not callable(getattr(given, name, None))]:
-            raise WorkbenchError(f"{shown(given)} cannot be a {what}: it has no method {', '.join(missing)}.")
-        return given
+        if missing := [name for name in METHODS[what] if not callable(getattr(part, name, None))]:
+            raise WorkbenchError(f"{shown(part)} cannot be a {what}: it has no method {', '.join(missing)}.")
+        return part
     parameters = PARAMETERS[what]
-    called = given if inspect.isroutine(given) else getattr(given, "__call__", None)  # noqa: B004, an object may be one
+    called = part if inspect.isroutine(part) else getattr(part, "__call__", None)  # noqa: B004, an object may be one
     try:
-        inspect.signature(given).bind(*parameters.split(", "))
+        inspect.signature(part).bind(*parameters.split(", "))
     except (TypeError, ValueError):
         called = None
     wants_async = what != "reranker"
     if called is None or inspect.iscoroutinefunction(called) is not wants_async:
         raise WorkbenchError(
-            f"{shown(given)} cannot be a {what}. Give `{'async ' * wants_async}def {what}({parameters})`."
+            f"{shown(part)} cannot be a {what}. Give `{'async ' * wants_async}def {what}({parameters})`."
         )
-    return given
+    return part
 
 
 async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
@@ -578,10 +577,10 @@ async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[A
     """
 
     async def ask() -> Any:
-        found = await context.parts[part](*given, *unrecorded)
-        if fault := unkeepable(found):
+        value = await context.parts[part](*given, *unrecorded)
+        if fault := unkeepable(value):
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
-        return found
+        return value
 
     return (await context.tape.aeffect("handler", f"own:{part}", given, ask, clock=context.clock.monotonic)).value
 
@@ -623,12 +622,16 @@ async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list
     Raises:
         WorkbenchError: it gives something that is no piece of this evidence.
     """
-    known = {piece["result_id"]: piece for piece in evidence}
-    kept = await _made("merger", context, query, list(evidence))
-    ids = [one.get("result_id") if isinstance(one, Mapping) else one for one in kept if isinstance(kept, list)]
-    if not isinstance(kept, list) or any(one not in known for one in ids):
-        raise WorkbenchError(f"The merger gave {shown(kept)}. Give a list of pieces of the evidence it was given.")
-    return [known[one] for one in dict.fromkeys(ids)]
+    by_id = {piece["result_id"]: piece for piece in evidence}
+    pieces = await _made("merger", context, query, list(evidence))
+    ids = [
+        piece_or_id.get("result_id") if isinstance(piece_or_id, Mapping) else piece_or_id
+        for piece_or_id in pieces
+        if isinstance(pieces, list)
+    ]
+    if not isinstance(pieces, list) or any(piece_or_id not in by_id for piece_or_id in ids):
+        raise WorkbenchError(f"The merger gave {shown(pieces)}. Give a list of pieces of the evidence it was given.")
+    return [by_id[piece_or_id] for piece_or_id in dict.fromkeys(ids)]
 
 
 async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
@@ -640,9 +643,9 @@ async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> lis
     sections = await _made("outliner", context, query, list(evidence))
     numbers = set(range(1, len(evidence) + 1))
     with suppress(AttributeError, KeyError, TypeError):
-        made = [{"summary": "", "query": query, **one} for one in sections]
-        if made and all(one["title"].strip() and numbers.issuperset(one["evidence"]) for one in made):
-            return made
+        filled = [{"summary": "", "query": query, **section} for section in sections]
+        if filled and all(section["title"].strip() and numbers.issuperset(section["evidence"]) for section in filled):
+            return filled
     raise WorkbenchError(
         f"The outliner gave {shown(sections)}. Give a list of {{'title', 'evidence'}}, the evidence as numbers from 1 "
         f"to {len(evidence)}."
@@ -679,7 +682,7 @@ def scored(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
     Raises:
         WorkbenchError: there is not one number for each text.
     """
-    found = list(reranker(query, list(texts))) if texts else []
-    if len(found) != len(texts) or not all(isinstance(s, int | float) and math.isfinite(s) for s in found):
-        raise WorkbenchError(f"The reranker gave {shown(found)} for {len(texts)} texts. Give a number for each.")
-    return [float(score) for score in found]
+    scores = list(reranker(query, list(texts))) if texts else []
+    if len(scores) != len(texts) or not all(isinstance(s, int | float) and math.isfinite(s) for s in scores):
+        raise WorkbenchError(f"The reranker gave {shown(scores)} for {len(texts)} texts. Give a number for each.")
+    return [float(score) for score in scores]

@@ -30,13 +30,13 @@ from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, require_version, runs_are_gone
 from workbench.records.tape import Mode
-from workbench.runs.asking import RunOptions, Runs, asked_each, message_of, shows
+from workbench.runs.asking import RunOptions, Runs, checked_message, map_questions, shows
 from workbench.runs.calls import own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
-from workbench.runs.listing import WorkspaceRuns, count_of
-from workbench.runs.playback import context_of
+from workbench.runs.listing import WorkspaceRuns, checked_limit
+from workbench.runs.playback import run_context
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
@@ -249,15 +249,15 @@ class Workbench(Extended):
 
     def _models_for(self, settings: Settings) -> Json:
         """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
-        asked = {role: name for role in ROLES if (name := settings.model_of(role))}
-        for role, name in asked.items():
+        names = {role: name for role in ROLES if (name := settings.model_of(role))}
+        for role, name in names.items():
             if name not in self._chats:
-                from workbench.models.chat import open_chat_model, secrets_of
+                from workbench.models.chat import model_secrets, open_chat_model
 
                 own = getattr(settings, f"{role}_model")
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
-                keep_secret(*secrets_of(self._chats[name]))
-        return {role: self._chats[name] for role, name in asked.items()}
+                keep_secret(*model_secrets(self._chats[name]))
+        return {role: self._chats[name] for role, name in names.items()}
 
     def _graded(self, query: str, texts: Sequence[str]) -> list[float]:
         from workbench.graphs.grading import grader
@@ -312,7 +312,7 @@ class Workbench(Extended):
             RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        text, run_id = message_of(message, self.settings.max_message_characters), new_run_id()
+        text, run_id = checked_message(message, self.settings.max_message_characters), new_run_id()
         read = RunOptions.read(self, options)
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:
@@ -349,7 +349,7 @@ class Workbench(Extended):
             The runs, in the order of the questions: a list, with ``to_frame()``.
         """
         with watched("map", self.settings.lang, progress) as tell:
-            return self._work.loop.call(asked_each(self.start, list(messages), return_exceptions, tell, options))
+            return self._work.loop.call(map_questions(self.start, list(messages), return_exceptions, tell, options))
 
     # its runs
 
@@ -359,8 +359,8 @@ class Workbench(Extended):
         Raises:
             UnknownRun: lists the newest ones.
         """
-        known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
-        return Run(self._work, known["run_id"])
+        row = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
+        return Run(self._work, row["run_id"])
 
     @property
     def runs(self) -> WorkspaceRuns:
@@ -384,8 +384,8 @@ class Workbench(Extended):
         from workbench.maintenance.prune import prune
 
         self._must_be_open()
-        found = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
-        return [dict(freed) for freed in found]
+        kinds = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
+        return [dict(freed) for freed in kinds]
 
     def backup(self, path: str | Path) -> Path:
         """Copy the whole workspace into a new folder, while it is open; return the folder, which opens unchanged.
@@ -431,16 +431,16 @@ class Workbench(Extended):
             before: the id of a message: only what came earlier.
         """
         conversations = self._work.durable.conversations
-        of = conversations.conversation_id(clean(str(user)), clean(str(session)))
-        return conversations.list_messages(of, None if limit is None else count_of(limit), before)
+        conversation_id = conversations.conversation_id(clean(str(user)), clean(str(session)))
+        return conversations.list_messages(conversation_id, None if limit is None else checked_limit(limit), before)
 
     def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
         """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
 
         ``to_frame()`` makes a table of it, with a column for each label.
         """
-        given = {"thread_id": run, "user_id": user, "session_id": session}
-        wanted = {name: clean(str(value)) for name, value in given.items() if value is not None}
+        values = {"thread_id": run, "user_id": user, "session_id": session}
+        wanted = {name: clean(str(value)) for name, value in values.items() if value is not None}
         return read_feedback(self._work.durable.conversations.list_feedback(**wanted))
 
     # what is made of runs
@@ -512,8 +512,8 @@ class Workbench(Extended):
     def _tree(self, run: Run | str | None) -> Tree:
         from workbench.futures.tree import tree
 
-        named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
-        return tree(self._work.driver(named or "").runs.lineage(), self._work.status, named, self)
+        run_id = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
+        return tree(self._work.driver(run_id or "").runs.lineage(), self._work.status, run_id, self)
 
     def graft(
         self,
@@ -533,7 +533,7 @@ class Workbench(Extended):
             options: what ``Run.fork`` takes too, as ``review``.
 
         Returns:
-            The new run: ``grafted`` has its ``base``, its ``steps`` with their origins, and the ``conflicts``;
+            The new run: ``options["graft"]`` has its ``base``, its ``steps`` with their origins, and the ``conflicts``;
             ``provenance()`` says where the evidence came from.
 
         Raises:
@@ -543,8 +543,8 @@ class Workbench(Extended):
 
         self._must_be_open()
         taken = {
-            step_id: [self._read(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
-            for step_id, one in steps.items()
+            step_id: [self._read(run) for run in ([sources] if isinstance(sources, (str, Run)) else sources)]
+            for step_id, sources in steps.items()
         }
         ground, edits = edits_of(taken, None if base is None else self._read(base))
         return self.run(ground).fork(**edits, **options)
@@ -610,7 +610,7 @@ class Workbench(Extended):
     def _context(self, driver: Driver, run_id: str) -> Context:
         """Return the ports of one run, over its tape."""
         ports = self._ports(driver)
-        return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
+        return run_context(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
     def _ended(self, run_id: str) -> None:
         run = Recording(self._work, run_id)

@@ -647,7 +647,6 @@ class RetrievalState(TypedDict, total=False):
     replan: bool
     wish: str
     rejudge: bool
-    expected: Json
     stop_reason: StopReason | None
     merged: Merged
     runs: list[RagRun]

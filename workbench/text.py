@@ -168,9 +168,9 @@ SHORTEST_SECRET = 8
 def keep_secret(*texts: str) -> None:
     """Let these stand in nothing that is kept from now on, raw or in JSON; of overlapping ones the longest counts."""
     forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
-    known = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
+    secrets_now = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
     _secrets.clear()
-    _secrets.update(dict.fromkeys(known))
+    _secrets.update(dict.fromkeys(secrets_now))
 
 
 def without_secrets(text: str) -> str:
@@ -270,13 +270,13 @@ def terms(text: str) -> list[str]:
     >>> terms("饮食男女")
     ['饮食', '食男', '男女']
     """
-    found: list[str] = []
+    terms_found: list[str] = []
     for segment in _SEGMENT.findall(fold(text)):
         if CJK.match(segment) and len(segment) > 1:
-            found += [segment[i : i + 2] for i in range(len(segment) - 1)]
+            terms_found += [segment[i : i + 2] for i in range(len(segment) - 1)]
         else:
-            found.append(segment)
-    return found
+            terms_found.append(segment)
+    return terms_found
 
 
 _STEMMING = threading.Lock()
@@ -336,13 +336,13 @@ def sentences(text: str) -> list[str]:
     >>> sentences("It stars John C. Reilly. It is good! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good!', '《茶馆》很好。', '真的？']
     """
-    found, begun = [], ""
+    parts, begun = [], ""
     for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
         if begun and (len(begun) > _LONG or not _ABBREVIATION.search(begun[-20:])):
-            found.append(begun)
+            parts.append(begun)
             begun = ""
-    return found + ([begun] if begun else [])
+    return parts + ([begun] if begun else [])
 
 
 def closed_up(key: str) -> str:
@@ -424,14 +424,14 @@ def days(text: str) -> list[tuple[int, int, Day]]:
     >>> days("2026年8月10日和 1:56 pm on 8 May, 2023")[0], days("20261399, 31 June, in May 2020")
     ((0, 10, Day(year=2026, month=8, day=10)), [])
     """
-    found: list[tuple[int, int, Day]] = []
+    days_found: list[tuple[int, int, Day]] = []
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
             day = Day(int(match["y"] or 0), month_number(match["m"]), int(match["d"]))
-            free = all(match.end() <= start or end <= match.start() for start, end, _ in found)
+            free = all(match.end() <= start or end <= match.start() for start, end, _ in days_found)
             if free and 1 <= day.month <= 12 and 1 <= day.day <= _LENGTHS[day.month - 1]:
-                found.append((match.start(), match.end(), day))
-    return sorted(found)
+                days_found.append((match.start(), match.end(), day))
+    return sorted(days_found)
 
 
 def month_number(written: str) -> int:
@@ -446,8 +446,8 @@ def day_of(value: str) -> Day | None:
     >>> day_of("20260810_18:00"), day_of("1993")
     (Day(year=2026, month=8, day=10), None)
     """
-    found = days(value)
-    return found[0][2] if len(found) == 1 and len(value) <= _LONGEST else None
+    match = days(value)
+    return match[0][2] if len(match) == 1 and len(value) <= _LONGEST else None
 
 
 _YEAR_ALONE = re.compile(rf"({YEAR})\s*年?")

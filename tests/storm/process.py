@@ -53,7 +53,7 @@ def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None
                 points.heard("answered")
             _listen(run, points, tell)
             run.wait()
-        document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
+        document = {**run.to_dict(), "evidence": run.evidence, "merged": run.state["merged"]}
         tell({"done": canonical(document).decode(), "answer": run.answer})
 
 

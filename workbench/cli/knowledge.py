@@ -141,10 +141,10 @@ def inspect(page: Page, name: str) -> None:
 def facts(page: Page, name: str, as_of: str, known: str) -> None:
     """List what the typed fields of the documents of NAME say, with the dates of each document."""
     from workbench.knowledge.dated import typed_facts
-    from workbench.runs.fork import date_of
+    from workbench.runs.fork import iso_date
 
     with page.open() as wb:
-        rows = typed_facts(wb.knowledge.get(name), [date_of("as_of", as_of), date_of("known", known)])
+        rows = typed_facts(wb.knowledge.get(name), [iso_date("as_of", as_of), iso_date("known", known)])
     columns = ("document", "field", "value", "valid_from", "valid_to", "known_since")
     page.table(
         {"facts": rows},

@@ -153,7 +153,8 @@ def contents_of(run: Recording) -> Json:
     if contents["run"]["options"]["incognito"]:
         raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
     if contents["run"]["result"] is None and run.status == "cancelled":  # its checkpoint does not travel
-        contents["run"]["result"] = {name: getattr(run, name) for name in _AT_ITS_END if getattr(run, name)}
+        state = run.state
+        contents["run"]["result"] = {name: state[name] for name in _AT_ITS_END if state.get(name)}
     return contents
 
 
@@ -204,15 +205,13 @@ def document_of(contents: Data) -> Json:
     """Return the document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
     row, result = contents["run"], contents["run"]["result"] or {}
     plans = [Plan.load(row["plan"]) for row in contents["plans"]]
-    names = ("answer", "citations", "support", "stop_reason", "route_decision", "reflections", "merged")
     given = {
-        **{name: row[name] for name in ("run_id", "status", "message", "session_id", "user_id", "error")},
-        **{name: result.get(name) for name in names},
+        **{name: row[name] for name in ("run_id", "status", "message", "session_id", "error")},
+        **{name: result.get(name) for name in ("answer", "citations", "reflections")},
         **{name: contents[name] for name in ("records", "decisions")},
-        **{"holder": None, "review": None, "plan": plans[-1] if plans else None},
+        **{"review": None, "plan": plans[-1] if plans else None, "row": row, "state": result},
         "log": [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]],
         "query": result.get("query") or row["message"],
-        "statistics": (result.get("merged") or {}).get("statistics"),
     }
     return run_document(SimpleNamespace(**given))
 

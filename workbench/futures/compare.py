@@ -88,7 +88,11 @@ class Side:
     def claims(self) -> dict[str, Json]:
         """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
         sources, found = _sources(self.run.citations), dict[str, Json]()
-        claims = [(one["sentence"], one["cited"]) for one in self.run.support] if "report" in self.run.options else []
+        claims = (
+            [(one["sentence"], one["cited"]) for one in self.run.state.get("support", [])]
+            if "report" in self.run.options
+            else []
+        )
         for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             marks = dict.fromkeys(map(int, cited))
@@ -265,7 +269,8 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
     names = ("run_id", "status", "message", "query")
     return Comparison(
         runs=[
-            {**{name: getattr(run, name) for name in names}, "kb": run.kb_prefix, "origin": run.origin} for run in runs
+            {**{name: getattr(run, name) for name in names}, "kb": run.state.get("kb_prefix", ""), "origin": run.origin}
+            for run in runs
         ],
         parts=_parts(sides),
         caveats=_caveats(sides),
@@ -414,10 +419,11 @@ def _decisions(sides: Sequence[Side]) -> list[Json]:
 
 
 def _cost(side: Side) -> Json:
-    names = ("records", "log", "statistics", "reflections", "evidence", "citations", "support")
-    told = figures({name: getattr(side.run, name, None) or [] for name in names})
+    run, state = side.run, side.run.state
+    document = {name: getattr(run, name) or [] for name in ("records", "log", "reflections", "evidence", "citations")}
+    document |= {"statistics": (state.get("merged") or {}).get("statistics"), "support": state.get("support")}
     took, spared = spent(side.effects), saved(side.effects)
-    return {**told, "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
+    return {**figures(document), "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
 
 
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:

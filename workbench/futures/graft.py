@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from workbench.errors import RunError, shown
 from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import comparable
+from workbench.records.tape import begun, comparable
 from workbench.runs.recording import Recording
 from workbench.state import Data, Json
 
@@ -109,8 +109,8 @@ def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
     stated: dict[tuple[str, str], Json] = {}
     for run in runs:
         stated.setdefault(("question", "query"), {})[run.run_id] = run.query
-        stated.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.kb_prefix
-        for name, value in run.begun.get("settings", {}).items():
+        stated.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.state.get("kb_prefix", "")
+        for name, value in begun(run.tape()).get("settings", {}).items():
             stated.setdefault(("settings", name), {})[run.run_id] = value
         for effect in run.tape():
             outcome = effect.value

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from workbench.extensions import missing, provided
 from workbench.graphs.route import Route
+from workbench.language.words import is_small_talk
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import ConversationState, Data, Json, Message, Obeyed
 
@@ -15,12 +16,17 @@ MISSING = missing("memory", "memory")
 
 
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Load what is remembered for a message; without the part the last messages, and a note that this is all."""
-    if part := provided("nodes", "recall"):
+    """Load what is remembered for a message; without the part the last messages, and a note that this is all.
+
+    A greeting that the rules answer needs no more than the last messages either.
+    """
+    part, context = provided("nodes", "recall"), runtime.context
+    greeted = is_small_talk(state["message"]) and "writer" not in context.models
+    if part and not greeted:
         return dict(await part(state, runtime))
-    history = read_history(state, runtime.context)
+    history = read_history(state, context)
     counts = {"history_count": len(history), "has_memory_context": False, "has_summary": False, "episodic_count": 0}
-    runtime.stream_writer({"history": {**counts, "note": MISSING}})
+    runtime.stream_writer({"history": counts if part else {**counts, "note": MISSING}})
     return {"history": history, "remembered": [], "noted": [], "recalls": None, "to_search": state["message"]}
 
 

@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
 from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget
-from workbench.graphs.roles import expected, model_plans
+from workbench.graphs.roles import model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tools
@@ -44,13 +44,8 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     change = {"plan": plan.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
     if state.get("wish"):
         change["wish"] = ""
-    if "plan" in state.get("review", []):
-        change |= expected(context, "plan")
-    return (
-        change
-        if before
-        else {**fresh_state(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
-    )
+    clarified = (d for d in state.get("decisions", []) if d["point"] == "clarify")
+    return change if before else {**fresh_state(clarified), **change}
 
 
 async def _make_plan(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:

@@ -39,7 +39,6 @@ from workbench.graphs.roles import (
     ModelForm,
     budget_spent,
     described,
-    expected,
     left,
     numbered,
     offered,
@@ -145,11 +144,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
     problems = check(now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
-    change: Json = {"reflections": [reflection]}
-    if "reflect" in state.get("review", []):
-        how = "on" if reflection["should_continue"] else "stop"
-        change |= expected(context, f"reflect {state['iteration']} {how}")
-    return change
+    return {"reflections": [reflection]}
 
 
 def _signals(now: Pass, supply: Supply) -> Json:

@@ -330,8 +330,6 @@ def _ask(
     memories = {condition["memory_id"]: condition["told"] for condition in state.get("obeyed", [])}
     if memories and point != "reflect":
         details["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
-    if state.get("expected") and point != "step":
-        details["expected"] = state["expected"]
     return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=details)
 
 
@@ -358,7 +356,7 @@ def ask_person(
         edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
         check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
         key: which of several that may ask at this point at once, such as a section's id.
-        told: further keys of the request: ``ahead``, ``in_force``, ``expected``.
+        told: further keys of the request: ``ahead``, ``in_force``.
     """
     review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
     request = {

@@ -19,7 +19,6 @@ from workbench.models.chat import Limits, filled_in, reply_text, thoughts_of, us
 from workbench.models.wire import tell
 from workbench.plans import Plan, last_records
 from workbench.ports import Context, KnowledgeBase, Tool, Tools
-from workbench.records.foreseeing import foreseen
 from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
@@ -180,31 +179,6 @@ def budget_spent(context: Context) -> str:
     if money and sofar.money >= money:
         return f"{sofar.money:.4f} of {money:g} are spent (WORKBENCH_MONEY_BUDGET)."
     return ""
-
-
-def expected(context: Context, point: str) -> Json:
-    """Return the forecast of tokens, money and time of the models from here on; empty without models.
-
-    It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
-
-    Args:
-        context: the ports.
-        point: as ``records.foreseeing`` names it.
-    """
-    who, tape = asked_models(context), context.tape
-    args: Json = {"point": point, "who": who}
-    if not who:
-        return {}
-    forecast = tape.effect("memory", "costs", args, lambda: dict(foreseen(context.runs.costs(point, who))))
-    tokens, money, sofar = context.settings.token_budget, context.settings.money_budget, spent(tape.calls())
-    rest: dict[str, float] = {"tokens": max(0, tokens - sofar.tokens)} if tokens else {}
-    rest |= {"money": max(0.0, round(money - sofar.money, 9))} if money else {}
-    return {"expected": {**forecast, "left": rest}}
-
-
-def asked_models(context: Context) -> dict[str, str]:
-    """Return the models of a run, by role."""
-    return {role: context.settings.model_of(role) for role in sorted(context.models)}
 
 
 def left(context: Context, seconds: float) -> str:

@@ -128,7 +128,6 @@ _SIZES = {
     "events": "length(event)",
     "tapes": "length(effects)",
     "drafts": "length(text)",
-    "costs": "length(cost)",
     "past": "length(checkpoints)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
     "messages": "length(content)",

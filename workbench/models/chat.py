@@ -69,24 +69,24 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    named = getattr(settings, setting)
-    if not named or named == given.RULES:
+    name = getattr(settings, setting)
+    if not name or name == given.RULES:
         return None
     require_chat_model(settings, setting)
-    if named.startswith(given.PREFIX):
-        model: BaseChatModel = given.known(setting, named)
+    if name.startswith(given.PREFIX):
+        model: BaseChatModel = given.known(setting, name)
         return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
     model = _model_class()(
-        model=named.partition(":")[2],
+        model=name.partition(":")[2],
         base_url=settings.chat_base_url or None,
         api_key=SecretStr(key or KEYLESS),
         timeout=settings.chat_timeout_s,
         temperature=0,
         stream_usage=True,
         max_completion_tokens=settings.chat_max_tokens or None,
-        max_retries=0,  # `patiently` does it, and says so
+        max_retries=0,  # `patiently` does it, and reports it
         stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
         http_async_client=client,
     )
@@ -100,25 +100,25 @@ def _model_class() -> Any:
 
     class Thoughtful(ChatOpenAI):
         def _convert_chunk_to_generation_chunk(self, chunk: Json, *more: Any) -> Any:
-            made = super()._convert_chunk_to_generation_chunk(chunk, *more)
+            generation = super()._convert_chunk_to_generation_chunk(chunk, *more)
             choices = chunk.get("choices") or [{}]
-            return made and _with_thought(made, choices[0].get("delta"))
+            return generation and _with_thought(generation, choices[0].get("delta"))
 
         def _create_chat_result(self, response: Any, *more: Any) -> Any:
             result = super()._create_chat_result(response, *more)
-            told = response if isinstance(response, dict) else response.model_dump(warnings=False)
-            for made, choice in zip(result.generations, told["choices"], strict=False):
-                _with_thought(made, choice.get("message"))
+            reply = response if isinstance(response, dict) else response.model_dump(warnings=False)
+            for generation, choice in zip(result.generations, reply["choices"], strict=False):
+                _with_thought(generation, choice.get("message"))
             return result
 
     return Thoughtful
 
 
-def _with_thought(made: Any, told: Any) -> Any:
-    thought = (told or {}).get("reasoning_content") or (told or {}).get("reasoning")
+def _with_thought(generation: Any, message: Any) -> Any:
+    thought = (message or {}).get("reasoning_content") or (message or {}).get("reasoning")
     if isinstance(thought, str):
-        made.message.additional_kwargs["reasoning_content"] = thought
-    return made
+        generation.message.additional_kwargs["reasoning_content"] = thought
+    return generation
 
 
 def require_chat_model(settings: Settings, setting: str) -> None:
@@ -127,23 +127,23 @@ def require_chat_model(settings: Settings, setting: str) -> None:
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    named, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
-    if not named or named == given.RULES:
+    model, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
+    if not model or model == given.RULES:
         return
-    if named.startswith(given.PREFIX):
-        given.known(setting, named)
+    if model.startswith(given.PREFIX):
+        given.known(setting, model)
         return
-    provider, _, name = named.partition(":")
+    provider, _, name = model.partition(":")
     if provider not in PROVIDERS or not name:
         raise SettingsError(
-            f"{variable} is {named!r}. Known: '' (the offline default), "
-            + ", ".join(f"'{known}:NAME'" for known in PROVIDERS)
+            f"{variable} is {model!r}. Known: '' (the offline default), "
+            + ", ".join(f"'{listed}:NAME'" for listed in PROVIDERS)
             + ", or a LangChain chat model, given as an object to Workbench.open."
         )
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     if not key and not settings.chat_base_url:
         raise SettingsError(
-            f"{variable} is {named!r}, and OpenAI's server wants a key. "
+            f"{variable} is {model!r}, and OpenAI's server wants a key. "
             "Set WORKBENCH_CHAT_API_KEY, or WORKBENCH_CHAT_BASE_URL to a server of your own."
         )
 
@@ -174,7 +174,7 @@ async def stream_text(
     thinking = thinking or Thinking()
     thinking.assume(place in _PREFILLED)
     until = asyncio.get_running_loop().time() + limits.seconds
-    written, finish, halves = 0, "", Surrogates()
+    length, finish, halves = 0, "", Surrogates()
     stream: Any = None
 
     async def first() -> Any:
@@ -194,14 +194,14 @@ async def stream_text(
             while chunk is not None:
                 heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
-                thinking.note(thought_of(chunk))
-                text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - written + 1]
-                written += len(text)
-                if written > limits.characters:
+                thinking.note(_chunk_thought(chunk))
+                text = thinking.heard(halves.joined(str(chunk.text)))[: limits.characters - length + 1]
+                length += len(text)
+                if length > limits.characters:
                     text = text[:-1]
                 if text:
                     yield text
-                if written > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
+                if length > limits.characters or len(thinking.thought) > _THOUGHTS * limits.characters:
                     raise LimitReached(_too_long(limits))
                 async with asyncio.timeout_at(until):
                     chunk = await anext(stream, None)
@@ -209,7 +209,7 @@ async def stream_text(
             yield rest
         if thinking.prefilled:
             _PREFILLED.add(place)
-        _whole(model, finish, written + len(thinking.thought))
+        _whole(model, finish, length + len(thinking.thought))
         if thinking.thought and not thinking.said.strip():
             raise LimitReached(
                 "the model thought, and then said nothing. Raise WORKBENCH_CHAT_MAX_TOKENS, or use another model."
@@ -219,7 +219,7 @@ async def stream_text(
         raise ModelError(explained(_late(error, until, limits), model)) from None
 
 
-async def asked(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
+async def call_model(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
     """Return what one call of the model gives that is not streamed: asked again where that helps, and bounded.
 
     Raises:
@@ -282,7 +282,7 @@ async def filled_in(
                 _WITHOUT_SCHEMA.add(place)
             return await in_words()
 
-    reply: BaseMessage = await asked(model, call, limits)
+    reply: BaseMessage = await call_model(model, call, limits)
     if refusal := reply.additional_kwargs.get("refusal"):
         raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
     if len(reply_text(reply)) > (limits or Limits()).characters:
@@ -321,17 +321,17 @@ def reply_text(message: BaseMessage) -> str:
     return split(str(message.text))[0] or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
 
 
-def thought_of(message: BaseMessage) -> str:
+def _chunk_thought(message: BaseMessage) -> str:
     """Return what a server sent of the model's thoughts next to its content, or as parts of it."""
     parts = message.content if isinstance(message.content, list) else []
-    told = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
-    told.append(message.additional_kwargs.get("reasoning_content"))
-    return "".join(part for part in told if isinstance(part, str))
+    thoughts = [part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)]
+    thoughts.append(message.additional_kwargs.get("reasoning_content"))
+    return "".join(part for part in thoughts if isinstance(part, str))
 
 
 def thoughts_of(message: BaseMessage) -> str:
     """Return everything that a model thought in a whole reply."""
-    return "\n".join(filter(None, [thought_of(message), split(str(message.text))[1]]))
+    return "\n".join(filter(None, [_chunk_thought(message), split(str(message.text))[1]]))
 
 
 def _without(model: BaseChatModel, error: Exception) -> bool:
@@ -349,19 +349,19 @@ def _without(model: BaseChatModel, error: Exception) -> bool:
 def _takes_no_schema(error: Exception) -> bool:
     if isinstance(error, NotImplementedError):
         return True
-    said = str(error).lower()
+    message = str(error).lower()
     return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(
-        word in said for word in ("response_format", "json_schema", "schema", "grammar", "structured")
+        word in message for word in ("response_format", "json_schema", "schema", "grammar", "structured")
     )
 
 
 def usage_of(message: BaseMessage) -> dict[str, int] | None:
     """Return tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
-    told: Any = getattr(message, "usage_metadata", None)
-    if not told:
+    usage: Any = getattr(message, "usage_metadata", None)
+    if not usage:
         return None
-    cached = (told.get("input_token_details") or {}).get("cache_read") or 0
-    return {"input": told.get("input_tokens", 0), "output": told.get("output_tokens", 0), "cached": cached}
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    return {"input": usage.get("input_tokens", 0), "output": usage.get("output_tokens", 0), "cached": cached}
 
 
 class Surrogates:
@@ -385,7 +385,7 @@ class Surrogates:
 
 def explained(error: BaseException, model: BaseChatModel) -> str:
     """``failures.explain`` for this model."""
-    return explain(error, _place(model), *secrets_of(model))
+    return explain(error, _place(model), *model_secrets(model))
 
 
 def server_of(model: BaseChatModel) -> str:
@@ -398,10 +398,10 @@ def _place(model: BaseChatModel) -> str:
     return str(getattr(model, "openai_api_base", None) or getattr(model, "base_url", None) or own)
 
 
-def secrets_of(model: BaseChatModel) -> list[str]:
+def model_secrets(model: BaseChatModel) -> list[str]:
     """Return the keys that a model holds, only to keep them out of messages."""
-    held = getattr(model, "__dict__", {}).values()
-    return [str(value.get_secret_value()) for value in held if isinstance(value, SecretStr)]
+    values = getattr(model, "__dict__", {}).values()
+    return [str(value.get_secret_value()) for value in values if isinstance(value, SecretStr)]
 
 
 _OPENAI = "api.openai.com"
@@ -418,7 +418,7 @@ def _too_long(limits: Limits) -> str:
     return f"the answer is longer than {limits.characters:,} characters. Raise WORKBENCH_CHAT_MAX_CHARACTERS"
 
 
-def _whole(model: BaseChatModel, finish: str, written: int) -> None:
+def _whole(model: BaseChatModel, finish: str, length: int) -> None:
     """Refuse an answer that is not whole. A model that is no OpenAI server need not say how it ended."""
     if finish == "length":
         raise LimitReached(
@@ -429,7 +429,7 @@ def _whole(model: BaseChatModel, finish: str, written: int) -> None:
         raise LimitReached("the server's content filter cut the answer off. Ask otherwise, or use another model.")
     if finish or not hasattr(model, "openai_api_base"):
         return
-    if written:
+    if length:
         raise LimitReached("the stream ended before the answer did. Resume the run to ask it again.")
     raise LimitReached(
         "the stream ended without an answer. Is WORKBENCH_CHAT_BASE_URL an OpenAI-compatible server? "

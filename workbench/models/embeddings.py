@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _WORKERS = min(os.cpu_count() or 1, 4)
 _ASKED = 64
-"""Texts asked for alone whose vector stays at hand: most tools of a plan ask for the vector of the same question."""
+"""Texts asked for alone whose vector is cached: most tools of a plan ask for the vector of the same question."""
 _log = logging.getLogger(__name__)
 
 
@@ -174,8 +174,8 @@ class SentenceEncoder:
 
         batches = list(self._batches(words))
         rows = self._encoded([batch for _, batch in batches])
-        asked = [row for found, (count, _) in zip(rows, batches, strict=True) for row in found[:count]]
-        return np.array(asked, np.float32).reshape(len(words), 512)
+        vectors = [row for batch_rows, (count, _) in zip(rows, batches, strict=True) for row in batch_rows[:count]]
+        return np.array(vectors, np.float32).reshape(len(words), 512)
 
     def _encoded(self, batches: Sequence[list[str]]) -> list[np.ndarray]:
         """Return each batch on its own; many of them by several threads, in each of which BLAS has one."""
@@ -245,8 +245,8 @@ class GivenVectors:
         except ValueError as problem:
             raise ModelError(f"The embedding model {self.name!r} gave {problem}.") from None
         except Exception as error:
-            held = getattr(self._model, "__dict__", {}).values()
-            keys = [value.get_secret_value() for value in held if isinstance(value, SecretStr)]
+            attributes = getattr(self._model, "__dict__", {}).values()
+            keys = [value.get_secret_value() for value in attributes if isinstance(value, SecretStr)]
             raise ModelError(explain(error, self.name, *keys, what="embedding")) from None
 
 
@@ -271,12 +271,12 @@ class OpenAIVectors:
         sent = [clean(text) for text in texts]
         model = self._open()
         try:
-            given = patiently_sync(lambda: model.embed_documents(sent), Patience.of(self._settings), self._why)
+            vectors = patiently_sync(lambda: model.embed_documents(sent), Patience.of(self._settings), self._why)
         except Exception as error:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None
         try:
-            return unit_rows(given, len(sent))
+            return unit_rows(vectors, len(sent))
         except ValueError as problem:
             where = address(self._settings.embedding_base_url or _OPENAI)
             raise ModelError(f"The embedding model {self.name!r} at {where} gave {problem}. {_MEND}") from None
@@ -304,14 +304,14 @@ class OpenAIVectors:
                     base_url=settings.embedding_base_url or None,
                     api_key=SecretStr(key or KEYLESS),
                     timeout=limit,
-                    max_retries=0,  # `patiently` does it, and says so
+                    max_retries=0,  # `patiently` does it, and reports it
                     check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
                     http_client=sync_client(limit, limit, "WORKBENCH_EMBEDDING_TIMEOUT_S"),
                 )
             return self._client
 
 
-def unit_rows(given: Any, asked: int) -> np.ndarray:
+def unit_rows(vectors: Any, count: int) -> np.ndarray:
     """``(asked, dimensions)`` float32, rows of length 1.
 
     Raises:
@@ -325,10 +325,10 @@ def unit_rows(given: Any, asked: int) -> np.ndarray:
     """
     import numpy as np
 
-    if not isinstance(given, list) or len(given) != asked:
-        raise ValueError(f"{len(given) if isinstance(given, list) else 'no'} vectors for {asked} texts")
+    if not isinstance(vectors, list) or len(vectors) != count:
+        raise ValueError(f"{len(vectors) if isinstance(vectors, list) else 'no'} vectors for {count} texts")
     try:
-        rows = np.array(given, np.float64)
+        rows = np.array(vectors, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ValueError("vectors of different lengths, or of what is no number") from None
     if rows.ndim != 2 or not rows.shape[1]:

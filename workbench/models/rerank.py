@@ -4,7 +4,7 @@
 cross-encoder of sentence-transformers, read from a folder or the local cache.
 
 MaxSim: for each word of the question the best-matching word of the text (cosine), weighted by how rare the question's
-word is, plus the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's
+word is, plus the cosine of the sentences; both are centred and scaled over the given texts and added (after ColBERT's
 MaxSim, Khattab and Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 OWN = ("auto", "maxsim")
 CHOSEN = "chosen"
-"""Stands for the reranker that the settings name."""
+"""Means the reranker that the settings name."""
 _RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
 _SKIPPED_WORDS = """
     are was were be been who which that his her their he she they
@@ -71,10 +71,10 @@ def cross_encoded(name: str, query: str, texts: Sequence[str]) -> list[float]:
     if not texts:
         return []
     with _reading:
-        found = _cross_encoder(name).predict([(query, text) for text in texts], show_progress_bar=False)
-    if getattr(found, "shape", None) != (len(texts),) or not all(map(math.isfinite, found)):
+        scores_found = _cross_encoder(name).predict([(query, text) for text in texts], show_progress_bar=False)
+    if getattr(scores_found, "shape", None) != (len(texts),) or not all(map(math.isfinite, scores_found)):
         raise ModelError(f"The reranker {shown(name)} does not give one number for a text. Name a cross-encoder.")
-    return [round(float(score), 6) for score in found]
+    return [round(float(score), 6) for score in scores_found]
 
 
 _reading = threading.Lock()
@@ -104,10 +104,10 @@ def words(text: str) -> tuple[str, ...]:
     >>> words("Who wrote the Moon Cup?")
     ('wrote', 'moon', 'cup')
     """
-    found: list[str] = []
+    segments: list[str] = []
     for run in _RUN.findall(spelled(text)):
-        found += _jieba().cut_for_search(run) if CJK.match(run) else [run]
-    return tuple(word for word in found if word not in _SKIPPED)
+        segments += _jieba().cut_for_search(run) if CJK.match(run) else [run]
+    return tuple(word for word in segments if word not in _SKIPPED)
 
 
 @cache
@@ -162,17 +162,17 @@ def closest(
     """
     import numpy as np
 
-    found = np.zeros((len(texts), len(query)))
+    cosines = np.zeros((len(texts), len(query)))
     vocabulary = sorted({word for text in texts for word in text})
     if not vocabulary or not query:
-        return found
-    known = vectors(vocabulary)
-    similar = np.array([products(known, row) for row in vectors(query)])
+        return cosines
+    rows = vectors(vocabulary)
+    similar = np.array([products(rows, row) for row in vectors(query)])
     place = {word: i for i, word in enumerate(vocabulary)}
     for i, text in enumerate(texts):
         if text:
-            found[i] = similar[:, [place[word] for word in text]].max(axis=1)
-    return found
+            cosines[i] = similar[:, [place[word] for word in text]].max(axis=1)
+    return cosines
 
 
 def _standard(values: np.ndarray) -> np.ndarray:

@@ -65,20 +65,20 @@ class Thinking:
     def end(self) -> str:
         """Return the rest, now that nothing more comes."""
         if self._assumed and self._inside:  # no tag at all: it has not thought this time
-            whole = "".join(self._thoughts) + self._pending
-            self._inside, self._pending, self._thoughts = False, whole, []
+            text = "".join(self._thoughts) + self._pending
+            self._inside, self._pending, self._thoughts = False, text, []
         return self._read(last=True)
 
     def _read(self, last: bool) -> str:
-        said = ""
+        spoken = ""
         while True:
             mark = (_CLOSE if self._inside else _ANY).search(self._pending)
             if mark is None:
                 keep = 0 if last else self._begun()
                 part = self._pending[: len(self._pending) - keep]
                 self._pending = self._pending[len(part) :]
-                return said + self._put(part)
-            said += self._put(self._pending[: mark.start()])
+                return spoken + self._put(part)
+            spoken += self._put(self._pending[: mark.start()])
             self._pending = self._pending[mark.end() :]
             if self._inside:
                 self._inside = self._assumed = False
@@ -88,7 +88,7 @@ class Thinking:
             elif not _MARKS.fullmatch(mark[0]):  # it closes what nothing has opened
                 self.prefilled = True
                 self._thoughts.append(self.said)
-                said, self.said = "", ""
+                spoken, self.said = "", ""
 
     def _put(self, part: str) -> str:
         if self._inside:

@@ -60,9 +60,9 @@ class Patience:
         """
         if failures > self.retries or not passing(error):
             return None
-        asked = retry_after(getattr(getattr(error, "response", None), "headers", {}))
-        if asked is not None:
-            return asked if asked <= self.longest_s else None
+        wait = retry_after(getattr(getattr(error, "response", None), "headers", {}))
+        if wait is not None:
+            return wait if wait <= self.longest_s else None
         return min(self.backoff_s * 2 ** (failures - 1), LONGEST_BACKOFF_S, self.longest_s)
 
 
@@ -108,7 +108,7 @@ def hearing(listener: Callable[[str], object]) -> Iterator[None]:
 
 
 def tell(note: str) -> None:
-    """Say something about a model to whoever is hearing."""
+    """Report something about a model to the current listener."""
     _hears.get()(note)
 
 
@@ -194,9 +194,9 @@ def refused_parameter(error: BaseException) -> str:
     """Return the parameter of ours that the server does not take; "" where it complains of something else."""
     if getattr(error, "status_code", None) not in (400, 422):
         return ""
-    named = str(getattr(error, "param", None) or "")
+    parameter = str(getattr(error, "param", None) or "")
     text = f"{getattr(error, 'code', '')} {error}"
-    return next((name for name in _PARAMETERS if name in (named or text) and _REFUSES.search(text)), "")
+    return next((name for name in _PARAMETERS if name in (parameter or text) and _REFUSES.search(text)), "")
 
 
 def _special(error: BaseException) -> str:
@@ -226,14 +226,14 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     """
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
-    told = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
-    known = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
-    told = [redact(line, known) for line in told]
+    lines = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
+    hiding = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
+    lines = [redact(line, hiding) for line in lines]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
     kind = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
     mend = next(filter(None, map(_special, chain)), kind)
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
-    line = " <- ".join(dict.fromkeys(told))
+    line = " <- ".join(dict.fromkeys(lines))
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
     return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {mend.format(**settings)}".rstrip()
 
@@ -256,10 +256,10 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 def secrets(settings: Settings) -> list[str]:
     """Return what must be in no file: keys and passwords of addresses; the longest first, lest a part hide a whole."""
     values = [getattr(settings, name) for name in type(settings).model_fields]
-    found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
-    addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
-    found += [secret for address in addresses for secret in hidden(address)]
-    return sorted({text for text in found if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
+    texts = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+    addresses = [*texts, *(value for value in values if isinstance(value, str) and "://" in value)]
+    texts += [secret for address in addresses for secret in hidden(address)]
+    return sorted({text for text in texts if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
 
 
 def address(url: str) -> str:
@@ -285,16 +285,16 @@ for _name in ("httpx", "httpx2"):
 
 def _told(chain: list[BaseException]) -> list[str]:
     """Return each error in a line, without those that only wrap another in the same words."""
-    said = [" ".join(str(error).split()) for error in chain]
+    lines = [" ".join(str(error).split()) for error in chain]
     return [
         f"{type(error).__name__}: {text}".removesuffix(": ")
-        for error, text, below in zip(chain, said, [*said[1:], None], strict=True)
+        for error, text, below in zip(chain, lines, [*lines[1:], None], strict=True)
         if text != below
     ]
 
 
 def hidden(url: str) -> list[str]:
-    """What an address holds that is nobody's business: its password or, without one, its user; the values of its query.
+    """Return the secrets in an address: its password or, without one, its user; the values of its query.
 
     >>> hidden("https://me:p%40ss@example.org/v1?key=abcd"), hidden("https://token@example.org"), hidden("")
     (['p%40ss', 'p@ss', 'bWU6cEBzcw==', 'abcd'], ['token', 'token', 'dG9rZW46'], [])
@@ -304,11 +304,11 @@ def hidden(url: str) -> list[str]:
     except ValueError:
         return []
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    told = [value for _, value in parse_qsl(parts.query) if len(value) >= _LEAST]
+    values = [value for _, value in parse_qsl(parts.query) if len(value) >= _LEAST]
     if not user and not password:
-        return told
+        return values
     basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-    return [password or user, unquote(password or user), basic, *told]
+    return [password or user, unquote(password or user), basic, *values]
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -366,11 +366,11 @@ def _refuse_error(body: bytes) -> None:
         LimitReached: it is such an error.
     """
     try:
-        told = json.loads(body)
+        reply = json.loads(body)
     except (ValueError, RecursionError):
         return
-    error = told.get("error") if isinstance(told, dict) else None
-    if error and not told.get("choices") and not told.get("data"):
+    error = reply.get("error") if isinstance(reply, dict) else None
+    if error and not reply.get("choices") and not reply.get("data"):
         words = error.get("message") if isinstance(error, dict) else error
         raise LimitReached(f"the server answered with an error: {words or error}. See its log, or try again")
 

@@ -75,8 +75,10 @@ class Checkpoints(SqliteSaver):
 
     async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
         """As the saver's."""
-        for found in await self._patiently(lambda: [_whole(one) for one in self.list(config, **how)]):
-            yield found
+        for checkpoints in await self._patiently(
+            lambda: [_whole(checkpoint) for checkpoint in self.list(config, **how)]
+        ):
+            yield checkpoints
 
     async def aput(self, *given: Any, **named: Any) -> Any:
         """As the saver's."""
@@ -92,7 +94,9 @@ class Checkpoints(SqliteSaver):
         def work() -> None:
             with self.cursor() as cursor:
                 for table in ("checkpoints", "writes"):
-                    cursor.executemany(f"DELETE FROM {table} WHERE thread_id = ?", [(one,) for one in thread_ids])
+                    cursor.executemany(
+                        f"DELETE FROM {table} WHERE thread_id = ?", [(thread_id,) for thread_id in thread_ids]
+                    )
 
         await self._patiently(work)
 
@@ -109,11 +113,11 @@ class Checkpoints(SqliteSaver):
             await asyncio.sleep(_LOOK_S)
 
 
-def _whole(found: Any) -> Any:
+def _whole(checkpoint: Any) -> Any:
     """Return the checkpoint, when it has the parts that every one has."""
-    if found is not None and not found.checkpoint.keys() >= _PARTS:
-        raise KeyError(f"without {', '.join(sorted(_PARTS - found.checkpoint.keys()))}")
-    return found
+    if checkpoint is not None and not checkpoint.checkpoint.keys() >= _PARTS:
+        raise KeyError(f"without {', '.join(sorted(_PARTS - checkpoint.checkpoint.keys()))}")
+    return checkpoint
 
 
 @contextmanager

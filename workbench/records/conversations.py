@@ -76,7 +76,7 @@ class SqlConversations(ABC):
     """
 
     _types: ClassVar[Mapping[str, str]] = {}
-    """The database's words: ``serial`` for a column that counts by itself, ``bytes``."""
+    """The database's words: ``serial`` for an automatic counter, ``bytes``."""
     _exclusive = ""
     """SQL that lets one process at a time create tables, where the database does not see to that itself."""
 
@@ -94,7 +94,7 @@ class SqlConversations(ABC):
         Args:
             name: whose tables; their version is kept in ``NAME_version``.
             version: of these statements.
-            statements: ``{serial}`` and ``{bytes}`` stand for the database's own words.
+            statements: ``{serial}`` and ``{bytes}`` are replaced by the database's own words.
 
         Raises:
             WorkspaceError: another version of workbench wrote them.
@@ -263,15 +263,15 @@ class SqlConversations(ABC):
         Returns:
             How many messages were deleted.
         """
-        given = {"user_id": user_id, **({} if session_id is None else {"session_id": session_id})}
-        whose = " AND ".join(f"{name} = ?" for name in given)
+        values = {"user_id": user_id, **({} if session_id is None else {"session_id": session_id})}
+        whose = " AND ".join(f"{name} = ?" for name in values)
         with self.transaction() as execute:
             deleted = execute(
                 f"DELETE FROM messages WHERE conversation_id IN (SELECT id FROM conversations WHERE {whose})"
                 " RETURNING id",
-                list(given.values()),
+                list(values.values()),
             )
-            execute(f"DELETE FROM conversations WHERE {whose}", list(given.values()))
+            execute(f"DELETE FROM conversations WHERE {whose}", list(values.values()))
         return len(deleted)
 
     def add_feedback(
@@ -285,7 +285,7 @@ class SqlConversations(ABC):
         metadata: Data | None = None,
         key: str | None = None,
     ) -> str:
-        """Store what somebody thought of an answer.
+        """Store a verdict on an answer.
 
         With a ``key``, as the name of who says it, what was stored under it is replaced.
 
@@ -324,13 +324,13 @@ class SqlConversations(ABC):
         Returns:
             Every column of the table, ``metadata`` as a dict, and whose conversation it is.
         """
-        given = {**equals, **({} if message_id is None else {"message_id": message_id})}
-        where = " AND ".join(f"{_ABOUT[name]} = ?" for name in given) or "1 = 1"
+        values = {**equals, **({} if message_id is None else {"message_id": message_id})}
+        where = " AND ".join(f"{_ABOUT[name]} = ?" for name in values) or "1 = 1"
         with self.transaction() as execute:
             rows = execute(
                 "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"
                 f" JOIN conversations c ON c.id = m.conversation_id WHERE {where} ORDER BY f.created_at, f.id",
-                list(given.values()),
+                list(values.values()),
             )
         return [
             {**row, "is_positive": bool(row["is_positive"]), "metadata": json.loads(row["metadata"])} for row in rows

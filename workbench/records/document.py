@@ -16,7 +16,6 @@ from typing_extensions import TypedDict
 
 from workbench.plans import Plan, PlanStep
 from workbench.records.figures import Figures, figures
-from workbench.records.foreseeing import Foreseen
 from workbench.state import (
     Citation,
     Claim,
@@ -47,23 +46,13 @@ class PlanDocument(TypedDict):
     metadata: Json
 
 
-class Writing(TypedDict):
-    """What writing the sections of an outline will probably take; null where no one knows."""
-
-    sections: int
-    calls: int
-    tokens: int
-    money: float | None
-    seconds: float | None
-
-
 class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
-    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
-    steps that will run again when it is approved; ``expected`` is what models will probably take then. ``obeyed`` are
-    memories that became conditions, which an edit can strike. Of a report, ``evidence`` lists the pieces that sections
-    may rest on, and ``unsupported`` the statements that their sources do not bear out.
+    ``in_force`` is what can be edited besides the proposal, with the current values: query, thresholds, needs.
+    ``ahead`` names the steps that will run again when it is approved. ``obeyed`` are memories that became conditions,
+    which an edit can strike. Of a report, ``evidence`` lists the pieces that sections may rest on, and ``unsupported``
+    the statements that their sources do not bear out.
     """
 
     action_requests: list[Json]
@@ -73,7 +62,6 @@ class ReviewRequest(TypedDict):
     point: ReviewPoint
     in_force: NotRequired[Json]
     ahead: NotRequired[list[str]]
-    expected: NotRequired[Foreseen | Writing]
     obeyed: NotRequired[list[dict[str, str]]]
     evidence: NotRequired[list[Json]]
     unsupported: NotRequired[list[Claim]]
@@ -145,36 +133,42 @@ class RunDocument(TypedDict):
     figures: Figures
 
 
-_TEXTS = ("run_id", "status", "holder", "message", "query", "session_id", "user_id")
-_OBJECTS = ("answer", "error", "stop_reason", "review")
-_LISTS = ("citations", "support", "records", "reflections", "decisions")
+_TEXTS = ("run_id", "status", "message", "query", "session_id")
+_OBJECTS = ("answer", "error", "review")
+_LISTS = ("citations", "records", "reflections", "decisions")
 
 
-def run_document(run: Any) -> Json:
+def run_document(run: Any, holder: str | None = None) -> Json:
     """Return the document of a run in any status: plain data, equal to what JSON gives back.
 
     Args:
         run: a ``Recording``, or anything else with the attributes that the document is made of.
+        holder: who works on it now, in words.
     """
-    route, merged = run.route_decision or None, run.merged or {}
-    told = {
+    state = run.state
+    route, merged = state.get("route_decision") or None, state.get("merged") or {}
+    document = {
         **{name: getattr(run, name) for name in _TEXTS},
         **{name: getattr(run, name) or None for name in _OBJECTS},
-        **{name: getattr(run, name, None) or [] for name in _LISTS},
+        **{name: getattr(run, name) or [] for name in _LISTS},
+        "holder": holder,
+        "user_id": run.row["user_id"],
+        "stop_reason": state.get("stop_reason"),
+        "support": state.get("support") or [],
         "document": "workbench.run/1",
         "kb_prefix": route["kb_prefix"] if route else "",
         "route_decision": route,
         "plan": plan_document(run.plan),
         "evidence": evidence_lines(merged.get("retrieval_results", [])),
-        "statistics": run.statistics or {},
+        "statistics": merged.get("statistics") or {},
         "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
     }
-    told["figures"] = figures(told)
-    if kind := getattr(run, "answer_kind", ""):
-        told["answer_kind"] = kind
+    document["figures"] = figures(document)
+    if kind := state.get("answer_kind"):
+        document["answer_kind"] = kind
     if dates := getattr(run, "as_of", None):
-        told["as_of"] = dates
-    return json.loads(json.dumps({name: told[name] for name in RunDocument.__annotations__ if name in told}))
+        document["as_of"] = dates
+    return json.loads(json.dumps({name: document[name] for name in RunDocument.__annotations__ if name in document}))
 
 
 def plan_document(plan: Plan | Data | None) -> Json | None:

@@ -1,7 +1,7 @@
 """The figures of a run, and what became of each finding: cited, in the prompt, or dropped, and why.
 
 Pure data, from what a run keeps: the findings of each step, the merge, the citations. The rules by which findings are
-one piece, and by which one of them stands for it, are here; the merge goes by them.
+one piece, and by which one of them represents it, are here; the merge goes by them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def figures(document: Data) -> Figures:
     """Return the figures of a run, from its document or what there is of it."""
     records, log = document["records"], document.get("log") or []
     statistics, reflections = document.get("statistics") or {}, document.get("reflections") or []
-    made, taped = own(records), [r for r in records if r.get("replayed")]
-    spans = [(moment_ms(r["started_at"]), r["duration_ms"]) for r in made if r["started_at"]]
+    attempts, taped = own(records), [r for r in records if r.get("replayed")]
+    spans = [(moment_ms(r["started_at"]), r["duration_ms"]) for r in attempts if r["started_at"]]
     spans += [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
     wrote = [entry for entry in log if entry["node"] in _WRITERS]
     ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL]
@@ -61,7 +61,7 @@ def figures(document: Data) -> Figures:
         total_s=round(elapsed_ms(spans) / 1000, 6),
         retrieval_s=retrieval_seconds(records),
         generation_s=round(sum(entry["duration_ms"] for entry in wrote) / 1000, 6),
-        calls=sum(r["status"] != "skipped" for r in made),
+        calls=sum(r["status"] != "skipped" for r in attempts),
         saved_calls=len(taped),
         saved_s=round(work_seconds(taped), 6),
         found=statistics.get("total_retrieved", sum(r["output_summary"]["evidence_count"] for r in ended)),
@@ -73,19 +73,22 @@ def figures(document: Data) -> Figures:
     )
 
 
-def precision_and_recall(found: Sequence[Supported]) -> dict[str, float | int | None]:
+def precision_and_recall(support: Sequence[Supported]) -> dict[str, float | int | None]:
     """Of citations: how many support their sentence, and how many statements are supported whole.
 
     >>> one = {"sentence": "", "verdict": "supported", "cited": [1, 2], "by": [1]}
     >>> precision_and_recall([one, {**one, "verdict": "uncited", "cited": [], "by": []}])
     {'statements': 2, 'citation_precision': 0.5, 'citation_recall': 0.5}
     """
-    cited, right = sum(len(one["cited"]) for one in found), sum(len(one["by"]) for one in found)
-    whole = sum(one["verdict"] == "supported" for one in found)
+    cited, right = (
+        sum(len(statement["cited"]) for statement in support),
+        sum(len(statement["by"]) for statement in support),
+    )
+    supported = sum(statement["verdict"] == "supported" for statement in support)
     return {
-        "statements": len(found),
+        "statements": len(support),
         "citation_precision": round(right / cited, 6) if cited else None,
-        "citation_recall": round(whole / len(found), 6) if found else None,
+        "citation_recall": round(supported / len(support), 6) if support else None,
     }
 
 
@@ -111,8 +114,8 @@ def identity(result: RetrievalResult) -> Identity:
     return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
 
 
-def winners(found: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
-    """For each piece the step and finding that stand for it: the highest score, the first of equal ones.
+def winners(results_by_step: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
+    """Return for each piece the step and finding that represent it: the highest score, the first of equal ones.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "metadata": {}}
     >>> best = winners({"a": [{**piece, "score": 1}], "b": [{**piece, "score": 2}]})
@@ -120,16 +123,16 @@ def winners(found: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
     [('b', 2)]
     """
     best: dict[Identity, tuple[str, RetrievalResult]] = {}
-    for step_id, results in found.items():
+    for step_id, results in results_by_step.items():
         for result in results:
-            one = identity(result)
-            if one not in best or result["score"] > best[one][1]["score"]:
-                best[one] = (step_id, result)
+            key = identity(result)
+            if key not in best or result["score"] > best[key][1]["score"]:
+                best[key] = (step_id, result)
     return best
 
 
 class Piece(TypedDict):
-    """One finding of a step, or what stands for several.
+    """One finding of a step, or the representative of several.
 
     ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
     several did. ``score`` is after the merge, ``scores`` what each step gave it, ``ranks`` its place in each step's
@@ -155,28 +158,28 @@ class Piece(TypedDict):
 
 
 def pieces(
-    found: Found,
-    kept: Sequence[RetrievalResult],
+    results_by_step: Found,
+    evidence: Sequence[RetrievalResult],
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
 ) -> list[Piece]:
     """Return every finding, those in the merge first, in its order; then what was dropped, best first.
 
     Args:
-        found: what each step found.
-        kept: the distinct pieces, best first; with a merge those that it kept.
+        results_by_step: what each step found.
+        evidence: the distinct pieces, best first; with a merge those that it kept.
         merged: the merge, once there is one: then each piece has its fate.
         citations: of the answer.
     """
-    best, places = winners(found), {identity(result): n for n, result in enumerate(kept, 1)}
-    scores, ranks = _by_step(found)
+    best, places = winners(results_by_step), {identity(result): n for n, result in enumerate(evidence, 1)}
+    scores, ranks = _by_step(results_by_step)
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
     def piece(step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = "") -> Piece:
-        one = identity(result)
+        key_of_piece = identity(result)
         return Piece(
-            key=key or "/".join(one),
+            key=key or "/".join(key_of_piece),
             n=n,
             result_id=result["result_id"],
             step=step_id,
@@ -184,38 +187,38 @@ def pieces(
             url=str(result["metadata"].get("url") or ""),
             text=result["evidence"],
             score=result["score"],
-            scores=scores.get(one, {}),
-            ranks=ranks.get(one, {}),
+            scores=scores.get(key_of_piece, {}),
+            ranks=ranks.get(key_of_piece, {}),
             tools=[str(tool) for tool in result["metadata"].get("tools") or []],
             fate=fate,
             in_prompt=n is not None and n <= used,
             why=why,
-            of=places.get(one) if why == "duplicate" else None,
+            of=places.get(key_of_piece) if why == "duplicate" else None,
         )
 
     rows = []
-    for n, result in enumerate(kept, 1):
+    for n, result in enumerate(evidence, 1):
         step_id, _ = best.get(identity(result), ("", result))
         rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
     if merged is None:
         return rows
     dropped = []
-    for step_id, results in found.items():
+    for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
-            one, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
-            if best[one][0] != step_id or best[one][1] is not result:
+            key_of_piece, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
+            if best[key_of_piece][0] != step_id or best[key_of_piece][1] is not result:
                 dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
-            elif one not in places:
+            elif key_of_piece not in places:
                 dropped.append(piece(step_id, result, None, "dropped", "results"))
     order = ("results", "duplicate")
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
 
 
-def _by_step(found: Found) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
+def _by_step(results_by_step: Found) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
     """Return the score and the rank that each step gave to each piece."""
     scores: dict[Identity, dict[str, float]] = {}
     ranks: dict[Identity, dict[str, int]] = {}
-    for step_id, results in found.items():
+    for step_id, results in results_by_step.items():
         for rank, result in enumerate(results, 1):
             scores.setdefault(identity(result), {}).setdefault(step_id, result["score"])
             ranks.setdefault(identity(result), {}).setdefault(step_id, rank)

@@ -67,7 +67,7 @@ def going_on(clock: Any, moments: Iterable[datetime]) -> Any:
 
 
 _PATIENCE_S = 5.0
-"""Whoever asks whether a lock is held, or removes what a dead process left, holds it for a moment too."""
+"""A process that asks whether a lock is held, or removes what a dead process left, holds it for a moment too."""
 
 
 class Lease:
@@ -94,7 +94,7 @@ class Lease:
         self._lock.acquire(timeout=_PATIENCE_S)
         try:
             note_holder(self.folder / f"{self.owner}.json")
-        except OSError:  # a full disk; leave no lock that nobody explains
+        except OSError:  # a full disk; leave no lock without its holder
             self.release()
             raise
         stale(self.folder, remove=True)
@@ -134,8 +134,8 @@ def holder_in(path: Path) -> str:
     The file is written right after the lock is taken, so it may be missing for a moment.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return f"process {known['pid']} on {known['host']} (since {known['since']})"
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']} (since {holder['since']})"
     return ""
 
 
@@ -144,21 +144,21 @@ def stale(folder: Path, *, remove: bool = False) -> list[Path]:
 
     They go while their lock is held, so that one who is about to take it sees that, and makes a new one.
     """
-    found = []
+    leftovers = []
     for lock in sorted(folder.glob("*.lock")):
         with taken(lock, shared=not remove) as mine:
             files = [path for path in (lock.with_suffix(".json"), lock) if mine and path.exists()]
             for path in files if remove else ():
                 path.unlink(missing_ok=True)
-        found += files
+        leftovers += files
     lone = sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
     for path in lone if remove else ():
         path.unlink(missing_ok=True)
-    return found + lone
+    return leftovers + lone
 
 
 def locked(path: Path) -> bool:
-    """Return whether somebody holds the lock of a file or folder that is there."""
+    """Check whether a process holds the lock of a file or folder that is there."""
     with taken(path, shared=True) as mine:  # a shared one, so that two who ask at once do not see each other
         return not mine and path.exists()
 
@@ -168,7 +168,7 @@ def taken(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[b
     """Hold the lock of a file or folder inside the block; whether that can be had.
 
     Args:
-        path: what is locked; the kernel lets go when the process dies.
+        path: what is locked; the kernel releases it when the process dies.
         shared: others may hold it too who share it.
         wait: until it can be had.
     """
@@ -176,7 +176,7 @@ def taken(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[b
 
     try:
         handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # let go of just now
+    except FileNotFoundError:  # released just now
         yield False
         return
     try:

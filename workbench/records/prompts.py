@@ -85,9 +85,9 @@ class Prompt:
 
     def messages(self, slots: Mapping[str, str]) -> list[list[str]]:
         """``[["system", text], ["human", text]]`` with every slot filled in; none can begin or end a fence."""
-        told = {name: fenced(text) for name, text in slots.items()}
+        texts = {name: fenced(text) for name, text in slots.items()}
         return [
-            [kind, Template(text).substitute(told).strip()]
+            [kind, Template(text).substitute(texts).strip()]
             for kind, text in (("system", self.system), ("human", self.user))
         ]
 
@@ -111,8 +111,8 @@ class Prompts(MutableMapping[str, Prompt]):
     def __init__(self, folder: Path | None = None, kept: Mapping[str, Data] | None = None):
         self._folder = folder
         self._edited: dict[str, Prompt] = {}
-        for name, told in (kept or {}).items():
-            prompt = Prompt(*_split(name), **told)
+        for name, texts in (kept or {}).items():
+            prompt = Prompt(*_split(name), **texts)
             _check(prompt)
             self._edited[prompt.name] = prompt
 
@@ -120,9 +120,9 @@ class Prompts(MutableMapping[str, Prompt]):
         role, language = _split(name)
         return self._edited.get(f"{role}.{language}") or self._read(role, language)
 
-    def __setitem__(self, name: str, given: Prompt | Mapping[str, str] | str | Path) -> None:
+    def __setitem__(self, name: str, value: Prompt | Mapping[str, str] | str | Path) -> None:
         """Use another prompt from now on: a ``Prompt``, its texts, or the path of a file."""
-        prompt = prompt_of(name, given, self)
+        prompt = prompt_of(name, value, self)
         self._edited[prompt.name] = prompt
 
     def __delitem__(self, name: str) -> None:
@@ -158,22 +158,22 @@ class Prompts(MutableMapping[str, Prompt]):
         return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def prompt_of(name: str, given: Any, among: Mapping[str, Prompt]) -> Prompt:
-    """Return what somebody gave as a prompt: one already, its texts, or the path of a file.
+def prompt_of(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
+    """Return a prompt from a ``Prompt``, its texts, or the path of a file.
 
     Raises:
         SettingsError: it is none of these, or names a slot that the role does not have.
     """
     role, language = _split(name)
-    if isinstance(given, Prompt):
-        new = replace(given, role=role, language=language, source="edited")
-    elif isinstance(given, Mapping) and given and set(given) <= {"system", "user"}:
-        new = replace(among[f"{role}.{language}"], source="edited", **given)
-    elif isinstance(given, (str, Path)) and str(given).endswith(".toml"):
-        new = read(Path(given).expanduser(), role, language)
+    if isinstance(value, Prompt):
+        new = replace(value, role=role, language=language, source="edited")
+    elif isinstance(value, Mapping) and value and set(value) <= {"system", "user"}:
+        new = replace(among[f"{role}.{language}"], source="edited", **value)
+    elif isinstance(value, (str, Path)) and str(value).endswith(".toml"):
+        new = read(Path(value).expanduser(), role, language)
     else:
         raise SettingsError(
-            f"The prompt {name} is {shown(given)}. Give the path of a .toml file, or {{'system': ..., 'user': ...}}."
+            f"The prompt {name} is {shown(value)}. Give the path of a .toml file, or {{'system': ..., 'user': ...}}."
         )
     _check(new)
     return new
@@ -192,12 +192,12 @@ def read(path: Path, role: str, language: str) -> Prompt:
         SettingsError: the file cannot be read, or is no prompt of this role.
     """
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-        texts = {part: told.pop(part) for part in _PARTS}
-        version = told.pop("version", 1)
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        texts = {part: table.pop(part) for part in _PARTS}
+        version = table.pop("version", 1)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
         raise SettingsError(f"{path} is no prompt: {error}. It needs `version`, `system` and `user`.") from None
-    if told or not isinstance(version, int) or not all(isinstance(text, str) for text in texts.values()):
+    if table or not isinstance(version, int) or not all(isinstance(text, str) for text in texts.values()):
         raise SettingsError(f"{path} is no prompt: it has `version`, a number, and `system` and `user`, two texts.")
     prompt = Prompt(role, language, version, **texts, source=str(path))
     _check(prompt)
@@ -240,5 +240,5 @@ def _check(prompt: Prompt) -> None:
             raise SettingsError(f"{part} of the prompt {prompt.name} has a lone $. Write $$ for a dollar sign.")
         unknown = [slot for slot in template.get_identifiers() if slot not in SLOTS[prompt.role]]
         if unknown:
-            known = ", ".join(f"${slot}" for slot in SLOTS[prompt.role])
-            raise SettingsError(f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {known}.")
+            slots = ", ".join(f"${slot}" for slot in SLOTS[prompt.role])
+            raise SettingsError(f"The prompt {prompt.name} names ${unknown[0]}. Known to this role: {slots}.")

@@ -38,15 +38,15 @@ def proposal(request: Request) -> Data:
 
 
 def point(request: Request) -> str:
-    """Return the review point; in a graph of one's own the name of the action."""
+    """Return the review point; in a custom graph the name of the action."""
     return str(request.get("point") or _first(request, "action_requests").get("name") or "")
 
 
 def kind(request: Request) -> str:
-    """Return the review point where what is proposed is of its kind; empty in a graph of one's own."""
-    found = point(request)
-    needed = _KINDS.get(found)
-    return found if needed and needed <= set(proposal(request)) else ""
+    """Return the review point where what is proposed is of its kind; empty in a custom graph."""
+    name = point(request)
+    needed = _KINDS.get(name)
+    return name if needed and needed <= set(proposal(request)) else ""
 
 
 def description(request: Request) -> str:
@@ -76,7 +76,7 @@ def property_of(name: str, of: Data) -> Data:
 def resolved(spec: Data, definitions: Data) -> Data:
     """Return a schema without references and null."""
     for _ in range(5):
-        options = [one for one in spec.get("anyOf", ()) if one.get("type") != "null"]
+        options = [option for option in spec.get("anyOf", ()) if option.get("type") != "null"]
         if len(options) == 1:
             spec = options[0]
         elif "$ref" in spec:
@@ -95,14 +95,14 @@ def in_force(request: Request) -> Json:
     {'rewrite_query': 'q'}
     """
     args, form = proposal(request), schema(request)
-    held = {**(request.get("in_force") or {}), **args}
-    held.setdefault(LIMITS, _judged_by(request))
+    values = {**(request.get("in_force") or {}), **args}
+    values.setdefault(LIMITS, _judged_by(request))
     names = form.get("properties", {})
-    found = {name: held[name] for name in names if held.get(name) is not None}
-    if isinstance(found.get(LIMITS), Mapping):
-        known = property_of(LIMITS, form).get("properties", {})
-        found[LIMITS] = {name: value for name, value in found[LIMITS].items() if name in known}
-    return found
+    editable = {name: values[name] for name in names if values.get(name) is not None}
+    if isinstance(editable.get(LIMITS), Mapping):
+        limits = property_of(LIMITS, form).get("properties", {})
+        editable[LIMITS] = {name: value for name, value in editable[LIMITS].items() if name in limits}
+    return editable
 
 
 def fewer(request: Request) -> dict[str, int]:
@@ -112,9 +112,9 @@ def fewer(request: Request) -> dict[str, int]:
     ...        "action_requests": [{"args": {"signals": {"thresholds": {"min_evidence": 3}}}}]})
     {'n': 8, 'least': 3}
     """
-    asked = ((request.get("in_force") or {}).get(LIMITS) or {}).get("min_evidence", 0)
-    least = (_judged_by(request) or {}).get("min_evidence", asked)
-    return {"n": int(asked), "least": int(least)} if least < asked else {}
+    wanted = ((request.get("in_force") or {}).get(LIMITS) or {}).get("min_evidence", 0)
+    possible = (_judged_by(request) or {}).get("min_evidence", wanted)
+    return {"n": int(wanted), "least": int(possible)} if possible < wanted else {}
 
 
 def _judged_by(request: Request) -> Data | None:
@@ -145,39 +145,39 @@ def differing(before: Data, now: Data, required: Iterable[str] = ()) -> Json:
     return changed
 
 
-def next_pass(proposed: Data, steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None) -> Json:
+def next_pass(reflection: Data, steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None) -> Json:
     """Return what differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
 
     Steps that are left as they were proposed ask the new query, where they asked the old one.
 
     Args:
-        proposed: the reflection.
+        reflection: the reflection.
         steps: the steps to run next.
         woken: ids of conditional steps to run.
         query: the rewritten query.
         goes_on: what a person chose; None leaves it to what there is to do.
     """
     changed: Json = {}
-    before, old = list(proposed["next_steps"]), str(proposed["rewrite_query"])
+    before, old = list(reflection["next_steps"]), str(reflection["rewrite_query"])
     if list(steps) != before:
         changed["next_steps"] = [asking(step, old, query) if step in before else dict(step) for step in steps]
-    if list(woken) != list(proposed["activate"]):
+    if list(woken) != list(reflection["activate"]):
         changed["activate"] = list(woken)
     if query != old:
         changed["rewrite_query"] = query
-    follows = will_go_on(proposed, changed)
+    follows = will_go_on(reflection, changed)
     if goes_on is not None and goes_on != follows:
         changed["should_continue"] = goes_on
     return changed
 
 
-def will_go_on(proposed: Data, changed: Data) -> bool:
+def will_go_on(reflection: Data, changed: Data) -> bool:
     """Return whether retrieval continues after these edits, as the graph takes them."""
     if "should_continue" in changed:
         return bool(changed["should_continue"])
     if not set(changed) - set(JUDGED_BY):
-        return bool(proposed["should_continue"])
-    now, old = {**proposed, **changed}, proposed["rewrite_query"]
+        return bool(reflection["should_continue"])
+    now, old = {**reflection, **changed}, reflection["rewrite_query"]
     return bool(now["next_steps"] or now["activate"] or (now["rewrite_query"] and now["rewrite_query"] != old))
 
 
@@ -188,13 +188,13 @@ def waves(steps: Sequence[Step]) -> list[list[str]]:
     [['a'], ['b']]
     """
     left = {step["step_id"]: set(step.get("depends_on") or ()) for step in steps}
-    found: list[list[str]] = []
+    levels: list[list[str]] = []
     while left:
         ready = [step_id for step_id, before in left.items() if not before & left.keys()] or list(left)
-        found.append(ready)
+        levels.append(ready)
         for step_id in ready:
             del left[step_id]
-    return found
+    return levels
 
 
 def asking(step: Step, old: str, new: str) -> Json:
@@ -205,5 +205,5 @@ def asking(step: Step, old: str, new: str) -> Json:
 
 
 def _first(request: Request, part: str) -> Data:
-    found = request.get(part) or [{}]
-    return found[0] if isinstance(found[0], Mapping) else {}
+    entries = request.get(part) or [{}]
+    return entries[0] if isinstance(entries[0], Mapping) else {}

@@ -46,9 +46,9 @@ def spent(calls: Iterable[Effect]) -> Spent:
     """Return what these calls of models took; of one whose server counts nothing, about as much as its text."""
     total = Spent()
     for call in calls:
-        told = call.value if isinstance(call.value, Mapping) else {}
-        usage = told.get("usage") or {"input": call.tokens, "output": 0, "cached": 0}
-        money = told.get("money")
+        reply = call.value if isinstance(call.value, Mapping) else {}
+        usage = reply.get("usage") or {"input": call.tokens, "output": 0, "cached": 0}
+        money = reply.get("money")
         total = Spent(
             total.input + usage["input"],
             total.cached + usage["cached"],
@@ -68,9 +68,9 @@ def price(prices: Prices, model: str, usage: Mapping[str, int] | None) -> float 
     """
     if usage is None or model not in prices:
         return None
-    of = prices[model]
-    read = (usage["input"] - usage["cached"]) * of["input"] + usage["cached"] * of.get("cached", of["input"])
-    return round((read + usage["output"] * of["output"]) / 1e6, 9)
+    rates = prices[model]
+    read = (usage["input"] - usage["cached"]) * rates["input"] + usage["cached"] * rates.get("cached", rates["input"])
+    return round((read + usage["output"] * rates["output"]) / 1e6, 9)
 
 
 def read_prices(path: str) -> Prices:
@@ -82,14 +82,14 @@ def read_prices(path: str) -> Prices:
     if not path:
         return {}
     try:
-        told = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        table = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"WORKBENCH_PRICES is {path!r}, which cannot be read: {error}.") from None
-    for model, of in told.items():
-        right = isinstance(of, dict) and {"input", "output"} <= set(of) <= set(_KINDS)
-        if not right or not all(type(p) in (int, float) and math.isfinite(p) and p >= 0 for p in of.values()):
+    for model, rates in table.items():
+        right = isinstance(rates, dict) and {"input", "output"} <= set(rates) <= set(_KINDS)
+        if not right or not all(type(p) in (int, float) and math.isfinite(p) and p >= 0 for p in rates.values()):
             raise SettingsError(
-                f"WORKBENCH_PRICES: {model!r} is {of!r}. Give `input` and `output`, and `cached` if it differs: "
+                f"WORKBENCH_PRICES: {model!r} is {rates!r}. Give `input` and `output`, and `cached` if it differs: "
                 "numbers for a million tokens."
             )
-    return told
+    return table

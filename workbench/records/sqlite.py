@@ -83,10 +83,10 @@ def refused(error: OSError, path: Path | str) -> WorkbenchError:
     >>> str(refused(OSError(errno.EROFS, "Read-only file system"), "ws")).split(".")[0]
     'ws cannot be written: Read-only file system'
     """
-    said = f"{error.filename or path} cannot be written: {error.strerror or error}."
+    message = f"{error.filename or path} cannot be written: {error.strerror or error}."
     if error.errno in _NO_ROOM:
-        return WorkspaceFull(f"{said} {_FREE}")
-    return WorkspaceError(f"{said} {_ELSEWHERE}")
+        return WorkspaceFull(f"{message} {_FREE}")
+    return WorkspaceError(f"{message} {_ELSEWHERE}")
 
 
 def begin_with_log(connection: sqlite3.Connection) -> None:
@@ -129,7 +129,7 @@ def create_tables(connection: sqlite3.Connection, script: str, version: int) -> 
 
 
 def statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script, one by one, so that they can stand in a transaction.
+    """Yield the statements of a script, one by one, so that they can run in a transaction.
 
     >>> list(statements("CREATE TABLE a (b); INSERT INTO a VALUES (';');"))
     ['CREATE TABLE a (b);', "INSERT INTO a VALUES (';');"]
@@ -153,8 +153,8 @@ def faults(path: Path) -> list[str]:
         return ["it is empty"]
     try:
         with named(path), closing(sqlite3.connect(path, timeout=5)) as connection:
-            said = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
-            return [] if said == ["ok"] else said
+            problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
+            return [] if problems == ["ok"] else problems
     except Exception as error:
         if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
             return [str(error.__cause__)]

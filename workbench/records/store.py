@@ -22,14 +22,12 @@ from typing import Any, TypedDict
 import sqlite_utils
 
 from workbench.errors import RunError, UnknownRun, WorkspaceError
-from workbench.plans import canonical_json
-from workbench.records.foreseeing import MOST, Cost, Node, taken
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
 
-VERSION = 9
+VERSION = 10
 """Of the tables."""
 _SCHEMA = """
     CREATE TABLE runs (
@@ -51,10 +49,6 @@ _SCHEMA = """
     );
     CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));
     CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));
-    CREATE TABLE costs (
-        run_id TEXT, point TEXT, who TEXT NOT NULL, cost TEXT NOT NULL, PRIMARY KEY (run_id, point)
-    );
-    CREATE INDEX costs_by_point ON costs (point, who);
     CREATE INDEX runs_by_report ON runs (report);
     CREATE TABLE past (run_id TEXT PRIMARY KEY, checkpoints BLOB NOT NULL);
 """
@@ -74,7 +68,7 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.c
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
-TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "past", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "past", "runs")
 
 
 _ROW = (
@@ -134,8 +128,8 @@ def require_version(path: Path) -> None:
 
 def _require_version(path: Path | str, connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (made,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
-    if version != VERSION and (version or made):
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'").fetchone()
+    if version != VERSION and (version or tables):
         raise WorkspaceError(
             f"{path} was written by another version of workbench (tables {version}, here {VERSION}). Open another "
             "workspace with --workspace DIR, and build its knowledge bases with `workbench kb add NAME PATH`."
@@ -188,7 +182,7 @@ class RunStore:
         )
 
     def claim(self, row: RunRow, owner: str) -> bool:
-        """Take a run as it was seen, in one statement; False when somebody was at it since."""
+        """Take a run as it was seen, in one statement; False when it has changed since."""
         return (
             self._write(
                 "UPDATE runs SET owner = ?, status = 'running', error = NULL"
@@ -201,12 +195,12 @@ class RunStore:
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
         """The holder stops working on the run and says how it stands; one that was cancelled is no more than done."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
-        kept = status != "done"
+        unless_cancelled = status != "done"
         self._write(
             "UPDATE runs SET owner = NULL, status = iif(? AND status = 'cancelled', status, ?),"
             " error = iif(? AND status = 'cancelled', NULL, ?),"
             " ended_at = iif(? AND status = 'cancelled', ended_at, ?) WHERE run_id = ?",
-            (kept, status, kept, error, kept, ended, run_id),
+            (unless_cancelled, status, unless_cancelled, error, unless_cancelled, ended, run_id),
         )
 
     def mark_cancelled(self, run_id: str) -> bool:
@@ -262,12 +256,12 @@ class RunStore:
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list of runs shows, without what they found, in one query per 500 runs."""
-        found = dict[str, Json]()
+        rows_by_id = dict[str, Json]()
         for start in range(0, len(run_ids), 500):
             part = run_ids[start : start + 500]
             sql = f"SELECT {', '.join(_LINE)} FROM runs WHERE run_id IN ({', '.join('?' * len(part))})"
-            found |= {row["run_id"]: row for row in self._rows(sql, part)}
-        return [found[run_id] for run_id in run_ids if run_id in found]
+            rows_by_id |= {row["run_id"]: row for row in self._rows(sql, part)}
+        return [rows_by_id[run_id] for run_id in run_ids if run_id in rows_by_id]
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user; empty without one, or when it was rejected or forgotten."""
@@ -282,14 +276,14 @@ class RunStore:
         report = result.get("report") or {}
         if report.get("rejected"):
             return {}
-        kept = {name: report.get(name) for name in ("fingerprint", "by", "outlined_by", "numbers", "evidence")}
+        fields = {name: report.get(name) for name in ("fingerprint", "by", "outlined_by", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
-        return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
+        return {"run_id": rows[0]["run_id"], **fields, "outline": outline, "sections": sections}
 
     def lineage(self) -> list[Json]:
         """Return every run with what the tree of forks shows, newest first, in one query.
 
-        Beside columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
+        Besides columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
         many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
         """
         rows = self._rows(_LINEAGE)
@@ -356,7 +350,11 @@ class RunStore:
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep an answer, once; gives back the one that counts."""
         self._keep("decisions", run_id, decision["review_id"], _json(decision))
-        return next(one for one in self.decisions(run_id) if one["review_id"] == decision["review_id"])
+        return next(
+            decision_row
+            for decision_row in self.decisions(run_id)
+            if decision_row["review_id"] == decision["review_id"]
+        )
 
     def decisions(self, run_id: str) -> list[Decision]:
         """Return every answer, oldest first."""
@@ -385,38 +383,14 @@ class RunStore:
 
     def tool_seconds(self) -> dict[str, list[float]]:
         """Return how long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
-        found: dict[str, list[float]] = {}
+        seconds: dict[str, list[float]] = {}
         for row in self._rows(
             "SELECT json_extract(record, '$.tool') AS tool, json_extract(record, '$.duration_ms') AS ms FROM records"
             " WHERE json_extract(record, '$.replayed') IS NULL AND json_extract(record, '$.effect') IS NOT NULL"
             " ORDER BY rowid DESC LIMIT 5000"
         ):
-            found.setdefault(row["tool"], []).append(row["ms"] / 1000)
-        return found
-
-    def save_costs(self, run_id: str, who: Mapping[str, str]) -> None:
-        """Keep what the models of a run that has ended took after each review point, for forecasts.
-
-        ``who`` are its models by role.
-        """
-        calls: dict[str, list[Effect]] = {}
-        for page in self._of(run_id, "tapes", "page, effects"):
-            made = [effect for effect in unpacked(page["effects"]) if effect.kind == "model"]
-            calls.setdefault(page["page"].partition(" ")[0], []).extend(made)
-        nodes = list[Node]()
-        for row in self._of(run_id, "events", "key, event", order="position"):
-            if log := self._loaded(row["event"]).get("execution_log"):
-                nodes.append(Node(log["node"], int(log["input"].get("iteration") or 1), calls.get(row["key"], [])))
-        for point, cost in taken(nodes).items():
-            self._keep("costs", run_id, point, canonical_json(who), _json(cost))
-
-    def costs(self, point: str, who: Mapping[str, str]) -> list[Cost]:
-        """Return what the models of the newest runs with these models took after that point."""
-        rows = self._rows(
-            "SELECT cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT ?",
-            (point, canonical_json(who), MOST),
-        )
-        return [self._loaded(row["cost"]) for row in rows]
+            seconds.setdefault(row["tool"], []).append(row["ms"] / 1000)
+        return seconds
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page of the run's tape, once."""
@@ -500,7 +474,7 @@ class RunStore:
             new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
             for table, values in rows.items() if new else ():
                 sql, _ = _insert(f"{table[:-1]}, run_id)", *range(table.count(",") + 2))
-                connection.executemany(sql, [(*given, run_id) for given in values])
+                connection.executemany(sql, [(*values_of_row, run_id) for values_of_row in values])
         return bool(new)
 
     # SQLite
@@ -511,9 +485,9 @@ class RunStore:
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
         with self._lock, named(self._path):
-            found = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
-            names = [column[0] for column in found.description]
-            return [dict(zip(names, row, strict=True)) for row in found]
+            cursor = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _keep(self, table: str, *values: Any) -> None:
         """Insert a row, if there is none under its key."""

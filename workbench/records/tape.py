@@ -14,10 +14,8 @@ import re
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -46,45 +44,6 @@ def _characters(value: Any) -> tuple[int, int]:
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
     wides, narrows = zip(*map(_characters, inside), strict=True) if inside else ((), ())
     return sum(wides), sum(narrows)
-
-
-@contextmanager
-def told() -> Iterator[list[int | None]]:
-    """What the servers say of the calls made inside, by whatever LangChain model: tokens a call, None where it is mute.
-
-    >>> with told() as calls:
-    ...     calls
-    []
-    """
-    listening, handler = _listening()
-    heard = handler()
-    token = listening.set(heard)
-    try:
-        yield heard.calls
-    finally:
-        listening.reset(token)
-
-
-@cache
-def _listening() -> tuple[ContextVar[Any], Any]:
-    """Where LangChain looks for who listens, and the listener; once, since it forgets no place where it looks."""
-    from langchain_core.callbacks import BaseCallbackHandler
-    from langchain_core.tracers.context import register_configure_hook
-
-    class Heard(BaseCallbackHandler):
-        run_inline = True
-
-        def __init__(self) -> None:
-            self.calls: list[int | None] = []
-
-        def on_llm_end(self, response: Any, **_: Any) -> None:
-            message = getattr(response.generations[0][0], "message", None)
-            usage = getattr(message, "usage_metadata", None) or {}
-            self.calls.append(usage.get("total_tokens"))
-
-    listening: ContextVar[Any] = ContextVar("tokens_told", default=None)
-    register_configure_hook(listening, inheritable=True)
-    return listening, Heard
 
 
 PARTS = ("plan", "evidence", "decisions", "merged", "answer")
@@ -132,7 +91,6 @@ FROM_TAPE: tuple[Mode, ...] = ("replay", "regression")
 """Modes in which what the tape does not know is a divergence."""
 RULES = "rules"
 """The name of the planner that follows rules."""
-_WORDED = ("model", "handler")
 
 
 @dataclass(frozen=True)
@@ -170,13 +128,13 @@ class Effect:
 _PARTS = tuple(part.name for part in fields(Effect))
 
 
-def key_of(kind: str, name: str, version: str, given: Any) -> str:
+def key_of(kind: str, name: str, version: str, arguments: Any) -> str:
     """Return the content address of an effect.
 
     >>> key_of("tool", "naive_search", "1", {"b": 1, "a": 2}) == key_of("tool", "naive_search", "1", {"a": 2, "b": 1})
     True
     """
-    return hashlib.sha256(canonical_json([kind, name, version, given]).encode()).hexdigest()[:32]
+    return hashlib.sha256(canonical_json([kind, name, version, arguments]).encode()).hexdigest()[:32]
 
 
 class TapeStore(Protocol):
@@ -233,7 +191,7 @@ class Tape:
         for key in replies.keys() & self.known.keys():
             self.known[key] = said_otherwise(self.known[key], replies[key])
 
-    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
+    def find(self, kind: str, name: str, version: str, arguments: Any, step_id: str = "") -> Effect | None:
         """Return the recorded effect, if this mode answers from the tape.
 
         Of a call that several steps made, the one of ``step_id`` answers: a tool may say something else each time.
@@ -243,11 +201,11 @@ class Tape:
         """
         if self.mode == "live" or (self.mode == "regression" and kind == "model"):
             return None
-        key = key_of(kind, name, version, given)
-        found = self._twins.get(key, {}).get(step_id) or self.known.get(key)
-        if found is None and self.mode != "fork":
-            raise divergence(kind, name, version, given, self.known.values())
-        return found
+        key = key_of(kind, name, version, arguments)
+        effect = self._twins.get(key, {}).get(step_id) or self.known.get(key)
+        if effect is None and self.mode != "fork":
+            raise divergence(kind, name, version, arguments, self.known.values())
+        return effect
 
     def keep(self, effect: Effect) -> None:
         """Record an effect; it is durable with the next ``flush``."""
@@ -260,41 +218,41 @@ class Tape:
         """Return the calls of models that this run has made so far, or has from another tape."""
         with self._lock:
             if self._calls is None:
-                kept = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
-                self._calls = {effect.key: effect for effect in [*kept, *self._fresh] if effect.kind == "model"}
+                effects = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
+                self._calls = {effect.key: effect for effect in [*effects, *self._fresh] if effect.kind == "model"}
             return list(self._calls.values())
 
-    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
+    def effect(self, kind: str, name: str, arguments: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """Return the effect's value: from the tape, or computed and recorded."""
-        found = self.find(kind, name, version, given)
-        value = masked(compute()) if found is None else found.value
-        self.keep(Effect(kind, name, version, given, value, replayed=found is not None))
+        recorded = self.find(kind, name, version, arguments)
+        value = masked(compute()) if recorded is None else recorded.value
+        self.keep(Effect(kind, name, version, arguments, value, replayed=recorded is not None))
         return value
 
     async def aeffect(
         self,
         kind: str,
         name: str,
-        given: Any,
+        arguments: Any,
         compute: Callable[[], Awaitable[Any]],
         *,
         clock: Callable[[], float],
         version: str = "",
     ) -> Effect:
         """As ``effect``, awaited; gives the whole effect."""
-        found = self.find(kind, name, version, given)
-        if found is None:
+        recorded = self.find(kind, name, version, arguments)
+        if recorded is None:
             began = clock()
-            listening: AbstractContextManager[list[int | None]] = told() if kind in _WORDED else nullcontext([])
-            with listening as calls:
-                value = masked(await compute())
-            counted = bool(calls) and None not in calls
-            tokens = sum(filter(None, calls)) if counted else estimated_tokens([given, value]) if kind == "model" else 0
-            made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens, counted=counted)
+            value = masked(await compute())
+            seconds, tokens = round(clock() - began, 6), 0
+            usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
+            if kind == "model":
+                tokens = usage["input"] + usage["output"] if usage else estimated_tokens([arguments, value])
+            effect = Effect(kind, name, version, arguments, value, seconds, tokens, counted=bool(usage))
         else:
-            made = replace(found, replayed=True)
-        self.keep(made)
-        return made
+            effect = replace(recorded, replayed=True)
+        self.keep(effect)
+        return effect
 
     def flush(self, page: str, *, once: bool = False) -> None:
         """Make what was recorded durable, under a name that the run determines.
@@ -344,9 +302,9 @@ def words_of(effect: Effect) -> str:
 
 def said_otherwise(effect: Effect, text: str) -> Effect:
     """Return the call, as if the model had said this."""
-    value = {name: told for name, told in effect.value.items() if name != "error"}
-    told: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
-    return replace(effect, value={**value, **told, "edited": True})
+    value = {name: reply for name, reply in effect.value.items() if name != "error"}
+    reply: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
+    return replace(effect, value={**value, **reply, "edited": True})
 
 
 def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
@@ -394,11 +352,11 @@ def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
 
 def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
     """Return the calls of tools by key, and of one key by the step that made them."""
-    found: dict[str, dict[str, Effect]] = {}
+    calls: dict[str, dict[str, Effect]] = {}
     for effect in effects:
         if effect.kind == "tool":
-            found.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
-    return found
+            calls.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
+    return calls
 
 
 def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> Json:
@@ -429,7 +387,7 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
 
 def answered(
     plan: Plan,
-    known: Iterable[Effect],
+    effects: Iterable[Effect],
     records: Iterable[ExecutionRecord],
     kb: str,
     versions: Mapping[str, str],
@@ -438,27 +396,27 @@ def answered(
 
     Args:
         plan: the steps.
-        known: what is on the tapes.
+        effects: what is on the tapes.
         records: how steps ended that called no tool: skipped, or refused.
         kb: the knowledge base of steps that name none.
         versions: the fingerprints of knowledge bases as they are now; of others, what they were.
     """
-    calls = {effect.key: effect for effect in known if effect.kind == "tool"}
+    calls = {effect.key: effect for effect in effects if effect.kind == "tool"}
     last = {record["step_id"]: record for record in records}
     were = {effect.given["kb"]: effect.version for effect in reversed(calls.values())}
-    upstream, found = dict[str, str](), dict[str, str]()
+    upstream, ends = dict[str, str](), dict[str, str]()
     for step_id in plan.topological_order():
-        step, made = plan.step(step_id), []
+        step, keys = plan.step(step_id), []
         for attempt in range(step.budget.max_retries + 1, 0, -1):
-            given = given_of(step, kb, attempt, upstream)
-            made.append(key_of("tool", step.tool, {**were, **versions}.get(given["kb"], ""), given))
-        key = next((key for key in made if key in calls), "")
-        found[step_id] = calls[key].value["record"]["status"] if key else ""
+            call = given_of(step, kb, attempt, upstream)
+            keys.append(key_of("tool", step.tool, {**were, **versions}.get(call["kb"], ""), call))
+        key = next((key for key in keys if key in calls), "")
+        ends[step_id] = calls[key].value["record"]["status"] if key else ""
         if not key and step_id in last and "effect" not in last[step_id]:
             key = key_of_record(last[step_id])
-            found[step_id] = key if key != "skipped" else ""  # it never started, and may now
-        upstream[step_id] = key or made[-1]
-    return found
+            ends[step_id] = key if key != "skipped" else ""  # it never started, and may now
+        upstream[step_id] = key or keys[-1]
+    return ends
 
 
 def key_of_record(record: ExecutionRecord) -> str:
@@ -502,39 +460,41 @@ def unpacked(page: bytes) -> list[Effect]:
     return [Effect(**row) for row in json.loads(zlib.decompress(page))]
 
 
-def nearest(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Effect | None:
+def nearest(kind: str, name: str, version: str, arguments: Any, effects: Iterable[Effect]) -> Effect | None:
     """Return the effect of the same kind and name whose input differs the least."""
-    same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
-    return min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
+    same = [effect for effect in effects if (effect.kind, effect.name) == (kind, name)]
+    return min(same, key=lambda e: (len(differing(e, version, arguments)), e.key), default=None)
 
 
-def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Divergence:
+def divergence(kind: str, name: str, version: str, arguments: Any, effects: Iterable[Effect]) -> Divergence:
     """Return what was asked that the tape does not know, next to what it knows of the same kind and name."""
-    near = nearest(kind, name, version, given, known)
+    closest = nearest(kind, name, version, arguments, effects)
     return Divergence(
         kind=kind,
         name=name,
-        expected=None if near is None else {"version": near.version, "input": near.given},
-        got={"version": version, "input": given},
-        differs=["there is no such effect on the tape"] if near is None else differing(near, version, given),
+        expected=None if closest is None else {"version": closest.version, "input": closest.given},
+        got={"version": version, "input": arguments},
+        differs=["there is no such effect on the tape"] if closest is None else differing(closest, version, arguments),
     )
 
 
-def differing(effect: Effect, version: str, given: Any) -> list[str]:
+def differing(effect: Effect, version: str, arguments: Any) -> list[str]:
     """Return the parts of an effect's key that are not the same: ``version``, or paths into the input."""
     parts = ["version"] if effect.version != version else []
-    return parts + [f"input{path}" for path in differences(effect.given, given)]
+    return parts + [f"input{path}" for path in differences(effect.given, arguments)]
 
 
-def differences(one: Any, other: Any, path: str = "") -> list[str]:
+def differences(first: Any, second: Any, path: str = "") -> list[str]:
     """Return where two JSON values differ.
 
     >>> differences({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
     ['.k[1]', '.query']
     """
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = sorted({*one, *other})
-        return [p for n in names for p in differences(one.get(n), other.get(n), f"{path}.{n}")]
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in differences(a, b, f"{path}[{i}]")]
-    return [] if one == other else [path]
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        names = sorted({*first, *second})
+        return [p for n in names for p in differences(first.get(n), second.get(n), f"{path}.{n}")]
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return [
+            p for i, (a, b) in enumerate(zip(first, second, strict=True)) for p in differences(a, b, f"{path}[{i}]")
+        ]
+    return [] if first == second else [path]

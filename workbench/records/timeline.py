@@ -53,15 +53,15 @@ def bars(log: Iterable[Data], records: Iterable[ExecutionRecord], decisions: Ite
         begin = at(moment)
         return Bar(kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more)
 
-    found = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
+    drawn = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
         begin, of_step = moment_ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
-        told = {"status": record["status"], "found": record["output_summary"].get("evidence_count"), **of_step}
-        found.append(bar("step", record["tool"], begin, record["duration_ms"], **told))
+        about = {"status": record["status"], "found": record["output_summary"].get("evidence_count"), **of_step}
+        drawn.append(bar("step", record["tool"], begin, record["duration_ms"], **about))
         for sub in record["sub_steps"]:
-            found.append(bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step))
+            drawn.append(bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step))
     order = {"step": 1, "sub_step": 2}
-    return sorted([*found, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt))
+    return sorted([*drawn, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt))
 
 
 def _folded(
@@ -85,11 +85,11 @@ def _folded(
     return at, gaps
 
 
-def _union(spans: Iterable[tuple[float, float]], near: float = FOLD_FROM_MS) -> list[list[float]]:
+def _union(spans: Iterable[tuple[float, float]], gap: float = FOLD_FROM_MS) -> list[list[float]]:
     """From when to when something was at work, of (start, duration); what is nearer to one another is one."""
     union: list[list[float]] = []
     for start, duration in sorted(spans):
-        if union and start - union[-1][1] < near:
+        if union and start - union[-1][1] < gap:
             union[-1][1] = max(union[-1][1], start + duration)
         else:
             union.append([start, start + duration])
@@ -105,9 +105,9 @@ def elapsed_ms(spans: Iterable[tuple[float, float]]) -> float:
     return sum(end - start for start, end in _union(spans))
 
 
-def span_ms(found: Iterable[Bar]) -> float:
+def span_ms(segments: Iterable[Bar]) -> float:
     """Return the end of the axis."""
-    return max((bar.end_ms for bar in found), default=0.0)
+    return max((bar.end_ms for bar in segments), default=0.0)
 
 
 def busy_ms(segments: Iterable[Bar]) -> float:
@@ -117,7 +117,7 @@ def busy_ms(segments: Iterable[Bar]) -> float:
     45.0
     """
     spans = ((bar.start_ms, bar.end_ms - bar.start_ms) for bar in segments)
-    return sum((end - start for start, end in _union(spans, near=0)), 0.0)
+    return sum((end - start for start, end in _union(spans, gap=0)), 0.0)
 
 
 def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
@@ -139,11 +139,11 @@ def moment_ms(moment: str) -> float:
     return datetime.fromisoformat(moment).timestamp() * 1000
 
 
-def work_ticks(found: Iterable[Bar], span: float, most: int = 7) -> list[tuple[float, float]]:
+def work_ticks(segments: Iterable[Bar], span: float, limit: int = 7) -> list[tuple[float, float]]:
     """(place on the folded axis, ms of work) of about six round ticks; folded gaps have no ticks inside."""
-    gaps = [(bar.start_ms, bar.end_ms - bar.start_ms) for bar in found if bar.kind in GAPS]
+    gaps = [(bar.start_ms, bar.end_ms - bar.start_ms) for bar in segments if bar.kind in GAPS]
     work = span - sum(width for _, width in gaps)
-    step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if work / (s * 10**e) <= most), work or 1)
+    step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if work / (s * 10**e) <= limit), work or 1)
     ticks = []
     for value in (round(step * i, 6) for i in range(int(work / step) + 1)):
         at = value
@@ -153,10 +153,10 @@ def work_ticks(found: Iterable[Bar], span: float, most: int = 7) -> list[tuple[f
     return ticks
 
 
-def side_by_side(found: Iterable[Bar]) -> list[Bar]:
+def side_by_side(segments: Iterable[Bar]) -> list[Bar]:
     """Overlapping runs of one node, which the executor's parallel tasks are, as one bar."""
     merged: list[Bar] = []
-    for bar in sorted(found, key=lambda b: (b.start_ms, b.end_ms)):
+    for bar in sorted(segments, key=lambda b: (b.start_ms, b.end_ms)):
         place = next((n for n in reversed(range(len(merged))) if merged[n].name == bar.name), None)
         if place is None or merged[place].end_ms <= bar.start_ms:
             merged.append(bar)
@@ -166,11 +166,11 @@ def side_by_side(found: Iterable[Bar]) -> list[Bar]:
     return merged
 
 
-def attempts(found: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:
+def attempts(segments: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:
     """Return each attempt at a step that ran, and what happened inside its tool."""
     inside: dict[tuple[str, int], list[Bar]] = {}
-    for bar in found:
+    for bar in segments:
         if bar.kind == "sub_step":
             inside.setdefault((bar.step_id, bar.attempt), []).append(bar)
-    ran = (bar for bar in found if bar.kind == "step" and bar.status != "skipped")
+    ran = (bar for bar in segments if bar.kind == "step" and bar.status != "skipped")
     return [(bar, inside.get((bar.step_id, bar.attempt), [])) for bar in ran]

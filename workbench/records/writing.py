@@ -1,4 +1,4 @@
-"""Files that a person names: written whole or not at all, and never over somebody else's."""
+"""Files that a person names: written whole or not at all, and never over another file."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def write_file(
             raise kind(f"{name} is a folder. Name a file in it.")
         if target.exists() and target.read_bytes() == content:
             return target
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
-            (os.replace if replace else _place)(beside, target)
+            Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+            (os.replace if replace else _place)(temporary, target)
         finally:
             with suppress(FileNotFoundError):
-                os.unlink(beside)
+                os.unlink(temporary)
     except FileExistsError:
         raise kind(f"{name} is there already, and is something else. Name another file, or remove it.") from None
     except OSError as error:
@@ -58,17 +58,17 @@ def write_file(
     return target
 
 
-def _place(beside: str, target: Path) -> None:
+def _place(temporary: str, target: Path) -> None:
     """Give a file its name, unless something has it.
 
     Raises:
         FileExistsError: something has it.
     """
     try:
-        os.link(beside, target)
+        os.link(temporary, target)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         if target.exists():
             raise FileExistsError(str(target)) from None
-        os.replace(beside, target)
+        os.replace(temporary, target)

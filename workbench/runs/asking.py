@@ -16,8 +16,8 @@ from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.extensions import required
 from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
-from workbench.runs.calls import models_of, own_prompts
-from workbench.runs.fork import checked, date_of
+from workbench.runs.calls import model_settings, own_prompts
+from workbench.runs.fork import checked, iso_date
 from workbench.runs.run import Run
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, Data, Json
 from workbench.text import clean
@@ -31,7 +31,7 @@ LONGEST_NAME = 200
 """How long the name of a session or a user may be, in characters."""
 
 
-def message_of(message: Any, longest: int) -> str:
+def checked_message(message: Any, longest: int) -> str:
     """Return the message as every store takes it.
 
     Raises:
@@ -184,7 +184,7 @@ def _prompts(value: Any, info: ValidationInfo) -> Json:
 
 
 def _date(value: Any, info: ValidationInfo) -> str:
-    return date_of(str(info.field_name), value)
+    return iso_date(str(info.field_name), value)
 
 
 def _of(info: ValidationInfo, name: str) -> Any:
@@ -217,7 +217,7 @@ class RunOptions(BaseModel):
     kb: Annotated[list[str], BeforeValidator(_bases)] = []
     """The knowledge base, or several; without one the router chooses."""
     session: Annotated[str | None, BeforeValidator(_name)] = None
-    """The conversation that this goes on, as ``run.session_id`` names it: its last messages are part of the question.
+    """The conversation that this continues, as ``run.session_id`` names it: its last messages are part of the question.
     None begins a new one, which has the id of the run."""
     user: Annotated[str, BeforeValidator(_name)] = "default"
     """Whose conversation."""
@@ -234,9 +234,9 @@ class RunOptions(BaseModel):
     """Answers at the review points in place of a person."""
     decisions: Annotated[list[Any] | None, BeforeValidator(_decisions)] = None
     """Recorded answers, given in their order; after the last one the run waits for a person."""
-    models: Annotated[dict[str, str], BeforeValidator(lambda models: models_of(models or {}))] = {}
+    models: Annotated[dict[str, str], BeforeValidator(lambda models: model_settings(models or {}))] = {}
     """A chat model for each role that is to have another than the settings say, by its name or as a LangChain object;
-    ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role."""
+    ``"rules"`` keeps its deterministic default, and ``"all"`` means every role."""
     prompts: Annotated[Json, BeforeValidator(_prompts)] = {}
     """Prompts for this run alone, as ``wb.prompts`` takes them."""
     plan: Annotated[Json | None, BeforeValidator(_plan)] = None
@@ -310,7 +310,13 @@ class Runs(list[Any]):
             row = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
             seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
             cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}
-            return {**row, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
+            return {
+                **row,
+                "kb": run.state.get("kb_prefix", ""),
+                "evidence": len(run.evidence),
+                "seconds": seconds,
+                **cost,
+            }
         question = self._questions[place] if len(self._questions) == len(self) else ""
         return {"message": question, "status": "refused", "error": f"{type(entry).__name__}: {entry}"}
 
@@ -319,7 +325,7 @@ class Runs(list[Any]):
         return str(frame.to_html(index=False))
 
 
-async def asked_each(
+async def map_questions(
     start: Callable[..., Run],
     questions: Sequence[str],
     return_exceptions: bool,
@@ -330,18 +336,18 @@ async def asked_each(
     slots, done = asyncio.Semaphore(AT_ONCE), itertools.count(1)
     tell = progress or (lambda *_: None)
 
-    async def one(message: str) -> Run:
+    async def ask_one(message: str) -> Run:
         async with slots:
             try:
                 return await start(message, **options).aio.wait()
             finally:
                 tell("asked", next(done), len(questions))
 
-    ended = Runs(await asyncio.gather(*map(one, questions), return_exceptions=True), questions)
-    refused = next((one for one in ended if isinstance(one, BaseException)), None)
+    ended = Runs(await asyncio.gather(*map(ask_one, questions), return_exceptions=True), questions)
+    refused = next((ended_run for ended_run in ended if isinstance(ended_run, BaseException)), None)
     if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
-        kept = ", ".join(one.run_id for one in ended if isinstance(one, Run))
-        refused.add_note(f"The other runs of this map: {kept or 'none'}. return_exceptions=True gives them back.")
+        run_ids = ", ".join(ended_run.run_id for ended_run in ended if isinstance(ended_run, Run))
+        refused.add_note(f"The other runs of this map: {run_ids or 'none'}. return_exceptions=True gives them back.")
         raise refused
     return ended
 

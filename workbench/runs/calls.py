@@ -93,16 +93,16 @@ class Calls(list[Call]):
         return str(self.to_frame().to_html(index=False))
 
 
-def calls_of(effects: Iterable[Effect]) -> Calls:
+def model_calls(effects: Iterable[Effect]) -> Calls:
     """Return the calls among the effects of a tape; of one that a node made twice, the last."""
-    found = {effect.key: effect for effect in effects if effect.kind == "model"}
-    return Calls(_call(n, effect) for n, effect in enumerate(found.values(), 1))
+    last = {effect.key: effect for effect in effects if effect.kind == "model"}
+    return Calls(_call(n, effect) for n, effect in enumerate(last.values(), 1))
 
 
-def models_of(models: Any) -> dict[str, str]:
+def model_settings(models: Any) -> dict[str, str]:
     """Settings that give each role its model.
 
-    >>> models_of({"all": "rules", "writer": "openai:m"})["planner_model"]
+    >>> model_settings({"all": "rules", "writer": "openai:m"})["planner_model"]
     'rules'
 
     Raises:
@@ -111,12 +111,12 @@ def models_of(models: Any) -> dict[str, str]:
     """
     if not isinstance(models, Mapping) or not set(models) <= {"all", *ROLES}:
         raise RunError(f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}.")
-    of = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
-    return {f"{role}_model": named(f"{role}_model", given) for role, given in of.items() if role != "all"}
+    by_role = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
+    return {f"{role}_model": named(f"{role}_model", model) for role, model in by_role.items() if role != "all"}
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
-    """Prompts that somebody gave, as they are kept with a run.
+    """Return custom prompts as they are stored with a run.
 
     Raises:
         RunError: it is no mapping.
@@ -124,11 +124,11 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     """
     if not isinstance(prompts or {}, Mapping):
         raise RunError(f"prompts is {shown(prompts)}. Give a prompt for each role, as wb.prompts takes them.")
-    new = [prompt_of(name, given, among) for name, given in (prompts or {}).items()]
+    new = [prompt_of(name, prompt_text, among) for name, prompt_text in (prompts or {}).items()]
     return {prompt.name: prompt.dump() for prompt in new}
 
 
-def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
+def edited_replies(replies: Any, calls: Calls) -> dict[str, str]:
     """Return what models are to have said, by the keys of their calls.
 
     Raises:
@@ -144,33 +144,33 @@ def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
 
 
 def _call(n: int, effect: Effect) -> Call:
-    told: Data = effect.value if isinstance(effect.value, Mapping) else {}
-    asked: Data = effect.given if isinstance(effect.given, Mapping) else {}
-    usage, role = told.get("usage") or {}, effect.name
+    reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
+    request: Data = effect.given if isinstance(effect.given, Mapping) else {}
+    usage, role = reply.get("usage") or {}, effect.name
     return Call(
         n=n,
         key=effect.key,
         role=role,
         node=NODES.get(role, ""),
-        at=str(told.get("at") or ""),
-        model=str(asked.get("model") or ""),
-        prompt=str(told.get("prompt") or ""),
-        messages=[list(message) for message in asked.get("messages", [])],
+        at=str(reply.get("at") or ""),
+        model=str(request.get("model") or ""),
+        prompt=str(reply.get("prompt") or ""),
+        messages=[list(message) for message in request.get("messages", [])],
         reply=words_of(effect),
-        thought=str(told.get("thought") or ""),
-        failed=bool(told.get("error")),
+        thought=str(reply.get("thought") or ""),
+        failed=bool(reply.get("error")),
         input=usage.get("input"),
         cached=usage.get("cached"),
         output=usage.get("output"),
         seconds=effect.seconds,
-        money=told.get("money"),
-        sampling=dict(told.get("sampling") or {}),
+        money=reply.get("money"),
+        sampling=dict(reply.get("sampling") or {}),
         replayed=effect.replayed,
-        edited=bool(told.get("edited")),
+        edited=bool(reply.get("edited")),
     )
 
 
 def _row(call: Call) -> Json:
-    said = " ".join(call["reply"].split())
-    told = {**call, "said": said if len(said) <= _CUT else f"{said[:_CUT]}…"}
-    return {name: told[name] for name in _COLUMNS}
+    reply = " ".join(call["reply"].split())
+    row = {**call, "said": reply if len(reply) <= _CUT else f"{reply[:_CUT]}…"}
+    return {name: row[name] for name in _COLUMNS}

@@ -44,7 +44,7 @@ Listener = Callable[[Json | None], object]
 
 
 @dataclass(frozen=True)
-class Given:
+class Answer:
     """An answer, and what it answers: never taken for the answer to another question of the run."""
 
     answer: Data
@@ -63,17 +63,17 @@ class Live:
     reviewer: Reviewer | None = None
     listeners: list[Listener] = field(default_factory=list)
     heard: list[Json | None] = field(default_factory=list)
-    written: list[str] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
     unwritten: WorkspaceError | None = None
     work: Future[None] | None = None
     begun: threading.Event = field(default_factory=threading.Event)
-    settled: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
     def publish(self, event: Json | None) -> None:
         """Tell everyone who listens."""
         if event and event.get("status") == "token":
-            self.written.append(event["content"])
+            self.tokens.append(event["content"])
         with self._turn:
             self.heard.append(event)
             for listener in self.listeners:
@@ -153,8 +153,8 @@ class Driver:
     async def past(self, run_id: str) -> list[Any]:
         """Return LangGraph's checkpoints of a run, in all its graphs, oldest first."""
         saver = (await self.graph()).checkpointer
-        found = [one async for one in saver.alist({"configurable": {"thread_id": run_id}})]
-        return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
+        checkpoints = [checkpoint async for checkpoint in saver.alist({"configurable": {"thread_id": run_id}})]
+        return sorted(checkpoints, key=lambda checkpoint: checkpoint.config["configurable"]["checkpoint_id"])
 
     async def drive(self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Data) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
@@ -173,9 +173,7 @@ class Driver:
                 answer = await self._reviewed(live, request)
                 if answer is None:
                     break
-                request = await self._advance(live, Given(written(answer), request["review_id"]), context, config)
-            if request is None:
-                self._keep_costs(live, context)
+                request = await self._advance(live, Answer(written(answer), request["review_id"]), context, config)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)
@@ -186,7 +184,7 @@ class Driver:
             self._keep_divergence(live, refusal)
             self.runs.let_go(live.run_id, "paused")
             raise
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a part of somebody's own may raise these two
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # a custom part may raise these two
             message = self._failure(live, error)
             live.publish({"status": "error", "message": message})
             if isinstance(error, Exception):
@@ -199,8 +197,8 @@ class Driver:
         """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
         from workbench.graphs.merge import distinct, gather
 
-        found = gather(self.runs.records(live.run_id), self.runs, live.run_id)
-        seen, loop = {**request, "evidence": distinct(found)}, asyncio.get_running_loop()
+        results = gather(self.runs.records(live.run_id), self.runs, live.run_id)
+        seen, loop = {**request, "evidence": distinct(results)}, asyncio.get_running_loop()
         called = live.reviewer if inspect.isroutine(live.reviewer) else getattr(live.reviewer, "__call__", None)  # noqa: B004
         assert live.reviewer is not None
         if inspect.iscoroutinefunction(called):
@@ -214,7 +212,7 @@ class Driver:
     def _failure(self, live: Live, error: BaseException) -> str:
         """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.
 
-        A disk without room is no failure of the run: it is interrupted, and continues when there is room.
+        A full disk does not fail the run: it is interrupted, and continues when there is room.
         """
         ends = "interrupted" if isinstance(error, WorkspaceFull) else "failed"
         message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
@@ -227,13 +225,6 @@ class Driver:
             live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
-
-    def _keep_costs(self, live: Live, context: Context) -> None:
-        """What the models took is kept for forecasts; of a run that its budget cut short it would say too little."""
-        from workbench.graphs.roles import asked_models, budget_spent
-
-        if context.models and not budget_spent(context):
-            self.runs.save_costs(live.run_id, asked_models(context))
 
     def _keep_divergence(self, live: Live, error: BaseException) -> None:
         """Where a replay did not fit its tape stands on the replay's own tape."""
@@ -264,7 +255,7 @@ class Driver:
         from langgraph.errors import is_invalid_resume
 
         graph = await self.graph()
-        if isinstance(graph_input, Given):
+        if isinstance(graph_input, Answer):
             graph_input = _resuming(graph_input, await graph.aget_state(config))
         events = graph.astream(
             graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
@@ -291,15 +282,15 @@ class Driver:
     def _keep_partial(self, live: Live) -> None:
         """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
         row = self.runs.get(live.run_id)
-        if "".join(live.written).strip() and row["result"] is None:
+        if "".join(live.tokens).strip() and row["result"] is None:
             self.store.append_message(
                 row["conversation_id"],
                 "assistant",
-                "".join(live.written),
+                "".join(live.tokens),
                 message_key=f"{live.run_id}:assistant",
                 partial=True,
             )
-            live.written.clear()
+            live.tokens.clear()
 
 
 def pending(snapshot: StateSnapshot) -> Json | None:
@@ -312,7 +303,7 @@ def pending(snapshot: StateSnapshot) -> Json | None:
     return request
 
 
-def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
+def _resuming(answer: Answer, snapshot: StateSnapshot) -> Any:
     """Return what makes the graph continue with this answer, by the id of the very interrupt.
 
     A bare ``resume=`` stays with the parent's checkpoint: after a kill the child's next review point would take it.
@@ -320,9 +311,9 @@ def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
     from langgraph.types import Command
 
     request = pending(snapshot)
-    if request is None or request["review_id"] != given.review_id:
+    if request is None or request["review_id"] != answer.review_id:
         raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
-    return Command(resume={snapshot.interrupts[0].id: given.answer})
+    return Command(resume={snapshot.interrupts[0].id: answer.answer})
 
 
 def _reasons(error: Any) -> str:

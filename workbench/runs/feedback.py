@@ -34,7 +34,7 @@ class Feedback(TypedDict):
         when: UTC, ISO 8601.
         question: what had been asked.
         agent_type: how was searched; empty where nothing was.
-        answer_kind: how the answer was made, as ``run.answer_kind``.
+        answer_kind: how the answer was made, as ``run.state`` says it.
         user_id: whose run it is; ``session_id`` its conversation, ``message_id`` its answer there.
         labels: what else was said, by name.
     """
@@ -60,13 +60,13 @@ class Feedbacks(list[Feedback]):
         """One row a verdict, and a column for each label."""
         import pandas
 
-        names = dict.fromkeys(name for one in self for name in one["labels"])
-        rows: list[Json] = [{**one, **one["labels"]} for one in self]
-        return pandas.DataFrame(rows, columns=[*_TOLD, *names])
+        names = dict.fromkeys(name for verdict in self for name in verdict["labels"])
+        rows: list[Json] = [{**verdict, **verdict["labels"]} for verdict in self]
+        return pandas.DataFrame(rows, columns=[*_COLUMNS, *names])
 
     def ratings(self) -> list[Json]:
         """Return how many verdicts are good and bad for each kind of answer and agent."""
-        counted = Counter((one["answer_kind"], one["agent_type"], one["good"]) for one in self)
+        counted = Counter((verdict["answer_kind"], verdict["agent_type"], verdict["good"]) for verdict in self)
         return [
             {
                 "answer_kind": kind,
@@ -81,11 +81,11 @@ class Feedbacks(list[Feedback]):
         return str(self.to_frame().to_html(index=False))
 
 
-_TOLD = tuple(name for name in Feedback.__annotations__ if name != "labels")
+_COLUMNS = tuple(name for name in Feedback.__annotations__ if name != "labels")
 
 
 def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -> None:
-    """Keep what somebody thinks of the answer of a run; None takes it back.
+    """Store a verdict on the answer of a run; None removes it.
 
     A fork or a replay has a conversation of its own, so what is thought of it is kept apart from what is thought of
     its origin.
@@ -97,9 +97,9 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         raise RunError(f"Run {run.run_id} is incognito: nothing is kept of it, nor what is thought of it.")
     if (status := run.status) != "done":
         raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
-    metadata = {"note": _text("note", note), "who": _text("who", who) or run.user_id, "labels": _checked(labels)}
-    metadata["answer_kind"] = run.answer_kind
-    conversations, message_id, key = _kept(run), _answer_id(run), f"feedback:{metadata['who']}"
+    metadata = {"note": _text("note", note), "who": _text("who", who) or run.row["user_id"], "labels": _checked(labels)}
+    metadata["answer_kind"] = run.state.get("answer_kind", "")
+    conversations, message_id, key = _conversations(run), _answer_id(run), f"feedback:{metadata['who']}"
     if good is None:
         conversations.remove_feedback(message_id, key)
         return
@@ -115,54 +115,49 @@ def give(run: Recording, good: bool | None, note: str, who: str, labels: Data) -
         ) from None
 
 
-def of(run: Recording) -> Feedbacks:
-    """Return what was said of a run."""
-    return read(_kept(run).list_feedback(_answer_id(run)))
-
-
 def read(rows: Iterable[Data]) -> Feedbacks:
     """Rows of the store as verdicts."""
     return Feedbacks(_read(row) for row in rows)
 
 
 def _read(row: Data) -> Feedback:
-    said = row["metadata"]
+    metadata = row["metadata"]
     return {
         "run_id": row["thread_id"],
         "good": row["is_positive"],
-        "note": str(said.get("note", "")),
-        "who": str(said.get("who") or row["user_id"]),
+        "note": str(metadata.get("note", "")),
+        "who": str(metadata.get("who") or row["user_id"]),
         "when": row["created_at"],
         "question": row["query"],
         "agent_type": row["agent_type"],
-        "answer_kind": str(said.get("answer_kind", "")),
+        "answer_kind": str(metadata.get("answer_kind", "")),
         "user_id": row["user_id"],
         "session_id": row["session_id"],
         "message_id": row["message_id"],
-        "labels": dict(said.get("labels") or {}),
+        "labels": dict(metadata.get("labels") or {}),
     }
 
 
-def _kept(run: Recording) -> SqlConversations:
+def _conversations(run: Recording) -> SqlConversations:
     return run._work.driver(run.run_id).conversations
 
 
 def _answer_id(run: Recording) -> str:
     """Return the id of the message that is the answer, by which ``persist`` keeps it once."""
-    return SqlConversations.message_id(run.conversation_id, f"{run.run_id}:assistant")
+    return SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:assistant")
 
 
 def _agent_type(run: Recording) -> str:
-    route = run.route_decision
+    route = run.state.get("route_decision")
     from workbench.graphs.route import read_workers  # it brings LangGraph
 
-    return ",".join(dict.fromkeys(one.agent_type for one in read_workers(route["worker_name"]))) if route else ""
+    return ",".join(dict.fromkeys(worker.agent_type for worker in read_workers(route["worker_name"]))) if route else ""
 
 
 def _checked(labels: Data) -> Json:
     if len(labels) > MOST_LABELS:
         raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
-    return {_name(name): _value(name, value) for name, value in labels.items()}
+    return {_name(name): _checked_label(name, value) for name, value in labels.items()}
 
 
 def _name(name: str) -> str:
@@ -171,7 +166,7 @@ def _name(name: str) -> str:
     return _text("The name of a label", name)
 
 
-def _value(name: str, value: Any) -> Any:
+def _checked_label(name: str, value: Any) -> Any:
     if isinstance(value, str):
         return _text(f"label {shown(name)}", value)
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):

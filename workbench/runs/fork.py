@@ -89,16 +89,16 @@ def forked(
     if without is not None:
         options["without"] = list(without)
     kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "replies": replies}
-    for name, given in kinds.items():
-        if given is not None:
-            options[name] = {**row["options"].get(name, {}), **given}
-    if any(dates := [date_of("as_of", as_of), date_of("known", known)]):
+    for name, edit in kinds.items():
+        if edit is not None:
+            options[name] = {**row["options"].get(name, {}), **edit}
+    if any(dates := [iso_date("as_of", as_of), iso_date("known", known)]):
         options["dates"] = dates
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
-    kept = [dict(d) for d in (decisions if answers is None else answers)]
-    if at is not None and not kept and not options["review"]:
+    recorded = [dict(d) for d in (decisions if answers is None else answers)]
+    if at is not None and not recorded and not options["review"]:
         raise RunError(
             f"Run {row['run_id']} asked nobody at any point. Name where the new one is to ask: review=['reflect']."
         )
@@ -109,52 +109,52 @@ def forked(
         else:
             decision = {"action": "edit", "edits": {"plan": plan.dump()}}
     if decision is not None:
-        kept = _decided(kept, decision, at)
+        recorded = _decided(recorded, decision, at)
     elif at is not None:
-        kept = kept[: _place(kept, at)[0]]
-    options |= {"decisions": kept, "mismatch": mismatch, "rest": rest}
+        recorded = recorded[: _place(recorded, at)[0]]
+    options |= {"decisions": recorded, "mismatch": mismatch, "rest": rest}
     return (query if query is not None else row["message"]), options
 
 
-def date_of(name: str, given: Any) -> str:
+def iso_date(name: str, value: Any) -> str:
     """Return a date as ISO; "" where none is given.
 
-    >>> date_of("as_of", "March 2003"), date_of("known", None)
+    >>> iso_date("as_of", "March 2003"), iso_date("known", None)
     ('2003-03', '')
 
     Raises:
         RunError: it is no date.
     """
-    told = iso(given)
-    if given not in ("", None) and not told:
-        raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
-    return told
+    date = iso(value)
+    if value not in ("", None) and not date:
+        raise RunError(f"{name} is {shown(value)}, which is no date. Give a year, a month or a day: '2003-05'.")
+    return date
 
 
-def _decided(kept: list[Json], decision: Data, at: str | None) -> list[Json]:
+def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json]:
     """Return the decisions before ``at``, and the new one there."""
-    number, point = _place(kept, at)
+    number, point = _place(decisions, at)
     if not point:
         raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
-    again({"point": point, **decision})  # refuses what is no decision
-    return [*kept[:number], {"point": point, "who": "fork", **decision}]
+    again({"point": point, **decision})  # refuses an invalid decision
+    return [*decisions[:number], {"point": point, "who": "fork", **decision}]
 
 
-def _place(kept: list[Json], at: str | None) -> tuple[int, str]:
+def _place(decisions: list[Json], at: str | None) -> tuple[int, str]:
     """The number and the point of a review; the point is empty after the last decision, where only a number is given.
 
     Raises:
         RunError: there is no such review point.
     """
-    ids = [d["review_id"] for d in kept]
+    ids = [d["review_id"] for d in decisions]
     place = at if at is not None else (ids[-1] if ids else None)
     if place is None:
         raise RunError("This run decided nothing that could be decided otherwise. Name the review point with `at`.")
     digits, _, point = str(place).partition("-")
     number = int(digits) if digits.isdecimal() and len(digits) < 10 else len(ids) + 1
     if number > len(ids) or (number < len(ids) and str(place) not in (digits, ids[number])):
-        known = ", ".join(ids) or "none"
-        raise RunError(f"No review point {place!r} in this run. It has: {known}; or give the id of a checkpoint.")
+        listed = ", ".join(ids) or "none"
+        raise RunError(f"No review point {place!r} in this run. It has: {listed}; or give the id of a checkpoint.")
     return number, ids[number].partition("-")[2] if number < len(ids) else point
 
 
@@ -165,8 +165,8 @@ def checked(settings: Data) -> Json:
         SettingsError: unknown, or a value that is not allowed.
         RunError: a secret, which is never written down with a run.
     """
-    kept = Settings.model_fields
-    secret = [n for n, v in settings.items() if n in kept and (kept[n].annotation is SecretStr or hidden(str(v)))]
+    fields = Settings.model_fields
+    secret = [n for n, v in settings.items() if n in fields and (fields[n].annotation is SecretStr or hidden(str(v)))]
     if secret:
         raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
@@ -205,7 +205,7 @@ class Forecast(TypedDict):
     """What a fork will do.
 
     ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "runs", "p50_s", "p90_s"}``: the tape
-    answers it, it will be run anew, or neither, where it waits to be woken. ``seconds`` is for what is done anew, along
+    answers it, it runs again, or neither, where it waits to be activated. ``seconds`` is for the steps that run, along
     its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
     ``tokens``, where models read what steps had found, is what that was, since they read again what is found again.
     """
@@ -227,7 +227,7 @@ def forecast(
     ended: Iterable[ExecutionRecord] = (),
     activated: Iterable[str] = (),
 ) -> Forecast:
-    """What running this plan will take beside a tape: which steps it answers, and how long the others took in the past.
+    """Estimate what running this plan takes: which steps the tape answers, how long the others took in the past.
 
     Args:
         plan: the edited plan.
@@ -252,16 +252,16 @@ def forecast(
         taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
     basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
-    told = Forecast(steps=rows, seconds=seconds, basis=basis)
+    estimate = Forecast(steps=rows, seconds=seconds, basis=basis)
     if (tokens := _tokens_after(known)) and basis:
-        told["tokens"] = tokens
-    return told
+        estimate["tokens"] = tokens
+    return estimate
 
 
-def _tokens_after(known: Sequence[Effect]) -> int:
+def _tokens_after(effects: Sequence[Effect]) -> int:
     """Return what models read and wrote after the first step: for a reflection, for an answer."""
-    first = next((place for place, effect in enumerate(known) if effect.kind == "tool"), len(known))
-    return sum(effect.tokens for effect in known[first:] if effect.kind in ("model", "handler"))
+    first = next((place for place, effect in enumerate(effects) if effect.kind == "tool"), len(effects))
+    return sum(effect.tokens for effect in effects[first:] if effect.kind in ("model", "handler"))
 
 
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
@@ -273,5 +273,5 @@ def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
     if len(seconds) < 2:
         return (seconds[0], seconds[0]) if seconds else (0.0, 0.0)
     cuts = statistics.quantiles(seconds, n=10, method="inclusive")
-    ordered = sorted(seconds)
-    return round(statistics.median(ordered), 3), round(max(cuts[8], ordered[int(0.9 * len(ordered))]), 3)
+    rising = sorted(seconds)
+    return round(statistics.median(rising), 3), round(max(cuts[8], rising[int(0.9 * len(rising))]), 3)

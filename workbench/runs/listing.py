@@ -58,6 +58,14 @@ class WorkspaceRuns:
         message = self._work.durable.conversations.message(clean(str(message_id))) or {}
         return str((message.get("debug") or {}).get("run_id", ""))
 
+    def draft(self, run_id: str, name: str) -> str:
+        """Return what a person has typed or chosen for a run and not sent, by name; empty when nothing."""
+        return self._work.driver(run_id).runs.draft(run_id, name)
+
+    def save_draft(self, run_id: str, name: str, text: str) -> None:
+        """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
+        self._work.driver(run_id).runs.save_draft(run_id, name, text)
+
     def failure(self, run_id: str) -> BaseException | None:
         """Return with what a run failed in this process; None where it has not."""
         return self._work.failure(run_id)
@@ -67,7 +75,7 @@ class WorkspaceRuns:
 
     def _ids(self, limit: int, equals: Mapping[str, str]) -> Sequence[str]:
         wanted = {name: clean(str(value)) for name, value in equals.items()}
-        return self._work.durable.runs.ids(count_of(limit), **wanted)
+        return self._work.durable.runs.ids(checked_limit(limit), **wanted)
 
     def __repr__(self) -> str:
         def question(row: Data) -> str:
@@ -77,7 +85,7 @@ class WorkspaceRuns:
         return "\n".join(f"{row['run_id']}  {row['status']:11}  {question(row)}" for row in self.lines())
 
 
-def count_of(limit: Any) -> int:
+def checked_limit(limit: Any) -> int:
     """Return how many are wanted.
 
     Raises:

@@ -82,8 +82,8 @@ class Past(list[Checkpoint], Shown):
         run: whose they are.
     """
 
-    def __init__(self, found: Iterable[Checkpoint], run: Any):
-        super().__init__(found)
+    def __init__(self, checkpoints: Iterable[Checkpoint], run: Any):
+        super().__init__(checkpoints)
         self.run, self.message = run, run.message
 
     def find(self, checkpoint_id: str) -> Checkpoint:
@@ -96,7 +96,7 @@ class Past(list[Checkpoint], Shown):
 
     def blocks(self) -> list[Block]:
         """As a table."""
-        rows = [one.to_dict() for one in self]
+        rows = [checkpoint.to_dict() for checkpoint in self]
         return past_blocks(self.run.to_dict(), rows, labels_for(self.message))
 
 
@@ -113,11 +113,11 @@ def is_checkpoint_id(at: object) -> bool:
     return isinstance(at, str) and _ID.fullmatch(at) is not None
 
 
-def checkpoints(found: Sequence[Any]) -> list[Checkpoint]:
+def checkpoints(tuples: Sequence[Any]) -> list[Checkpoint]:
     """Return LangGraph's checkpoints of a run, in all its graphs, oldest first, as ours."""
-    known = {_id(one): one for one in found}
-    above = {_above(one) for one in found}
-    return [_checkpoint(one, known, _id(one) in above) for one in found]
+    by_id = {_id(checkpoint): checkpoint for checkpoint in tuples}
+    above = {_above(checkpoint) for checkpoint in tuples}
+    return [_checkpoint(checkpoint, by_id, _id(checkpoint) in above) for checkpoint in tuples]
 
 
 def pruned(run_id: str) -> RunError:
@@ -125,9 +125,12 @@ def pruned(run_id: str) -> RunError:
     return RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
 
 
-def folded(found: Sequence[Checkpoint]) -> list[Json]:
+def folded(past: Sequence[Checkpoint]) -> list[Json]:
     """Return the checkpoints of a run that has ended as JSON, with their values."""
-    return [{**one.to_dict(), "values": json.loads(json.dumps(one.values, default=str))} for one in found]
+    return [
+        {**checkpoint.to_dict(), "values": json.loads(json.dumps(checkpoint.values, default=str))}
+        for checkpoint in past
+    ]
 
 
 def unfolded(rows: Sequence[Data]) -> list[Checkpoint]:
@@ -139,75 +142,75 @@ def unfolded(rows: Sequence[Data]) -> list[Checkpoint]:
     return [Checkpoint(**{name: as_tuple(value) for name, value in row.items()}) for row in rows]
 
 
-def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
+def named(run_id: str, past: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
     """Return the one of that id, or whose id alone begins so.
 
     Raises:
         RunError: there is none.
     """
-    of = [one for one in found if one.id.startswith(checkpoint_id)]
-    if len(of) == 1:
-        return of[0]
-    newest = ", ".join(one.id for one in found[-3:]) or "none yet"
-    raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(found)}; the last: {newest}.")
+    matching = [checkpoint for checkpoint in past if checkpoint.id.startswith(checkpoint_id)]
+    if len(matching) == 1:
+        return matching[0]
+    newest = ", ".join(checkpoint.id for checkpoint in past[-3:]) or "none yet"
+    raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(past)}; the last: {newest}.")
 
 
-def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Data | None) -> str:
+def review_after(checkpoint: Checkpoint, decisions: Sequence[Decision], pending: Data | None) -> str:
     """Return the review point that comes after a checkpoint: what was decided before it holds.
 
     Only its number when nothing was decided or is asked there.
     """
-    if one.decided < len(decisions):
-        return decisions[one.decided]["review_id"]
-    return str(pending["review_id"]) if pending else str(one.decided)
+    if checkpoint.decided < len(decisions):
+        return decisions[checkpoint.decided]["review_id"]
+    return str(pending["review_id"]) if pending else str(checkpoint.decided)
 
 
-def _checkpoint(one: Any, known: Data, entered: bool) -> Checkpoint:
+def _checkpoint(checkpoint: Any, by_id: Data, entered: bool) -> Checkpoint:
     """``entered``: a child graph began from here, so what is asked is asked in there."""
-    parent_id = one.parent_config["configurable"]["checkpoint_id"] if one.parent_config else None
-    parent, values = known.get(parent_id or ""), _values(one)
-    before = parent if parent_id else known.get(_above(one) or "")
+    parent_id = checkpoint.parent_config["configurable"]["checkpoint_id"] if checkpoint.parent_config else None
+    parent, values = by_id.get(parent_id or ""), _values(checkpoint)
+    before = parent if parent_id else by_id.get(_above(checkpoint) or "")
     return Checkpoint(
-        id=_id(one),
-        graph=one.config["configurable"]["checkpoint_ns"].split("|")[-1].split(":")[0] or "conversation",
-        step=one.metadata["step"],
-        at=one.checkpoint["ts"],
+        id=_id(checkpoint),
+        graph=checkpoint.config["configurable"]["checkpoint_ns"].split("|")[-1].split(":")[0] or "conversation",
+        step=checkpoint.metadata["step"],
+        at=checkpoint.checkpoint["ts"],
         ran=tuple(n for n in _next(parent) if n != "__start__") if parent else (),
-        next=_next(one),
-        asks=None if entered else _asks(one),
+        next=_next(checkpoint),
+        asks=None if entered else _asks(checkpoint),
         decided=len(values.get("decisions") or []),
         changes=None if parent_id and not parent else tuple(_changes(_values(before) if before else {}, values)),
         values=values,
     )
 
 
-def _id(one: Any) -> str:
-    return str(one.config["configurable"]["checkpoint_id"])
+def _id(checkpoint: Any) -> str:
+    return str(checkpoint.config["configurable"]["checkpoint_id"])
 
 
-def _above(one: Any) -> str | None:
+def _above(checkpoint: Any) -> str | None:
     """Return the parent graph's checkpoint from which a child graph began."""
-    return next(iter(one.metadata.get("parents", {}).values()), None)
+    return next(iter(checkpoint.metadata.get("parents", {}).values()), None)
 
 
-def _values(one: Any) -> Json:
+def _values(checkpoint: Any) -> Json:
     """Return the state's own keys; before the first node they are what the graph was given."""
-    channels = one.checkpoint["channel_values"]
-    given = channels.get("__start__")
-    held = given if isinstance(given, Mapping) else channels
-    return {k: v for k, v in held.items() if not k.startswith(("__", "branch:"))}
+    channels = checkpoint.checkpoint["channel_values"]
+    first_input = channels.get("__start__")
+    values = first_input if isinstance(first_input, Mapping) else channels
+    return {k: v for k, v in values.items() if not k.startswith(("__", "branch:"))}
 
 
-def _next(one: Any) -> tuple[str, ...]:
+def _next(checkpoint: Any) -> tuple[str, ...]:
     """The nodes that run after this checkpoint: those that an edge leads to, and those that something was sent to."""
-    channels = one.checkpoint["channel_values"]
+    channels = checkpoint.checkpoint["channel_values"]
     edges = sorted(name.removeprefix("branch:to:") for name in channels if name.startswith("branch:to:"))
     sent = [packet.node for packet in channels.get("__pregel_tasks") or []]
     return (*(["__start__"] if "__start__" in channels else []), *edges, *sent)
 
 
-def _asks(one: Any) -> str | None:
-    for _, channel, value in one.pending_writes or []:
+def _asks(checkpoint: Any) -> str | None:
+    for _, channel, value in checkpoint.pending_writes or []:
         if channel == "__interrupt__" and value and isinstance(value[0].value, Mapping):
             return value[0].value.get("review_id")
     return None

@@ -44,8 +44,8 @@ def on_paper(run: Recording) -> list[dict[str, str]]:
 
 def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Drawing:
     """See ``Run.graph``."""
-    standing = [] if run.status == "done" else _standing_at(checkpoints())
-    return draw_graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
+    next_nodes = [] if run.status == "done" else _next_nodes(checkpoints())
+    return draw_graph(walked(_drawable(), run.log, run.status, next_nodes), run.query, _language(run))
 
 
 def findings(run: Recording) -> Picture:
@@ -54,29 +54,29 @@ def findings(run: Recording) -> Picture:
     return figures.findings(run.pieces, run.query, cut, _language(run))
 
 
-def knowledge(run: Recording, found: Around) -> Drawing:
+def knowledge(run: Recording, neighbourhood: Around) -> Drawing:
     """See ``Run.knowledge``."""
-    return draw_knowledge(found, run.query, _language(run))
+    return draw_knowledge(neighbourhood, run.query, _language(run))
 
 
 def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: Iterable[str] = ()) -> Around:
     """Return the data of ``Run.knowledge``."""
-    base, outside = _base(run, run.workspace.knowledge), run.merged.get("enrichment")
-    documents = [str(one["source"].get("doc_id", "")) for one in run.citations]
-    documents = documents or [str(one["metadata"].get("doc_id", "")) for one in run.evidence[:8]]
+    base, outside = _base(run, run.workspace.knowledge), run.state.get("merged", {}).get("enrichment")
+    documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
+    documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
     seeds = seeds_of(base, documents, f"{run.query}\n{run.answer}")
     opened = [*seeds, *(_entity(base, name) for name in expand)]
     if path is None:
         return with_outside(around(base, seeds, opened), outside)
-    found = way(base, *(_entity(base, name) for name in path))
-    if not found:
+    relations = way(base, *(_entity(base, name) for name in path))
+    if not relations:
         raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
-    return with_outside(around(base, seeds, opened, found), outside)
+    return with_outside(around(base, seeds, opened, relations), outside)
 
 
 def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
     """Return the knowledge base that was asked."""
-    name = run.kb_prefix
+    name = run.state.get("kb_prefix", "")
     if not name:
         raise RunError(f"Run {run.run_id} asked no knowledge base: there is no graph around its answer.")
     if name not in bases.names():
@@ -89,18 +89,22 @@ def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
 
 def _entity(base: KnowledgeBase, name: str) -> str:
     """Return the id of the entity of that name, alias or id."""
-    found = base.find_entity(name) or base.entity(name)
-    if found is None:
+    entity = base.find_entity(name) or base.entity(name)
+    if entity is None:
         raise KnowledgeError(
             f"{base.name!r} has no entity {shown(name)}. Give one as the documents write it, in any language."
         )
-    return found["entity_id"]
+    return entity["entity_id"]
 
 
-def _standing_at(checkpoints: Sequence[Checkpoint]) -> list[str]:
+def _next_nodes(checkpoints: Sequence[Checkpoint]) -> list[str]:
     """Return where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
-    last = {one.graph: one for one in checkpoints}
-    newest = max((one for one in reversed(last.values()) if one.next), key=lambda one: one.at, default=None)
+    last = {checkpoint.graph: checkpoint for checkpoint in checkpoints}
+    newest = max(
+        (checkpoint for checkpoint in reversed(last.values()) if checkpoint.next),
+        key=lambda checkpoint: checkpoint.at,
+        default=None,
+    )
     if newest is None:
         return []
     outer = "" if newest.graph == "conversation" else f"{newest.graph}:"
@@ -112,7 +116,7 @@ def _steps_at_work(run: Recording) -> list[str]:
     if run.status != "running":
         return []
     ended = {(record["step_id"], record["iteration"]) for record in run.records}
-    values = run._values()
+    values = run.state
     wave = [step["step_id"] for step in values.get("wave", [])]
     return [step_id for step_id in wave if (step_id, values.get("iteration")) not in ended]
 

@@ -63,8 +63,8 @@ def taped(context: Context, tape: Tape) -> Context:
 
 def begun(tape: Tape) -> datetime:
     """Return when the recorded run began."""
-    found = next(effect for effect in tape.known.values() if (effect.kind, effect.name) == ("begin", "clock"))
-    return datetime.fromisoformat(found.value)
+    clock = next(effect for effect in tape.known.values() if (effect.kind, effect.name) == ("begin", "clock"))
+    return datetime.fromisoformat(clock.value)
 
 
 class StillClock:
@@ -93,9 +93,9 @@ class TapedBases:
 
     def names(self) -> list[str]:
         """Known names, sorted; those of the recorded run in a replay."""
-        if self._tape.mode == "fork" and (here := self.real.names()):
-            self._tape.keep(Effect("knowledge", "names", "", {}, here))
-            return here
+        if self._tape.mode == "fork" and (known_here := self.real.names()):
+            self._tape.keep(Effect("knowledge", "names", "", {}, known_here))
+            return known_here
         return self._tape.effect("knowledge", "names", {}, self.real.names)
 
     def get(self, name: str) -> KnowledgeBase:
@@ -127,9 +127,9 @@ class TapedBase:
         name = f"{self.name}.fingerprint"
         if not self._here:
             return self._tape.effect("knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint())
-        found = self._bases.get(self.name).fingerprint()
-        self._tape.keep(Effect("knowledge", name, "", {}, found))
-        return found
+        fingerprint = self._bases.get(self.name).fingerprint()
+        self._tape.keep(Effect("knowledge", name, "", {}, fingerprint))
+        return fingerprint
 
     def fingerprint(self) -> str:
         """Of the documents, as this run sees them."""
@@ -176,19 +176,19 @@ class TapedBase:
 
         return read
 
-    def _read(self, method: str, given: Sequence[Any]) -> Any:
+    def _read(self, method: str, arguments: Sequence[Any]) -> Any:
         name = f"{self.name}.{method}"
         if not self._here:
-            found = self._tape.find("knowledge", name, self._fingerprint, given)
-            if found is None:
+            effect = self._tape.find("knowledge", name, self._fingerprint, arguments)
+            if effect is None:
                 raise KnowledgeError(
-                    f"{self.name!r} is not in this workspace, and the tape has no {method} of {_short(given)}. "
+                    f"{self.name!r} is not in this workspace, and the tape has no {method} of {_short(arguments)}. "
                     f"Add the corpus: workbench kb add {self.name} PATH..."
                 )
-            self._tape.keep(replace(found, replayed=True))
-            return _loaded(method, found.value)
-        value = attrgetter(method)(self._bases.get(self.name))(*given)
-        self._tape.keep(Effect("knowledge", name, self._fingerprint, given, value))
+            self._tape.keep(replace(effect, replayed=True))
+            return _loaded(method, effect.value)
+        value = attrgetter(method)(self._bases.get(self.name))(*arguments)
+        self._tape.keep(Effect("knowledge", name, self._fingerprint, arguments, value))
         return value
 
 
@@ -233,15 +233,17 @@ class TapedMemory:
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """As the store has it, or as the tape does."""
-        known = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
-        if self._tape.mode == "fork" and known:
-            self._tape.keep(replace(known[0], given={"message": message}, replayed=True))  # it may ask something else
-            return dict(known[0].value)
-        if self._tape.mode != "live" and not known:
+        recorded = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
+        if self._tape.mode == "fork" and recorded:
+            self._tape.keep(
+                replace(recorded[0], given={"message": message}, replayed=True)
+            )  # it may ask something else
+            return dict(recorded[0].value)
+        if self._tape.mode != "live" and not recorded:
             return NoMemory().recall(message, user_id=user_id, conversation_id=conversation_id)
         whose: Json = {"user_id": user_id, "conversation_id": conversation_id, "before": before}
-        given = {"message": message}
-        return dict(self._tape.effect("memory", "recall", given, lambda: self._real.recall(message, **whose)))
+        question = {"message": message}
+        return dict(self._tape.effect("memory", "recall", question, lambda: self._real.recall(message, **whose)))
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Kept by a run of its own alone."""
@@ -260,8 +262,8 @@ def _loaded(method: str, value: Any) -> Any:
     return value
 
 
-def _short(given: Sequence[Any]) -> str:
-    text = json.dumps(list(given), ensure_ascii=False)
+def _short(arguments: Sequence[Any]) -> str:
+    text = json.dumps(list(arguments), ensure_ascii=False)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -291,7 +293,7 @@ class RecordedPlanner:
         _on_tape(f"A plan of {self.name}")
 
 
-def context_of(
+def run_context(
     row: RunRow,
     ports: Context,
     store: RunStore,
@@ -323,7 +325,7 @@ def context_of(
         ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
         ("tools", described(context.tools)),
         ("versions", versions()),
-        *([("prompts", _prompts_of(context, row["message"]))] if context.models else []),
+        *([("prompts", _used_prompts(context, row["message"]))] if context.models else []),
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
     ):
@@ -354,14 +356,14 @@ def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
     options = store.get(run_id)["options"]
     if "decisions" not in options:
         return None
-    given = len(store.decisions(run_id))
+    answered = len(store.decisions(run_id))
     return ReplayReviewer(
-        options["decisions"][given:], mismatch=options.get("mismatch", "ask"), rest=options.get("rest", "ask")
+        options["decisions"][answered:], mismatch=options.get("mismatch", "ask"), rest=options.get("rest", "ask")
     )
 
 
 def described(tools: Mapping[str, Tool]) -> Json:
-    """The tools of a run by name; of those of one's own as much as a replay needs where they are not registered."""
+    """Return the tools of a run by name; of custom ones as much as a replay needs where they are not registered."""
     return {name: None if name in BUILT_IN else _outside(tools[name]) for name in tools}
 
 
@@ -375,19 +377,19 @@ def _outside(tool: Tool) -> Json:
     }
 
 
-def _prompts_of(context: Context, message: str) -> Json:
+def _used_prompts(context: Context, message: str) -> Json:
     """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
-    of = [context.prompts.of(role, language_of(message)) for role in context.models]
-    return {prompt.name: prompt.dump() for prompt in of}
+    prompts = [context.prompts.of(role, language_of(message)) for role in context.models]
+    return {prompt.name: prompt.dump() for prompt in prompts}
 
 
-def _settings(here: Settings, recorded: Data, edited: Data) -> Settings:
-    known = type(here).model_fields
-    return here.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in known})
+def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
+    fields = type(settings).model_fields
+    return settings.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in fields})
 
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
-    """Return the ports of a replay: whoever could be asked is a stand-in."""
+    """Return the ports of a replay, every one that could answer replaced by a stand-in."""
     models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
     planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
     tools = begin.get("tools")
@@ -402,25 +404,25 @@ def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     )
 
 
-def _tools(here: Mapping[str, Tool], recorded: Data) -> dict[str, Tool]:
+def _tools(registered: Mapping[str, Tool], recorded: Data) -> dict[str, Tool]:
     """Return the tools of the recording: ours, and stand-ins for others."""
     return {
-        name: here[name] if name in here and told is None else _stand_in(name, told or {})
-        for name, told in recorded.items()
+        name: registered[name] if name in registered and description is None else _stand_in(name, description or {})
+        for name, description in recorded.items()
     }
 
 
-def _stand_in(name: str, told: Data) -> Tool:
-    inputs: Json = {n: (Any, ... if needed else None) for n, needed in told.get("inputs", {}).items()}
-    outputs: Json = dict.fromkeys(told.get("outputs", []), (Any, None))
+def _stand_in(name: str, description: Data) -> Tool:
+    inputs: Json = {n: (Any, ... if needed else None) for n, needed in description.get("inputs", {}).items()}
+    outputs: Json = dict.fromkeys(description.get("outputs", []), (Any, None))
     return FunctionTool(
         name=name,
-        description=told.get("description", ""),
+        description=description.get("description", ""),
         input_schema=create_model(f"{name}_input", **inputs),
         output_schema=create_model(f"{name}_output", **outputs),
         function=lambda *_: _on_tape(f"A call of {name}"),
-        parallel=told.get("parallel", True),
-        intents=frozenset(told.get("intents", [])),
+        parallel=description.get("parallel", True),
+        intents=frozenset(description.get("intents", [])),
     )
 
 

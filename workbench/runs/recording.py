@@ -13,7 +13,7 @@ from workbench.records.figures import Identity, Piece, identity, pieces
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
-from workbench.runs.calls import Calls, calls_of
+from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
     Citation,
     Decision,
@@ -21,10 +21,7 @@ from workbench.state import (
     Json,
     Obeyed,
     Reflection,
-    Remembered,
     RetrievalResult,
-    RouteDecision,
-    Supported,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Recording(Extended):
-    """A run as it is kept; it starts nothing and changes nothing.
+    """A run as it is stored; it starts nothing and changes nothing.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     What ``recording`` gives reads everything once, when it is first asked for.
@@ -54,13 +51,23 @@ class Recording(Extended):
         """
         still = Recording(self._work, run_id or self.run_id)
         still._work, still._store = cast(Any, _Once(still._work)), cast(Any, _Once(still._store))
-        still._row  # noqa: B018, raises where there is none
+        still.row  # noqa: B018, raises where there is none
         return still
 
     @property
     def workspace(self) -> Any:
         """Return the open workspace that it belongs to."""
         return self._work.workspace
+
+    @property
+    def row(self) -> RunRow:
+        """Return its row in the store: ids of user and conversation, options, moments, error."""
+        return self._store.get(self.run_id)
+
+    @property
+    def state(self) -> Json:
+        """Return the current state of its graph: where it was routed, what was recalled and merged, and so on."""
+        return self.row["result"] or self._work.values(self.run_id)
 
     # how it stands
 
@@ -70,11 +77,6 @@ class Recording(Extended):
         return self._work.status(self.run_id)
 
     @property
-    def holder(self) -> str | None:
-        """Return who works on it now, in words: process, host and since when; None when no one does."""
-        return self._work.holder(self.run_id)
-
-    @property
     def review(self) -> Json | None:
         """Return what the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
         return self._work.pending(self.run_id) if self.status == "paused" else None
@@ -82,55 +84,30 @@ class Recording(Extended):
     @property
     def error(self) -> str | None:
         """Why it failed."""
-        return self._row["error"]
+        return self.row["error"]
 
     @property
     def message(self) -> str:
         """Return what the user wrote."""
-        return self._row["message"]
+        return self.row["message"]
 
     @property
     def as_of(self) -> list[str]:
         """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
-        dates = dates_asked({"dates": self.options.get("dates"), "route_decision": self.route_decision})
+        dates = dates_asked({"dates": self.options.get("dates"), "route_decision": self.state.get("route_decision")})
         return dates if any(dates) else []
 
     @property
     def session_id(self) -> str:
         """Return the conversation to which it belongs: ``ask(..., session=run.session_id)`` continues with it."""
-        return self._row["session_id"]
-
-    @property
-    def conversation_id(self) -> str:
-        """Return the id of that conversation of its user in the store."""
-        return self._row["conversation_id"]
-
-    @property
-    def user_id(self) -> str:
-        """Whose it is."""
-        return self._row["user_id"]
-
-    @property
-    def created_at(self) -> str:
-        """UTC, ISO 8601."""
-        return self._row["created_at"]
+        return self.row["session_id"]
 
     # what it did
 
     @property
     def query(self) -> str:
         """Return the question as it stands alone: a follow-up with what it refers to."""
-        return self._values().get("query", self.message)
-
-    @property
-    def kb_prefix(self) -> str:
-        """Return the knowledge base that was asked; empty for none."""
-        return self._values().get("kb_prefix", "")
-
-    @property
-    def route_decision(self) -> RouteDecision | None:
-        """Return where the message went, and what it wants."""
-        return self._values().get("route_decision")
+        return self.state.get("query", self.message)
 
     @property
     def plan(self) -> Plan | None:
@@ -156,27 +133,17 @@ class Recording(Extended):
     @property
     def reflections(self) -> list[Reflection]:
         """Return the judgements, one a pass."""
-        return self._values().get("reflections", [])
-
-    @property
-    def remembered(self) -> list[Remembered]:
-        """Return what was recalled of the person and the conversation: whether it stands in the prompt, or why not."""
-        return self._values().get("remembered", [])
+        return self.state.get("reflections", [])
 
     @property
     def obeyed(self) -> list[Obeyed]:
         """Memories that became conditions on what was searched."""
-        return self._values().get("obeyed", [])
+        return self.state.get("obeyed", [])
 
     @property
     def decisions(self) -> list[Decision]:
         """Return what was answered at review points."""
         return self._store.decisions(self.run_id)
-
-    @property
-    def merged(self) -> Json:
-        """Return the evidence as the answer sees it; empty before the merge."""
-        return self._values().get("merged", {})
 
     @property
     def found(self) -> dict[str, list[RetrievalResult]]:
@@ -186,7 +153,8 @@ class Recording(Extended):
     @property
     def evidence(self) -> list[RetrievalResult]:
         """Return the evidence, best first: what was merged, or all that was found so far."""
-        return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
+        merged = self.state.get("merged")
+        return merged["retrieval_results"] if merged else self._work.found_so_far(self.run_id)
 
     def provenance(self) -> list[Json]:
         """Return where each piece of evidence came from: a row per piece and step that found it.
@@ -198,7 +166,8 @@ class Recording(Extended):
         for step_id, results in self.found.items():
             for result in results:
                 finders.setdefault(identity(result), {})[step_id] = None
-        records, origins, rows = last_records(self.records), self.grafted.get("steps", {}), []
+        records, rows = last_records(self.records), list[Json]()
+        origins = self.options.get("graft", {}).get("steps", {})
         for n, piece in enumerate(self.evidence, 1):
             about = {"n": n, "result_id": piece["result_id"], "title": piece["metadata"].get("title", "")}
             for step_id in finders.get(identity(piece), ()):
@@ -210,38 +179,17 @@ class Recording(Extended):
     @property
     def pieces(self) -> list[Piece]:
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
-        merged = cast(Any, self.merged) or None
-        return pieces(self.found, self.evidence, merged, self.citations)
+        return pieces(self.found, self.evidence, self.state.get("merged") or None, self.citations)
 
     @property
     def answer(self) -> str:
         """Return the answer, with its ``[n]``; empty before there is one."""
-        return self._values().get("answer", "")
-
-    @property
-    def answer_kind(self) -> str:
-        """``fields``, ``quotation``, ``closest``, ``nothing`` or ``asks`` without a model; else empty."""
-        return self._values().get("answer_kind", "")
+        return self.state.get("answer", "")
 
     @property
     def citations(self) -> list[Citation]:
         """Return the evidence behind each ``[n]``."""
-        return self._values().get("citations", [])
-
-    @property
-    def support(self) -> list[Supported]:
-        """Return each statement of the answer, held against what it cites."""
-        return self._values().get("support", [])
-
-    @property
-    def statistics(self) -> Json:
-        """Counts and times of the retrieval."""
-        return self.merged.get("statistics", {})
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why retrieval ended."""
-        return self._values().get("stop_reason")
+        return self.state.get("citations", [])
 
     @property
     def log(self) -> list[Json]:
@@ -257,20 +205,20 @@ class Recording(Extended):
         """Return what is for no chat client: where it was routed, each step, what was merged, the log."""
         from workbench.graphs.merge import merged_events
 
-        found: list[Json] = []
-        for kept in self._store.events(self.run_id):
-            found += kept.get("debug", [])
-            if kept.get("execution_log", {}).get("node") == "merger" and self.merged:
-                found += merged_events(cast(Any, self.merged), self._values().get("runs", []))
-            found.append({name: value for name, value in kept.items() if name != "debug"})
-        return found
+        events, state = list[Json](), self.state
+        for event in self._store.events(self.run_id):
+            events += event.get("debug", [])
+            if event.get("execution_log", {}).get("node") == "merger" and state.get("merged"):
+                events += merged_events(state["merged"], state.get("runs", []))
+            events.append({name: value for name, value in event.items() if name != "debug"})
+        return events
 
     def to_dict(self) -> Json:
         """Return the whole run as one JSON document (``run.schema.json``); its ``execution_log`` is in levels."""
         from workbench.events import nested  # it imports LangGraph, which a bench that only shows runs does without
 
-        still = self.recording()
-        return {**run_document(still), "execution_log": nested(still.log)}
+        still, holder = self.recording(), self._work.holder(self.run_id)
+        return {**run_document(still, holder), "execution_log": nested(still.log)}
 
     def to_frame(self) -> pandas.DataFrame:
         """One row an attempt, in the order in which they began."""
@@ -295,32 +243,17 @@ class Recording(Extended):
 
     def calls(self) -> Calls:
         """Return the calls of models: what each saw, what it said, what it took."""
-        return calls_of(self.tape())
+        return model_calls(self.tape())
 
     @property
     def prompts(self) -> Prompts:
         """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
-        return Prompts(kept={**self.begun.get("prompts", {}), **self.options.get("prompts", {})})
-
-    @property
-    def begun(self) -> Json:
-        """Return what the run began with, by name: settings, tools, versions, clock; empty without a tape."""
-        return begun(self.tape())
-
-    @property
-    def grafted(self) -> Json:
-        """Return what it was put together from: ``base``, ``steps`` and ``conflicts``; {} unless it is a graft."""
-        return self.options.get("graft", {})
+        return Prompts(kept={**begun(self.tape()).get("prompts", {}), **self.options.get("prompts", {})})
 
     @property
     def origin(self) -> str | None:
         """Return the run from which this one was made; None for a run of its own."""
-        return next(iter(self.sources), None)
-
-    @property
-    def sources(self) -> list[str]:
-        """Return the runs whose tapes answer this one."""
-        return (self.options.get("tape") or {}).get("sources", [])
+        return next(iter((self.options.get("tape") or {}).get("sources", [])), None)
 
     @property
     def called(self) -> list[str]:
@@ -337,14 +270,7 @@ class Recording(Extended):
     @property
     def options(self) -> Json:
         """Return what it was started with, as JSON."""
-        return self._row["options"]
-
-    @property
-    def _row(self) -> RunRow:
-        return self._store.get(self.run_id)
-
-    def _values(self) -> Json:
-        return self._row["result"] or self._work.values(self.run_id)
+        return self.row["options"]
 
 
 class _Once:
@@ -354,6 +280,6 @@ class _Once:
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._of, name)
-        setattr(self, name, cache(found) if callable(found) else found)
+        attribute = getattr(self._of, name)
+        setattr(self, name, cache(attribute) if callable(attribute) else attribute)
         return getattr(self, name)

@@ -13,7 +13,7 @@ from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
 from workbench.runs import feedback as thought
-from workbench.runs.calls import models_of, own_prompts, replies_of
+from workbench.runs.calls import edited_replies, model_settings, own_prompts
 from workbench.runs.past import Past
 from workbench.runs.recording import Recording
 from workbench.state import Json
@@ -58,14 +58,6 @@ class Run(Recording):
             while (event := stream.get()) is not None:
                 yield event
 
-    def draft(self, name: str) -> str:
-        """Return what a person has typed or chosen for this run and not sent, by name; empty when nothing."""
-        return self._store.draft(self.run_id, name)
-
-    def keep_draft(self, name: str, text: str) -> None:
-        """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
-        self._store.save_draft(self.run_id, name, text)
-
     def wait(self, timeout: float | None = None) -> Run:
         """Wait until it pauses or ends, at most ``timeout`` seconds.
 
@@ -73,7 +65,7 @@ class Run(Recording):
             TimeoutError: it still runs.
         """
         self._work.wait(self.run_id, timeout)
-        self.review  # noqa: B018, whoever waited is shown what it asks
+        self.review  # noqa: B018, the caller has now seen what it asks
         return self
 
     # the four answers
@@ -86,8 +78,8 @@ class Run(Recording):
         """
         from workbench.graphs.agent_inbox import interrupt_of
 
-        asked = self.review
-        return interrupt_of(asked) if asked else None
+        request = self.review
+        return interrupt_of(request) if request else None
 
     def approve(self, note: str = "") -> Run:
         """Go on as proposed."""
@@ -125,8 +117,8 @@ class Run(Recording):
         return self.wait() if wait else self
 
     def _edited(self, edits: Json, note: str) -> Json:
-        asked = self._seen or self.review or {}
-        return answer("edit", point=asked.get("point", ""), edits=_plain(edits), note=note)
+        request = self._seen or self.review or {}
+        return answer("edit", point=request.get("point", ""), edits=_plain(edits), note=note)
 
     def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays unchanged."""
@@ -155,7 +147,7 @@ class Run(Recording):
     # what is thought of it
 
     def feedback(self, good: bool | None, note: str = "", *, who: str = "", **labels: Any) -> Run:
-        """Keep what somebody thinks of the answer: one verdict a person, the newest holds; None takes it back.
+        """Store a verdict on the answer: one per person, the newest holds; None removes it.
 
         Args:
             good: whether it is a good answer.
@@ -182,15 +174,17 @@ class Run(Recording):
         """
         from workbench.runs.fork import forecast
 
-        known = [*self.tape(), *(effect for run_id in self.sources for effect in read(self._store, run_id))]
-        versions, records, kb = dict[str, str](), self.records, self.kb_prefix
+        sources = (self.options.get("tape") or {}).get("sources", [])
+        effects = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
+        versions, records, state = dict[str, str](), self.records, self.state
+        kb = state.get("kb_prefix", "")
         for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
             with suppress(UnknownKnowledge):  # then what the tape says of it holds
                 seen = f"@{'/'.join(self.as_of)}" if self.as_of else ""
                 versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
-        now: Json = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
+        now: Json = {"versions": versions, "activated": [*state.get("activated", []), *activated]}
         now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
-        return forecast(plan, known, records, self._store.tool_seconds(), kb, **now)
+        return forecast(plan, effects, records, self._store.tool_seconds(), kb, **now)
 
     def fork(self, *, wait: bool = True, **edits: Any) -> Run:
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
@@ -206,13 +200,13 @@ class Run(Recording):
             PlanError: the plan is not valid.
         """
         if models := edits.pop("models", None):
-            edits["settings"] = {**(edits.get("settings") or {}), **models_of(models)}
+            edits["settings"] = {**(edits.get("settings") or {}), **model_settings(models)}
         if edits.get("prompts"):
             edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
         if edits.get("replies"):
-            edits["replies"] = replies_of(edits["replies"], self.calls())
-        made = Run(self._work, self._work.fork(self.run_id, edits))
-        return made.wait() if wait else made
+            edits["replies"] = edited_replies(edits["replies"], self.calls())
+        fork = Run(self._work, self._work.fork(self.run_id, edits))
+        return fork.wait() if wait else fork
 
     def tree(self) -> Tree:
         """Return the tree of forks in which this run stands: from which it was made, and what was made of it."""
@@ -288,7 +282,7 @@ class Run(Recording):
 
     def __repr__(self) -> str:
         why = f": {self.error}" if self.error else ""
-        query = (self._row["result"] or {}).get("query", self.message)
+        query = (self.row["result"] or {}).get("query", self.message)
         read = f", read as {query!r}" if query != self.message else ""
         return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}{read}>"
 

@@ -10,6 +10,7 @@ from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import Proposal, propose
 from workbench.plans import IDLE
 from workbench.records.proposals import JUDGED_BY
+from workbench.records.tape import begun
 from workbench.state import Data, Json
 from workbench.tools.registry import BUILT_IN
 
@@ -77,10 +78,10 @@ def what_if(run: Recording, fork: Callable[..., Recording], gold: Collection[str
     visits, points = _visits(run), WhatIf()
     for place, visit in enumerate(visits):
         edits = _otherwise(run, visits[:place], visit)
-        other = fork(**edits) if edits else None
-        if other and other.status != "done":
-            raise RunError(f"{other.run_id}, played otherwise, is {other.status}: {other.error}")
-        points.append(_point(visit, run, other, frozenset(gold)))
+        played = fork(**edits) if edits else None
+        if played and played.status != "done":
+            raise RunError(f"{played.run_id}, played otherwise, is {played.status}: {played.error}")
+        points.append(_point(visit, run, played, frozenset(gold)))
     return points
 
 
@@ -100,7 +101,7 @@ def _visits(run: Recording) -> list[Json]:
     if visits:
         return visits
     for reflection in run.reflections:
-        now = [d for d in before if _pass_of(d, run) == reflection["current_iteration"]]
+        now = [d for d in before if _iteration(d, run) == reflection["current_iteration"]]
         seen = {"reflection": reflection, "went_on": reflection["should_continue"]}
         visits.append({**seen, "before": now, "decision": None})
     return visits
@@ -115,7 +116,7 @@ def _went_on(decision: Data) -> bool:
     return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", *JUDGED_BY})
 
 
-def _pass_of(decision: Data, run: Recording) -> int:
+def _iteration(decision: Data, run: Recording) -> int:
     """Return the pass in which something was decided about the plan or a wave."""
     wave = set(decision["proposal"].get("wave", ()))
     return min((r["iteration"] for r in run.records if r["step_id"] in wave), default=1)
@@ -126,14 +127,14 @@ def _otherwise(run: Recording, earlier: Sequence[Data], visit: Data) -> Json | N
     answers: list[Data] = []
     for before in earlier:
         answers += [*before["before"], before["decision"] or {"point": "reflect", "action": "approve"}]
-    here: Json = {"point": "reflect", "action": "reject", "who": "what-if"}
+    decision: Json = {"point": "reflect", "action": "reject", "who": "what-if"}
     if not visit["went_on"]:
         more = _more(run, visit["reflection"])
         if more is None:
             return None
-        here |= {"action": "edit", "edits": {**more, "should_continue": True}}
+        decision |= {"action": "edit", "edits": {**more, "should_continue": True}}
     review = list(dict.fromkeys([*run.options["review"], "reflect"]))
-    return {"answers": [*answers, *visit["before"], here], "review": review, "mismatch": "rules", "rest": "rules"}
+    return {"answers": [*answers, *visit["before"], decision], "review": review, "mismatch": "rules", "rest": "rules"}
 
 
 def _more(run: Recording, reflection: Data) -> Json | None:
@@ -141,11 +142,11 @@ def _more(run: Recording, reflection: Data) -> Json | None:
     done = reflection["current_iteration"]
     before = [r for r in run.records if r["iteration"] <= done]
     records = [r for r in before if r["error"] not in IDLE]
-    begun, ran = {r["step_id"] for r in before}, {r["step_id"] for r in records}
-    plan = next((p for p in reversed(run.plans) if begun >= set(p.by_id())), run.plans[0])
+    started, ran = {r["step_id"] for r in before}, {r["step_id"] for r in records}
+    plan = next((p for p in reversed(run.plans) if started >= set(p.by_id())), run.plans[0])
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
     activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
-    tools = sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
+    tools = sorted({*begun(run.tape()).get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
     proposal = propose(Proposal(run.query, plan, seen, records, tools, activated), done + 1)
     if not proposal["should_continue"]:
         return None
@@ -169,10 +170,10 @@ def _point(visit: Data, run: Recording, fork: Recording | None, gold: frozenset[
         live=fork.called if fork else [],
     )
     if stop and go_on:
-        known, first, then = _pieces(stop), _first(stop), _first(go_on)
+        at_stop, first, then = _pieces(stop), _first(stop), _first(go_on)
         keys = {effect.key for effect in stop.tape()}
         work = [e for e in go_on.tape() if e.key not in keys and e.kind in ("tool", "model", "plan", "handler")]
-        point["pieces"] = [result_id for place, result_id in _pieces(go_on).items() if place not in known]
+        point["pieces"] = [result_id for place, result_id in _pieces(go_on).items() if place not in at_stop]
         point["displaced"] = [document for document in first if document not in then]
         point["recall"] = round(len(gold & {*then}) / len(gold) - len(gold & {*first}) / len(gold), 6) if gold else None
         point["answer_changes"] = stop.answer != go_on.answer

@@ -28,16 +28,14 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
-from workbench.events import brief
 from workbench.graphs.reviewers import again, written
-from workbench.plans import Plan
 from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
-from workbench.runs.driver import Driver, Given, Listener, Live, pending
+from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
 from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, pruned, review_after, unfolded
 from workbench.state import Data, Decision, Json, RetrievalResult
@@ -58,8 +56,8 @@ class LoopThread:
 
     def _run(self) -> None:
         while not self._ends:
-            # A task that raises SystemExit or KeyboardInterrupt has kept it for whoever awaits it, and asyncio raises
-            # it here once more; without its loop every other run would wait for ever.
+            # A task that raises SystemExit or KeyboardInterrupt has kept it for the task that awaits it, and asyncio
+            # raises it here once more; without its loop every other run would wait for ever.
             with suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
 
@@ -113,8 +111,8 @@ FORKED = (
     "This process was forked from the one that opened the workspace, and has none of its threads. Start processes with "
     "multiprocessing.get_context('spawn'), and open the workspace in each; or open it after the fork."
 )
-KEPT = 50
-"""How many runs stay at hand after their work, for who listens late; of those that leave nothing, how many at all."""
+RUNS_IN_MEMORY = 50
+"""How many runs stay in memory after their work, for late listeners; of those that leave nothing, how many at all."""
 _POLL_S = 0.1
 _PATIENCE_S = 10.0
 _ENDED = ("done", "failed", "cancelled")
@@ -181,9 +179,9 @@ class Work:
 
     def status(self, run_id: str) -> str:
         """Return how the run stands; when its owner died without a word, the checkpoints and the decisions know."""
-        return self._standing(run_id)[0]
+        return self._status_and_row(run_id)[0]
 
-    def _standing(self, run_id: str) -> tuple[str, RunRow]:
+    def _status_and_row(self, run_id: str) -> tuple[str, RunRow]:
         """Return how the run stands, and the row from which that was read."""
         row = self.driver(run_id).runs.get(run_id, whole=False)
         live = self._live.get(run_id)
@@ -211,15 +209,15 @@ class Work:
 
     def lines(self, run_ids: Sequence[str]) -> list[Json]:
         """Return what a list shows of runs; only one that is said to run is looked at more closely."""
-        found = self.durable.runs.lines(run_ids)
-        for row in found:
+        rows = self.durable.runs.lines(run_ids)
+        for row in rows:
             owner = row.pop("owner")
             row["holder"], row["query"] = None, row["query"] or row["message"]
             if row["status"] == "running":
                 with suppress(UnknownRun):  # removed just now
                     row["status"] = self.status(row["run_id"])
                 row["holder"] = self._lease.holder(owner) if owner and self._lease.alive(owner) else None
-        return found
+        return rows
 
     def pending(self, run_id: str) -> Json | None:
         """Return what the run asks, if it does."""
@@ -245,8 +243,8 @@ class Work:
         for _ in range(2):  # they may be folded between the two looks
             if rows := driver.runs.past(run_id):
                 return unfolded(rows)
-            if found := self.loop.call(driver.past(run_id)):
-                return checkpoints(found)
+            if tuples := self.loop.call(driver.past(run_id)):
+                return checkpoints(tuples)
         if self.status(run_id) == "done":
             raise pruned(run_id)
         return []
@@ -288,7 +286,7 @@ class Work:
         Raises:
             TimeoutError: it still runs.
             InvalidAnswer: the answer that was given does not fit; the run waits as before.
-            NotPaused: somebody else had answered.
+            NotPaused: another process had answered.
         """
         live, until = self._live.get(run_id), None if timeout is None else time.monotonic() + timeout
         if live is not None and live.work is not None:
@@ -314,7 +312,7 @@ class Work:
         except asyncio.CancelledError:  # of the run, or of the caller
             if not live.work.cancelled():
                 raise
-        if self.driver(run_id).runs.get(run_id)["status"] == "running":  # somebody else went on with it
+        if self.driver(run_id).runs.get(run_id)["status"] == "running":  # another process continued it
             await asyncio.to_thread(self.wait, run_id)
 
     def failure(self, run_id: str) -> BaseException | None:
@@ -342,7 +340,7 @@ class Work:
             first = self._first_input(driver, run_id)
         except WorkspaceError as error:  # the run is noted, and what comes after it could not be
             self._live[run_id] = live
-            live.settled.set()
+            live.finished.set()
             live.unwritten = type(error)(f"{error} Then go on with `workbench resume {run_id}`.")
             raise live.unwritten from error
         self._start(driver, live, first)
@@ -365,8 +363,8 @@ class Work:
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
         """Return the review point that comes after a checkpoint."""
-        found = named(run_id, self.checkpoints(run_id), checkpoint_id)
-        return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
+        checkpoint = named(run_id, self.checkpoints(run_id), checkpoint_id)
+        return review_after(checkpoint, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, given: Any, seen: Data | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
@@ -374,7 +372,7 @@ class Work:
         Args:
             run_id: the run.
             given: the answer.
-            seen: the request that was shown to whoever answers; another one is not answered by it.
+            seen: the request that was shown to the person who answers; another one is not answered by it.
 
         Raises:
             InvalidAnswer: it is no answer at all, or too long to keep; whether it fits is seen by the graph.
@@ -382,10 +380,10 @@ class Work:
                 interrupted run.
             WorkspaceBusy: another process is at it.
         """
-        driver, (status, row) = self.driver(run_id), self._standing(run_id)
+        driver, (status, row) = self.driver(run_id), self._status_and_row(run_id)
         if status == "paused":
             request = self.pending(run_id)
-            if request is None and driver.runs.get(run_id, whole=False) != row:  # somebody answered in this very moment
+            if request is None and driver.runs.get(run_id, whole=False) != row:  # another process answered just now
                 return self.answer(run_id, given, seen)
             if request is None:
                 raise NotPaused(
@@ -393,8 +391,10 @@ class Work:
                     "has stored, and asks again."
                 )
             if seen and seen["review_id"] != request["review_id"]:
-                raise NotPaused(f"{_changed_since(seen, request)} Look at run.review, and answer that.")
-            wanted = Given(written(given), request["review_id"])
+                asked, shown = proposals.point(request), proposals.point(seen)
+                change = "again, and something else" if asked == shown else f"by now, not {shown}"
+                raise NotPaused(f"The run asks {asked} {change}. Look at run.review, and answer that.")
+            wanted = Answer(written(given), request["review_id"])
             self._take(driver, row)
             self._start(driver, Live(run_id), wanted)
             return
@@ -402,7 +402,7 @@ class Work:
         if status == "interrupted" and last and _same(last[-1], given):
             self.resume(run_id)
             return
-        hint = f" {self._held(row)}" if status == "running" else _HINTS.get(status, "")
+        hint = f" {self._taken_by(row)}" if status == "running" else _HINTS.get(status, "")
         raise NotPaused(f"Run {run_id} is {status}: it waits for no answer.{hint}")
 
     def resume(self, run_id: str) -> None:
@@ -413,7 +413,7 @@ class Work:
             RunError: it was cancelled.
             WorkspaceBusy: another process is at it.
         """
-        driver, (status, row) = self.driver(run_id), self._standing(run_id)
+        driver, (status, row) = self.driver(run_id), self._status_and_row(run_id)
         if status == "running" and row["owner"] == self._lease.owner and run_id in self._live:
             return
         if status == "done":
@@ -442,7 +442,7 @@ class Work:
         while self.holder(run_id) and not self._at_rest(run_id):
             if time.monotonic() > until:
                 raise WorkspaceBusy(
-                    f"Run {run_id} is cancelled, but not at rest yet. {self._held(driver.runs.get(run_id))}"
+                    f"Run {run_id} is cancelled, but not at rest yet. {self._taken_by(driver.runs.get(run_id))}"
                 )
             time.sleep(_POLL_S)
         if driver.runs.is_cancelled(run_id):
@@ -459,19 +459,19 @@ class Work:
         Raises:
             RunError: a run still runs.
         """
-        known = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
-        private = [run_id for run_id in known if self.driver(run_id) is not self.durable]
-        for run_id in known:
+        stored = [run_id for run_id in run_ids if self.driver(run_id).runs.has(run_id)]
+        private = [run_id for run_id in stored if self.driver(run_id) is not self.durable]
+        for run_id in stored:
             driver = self.driver(run_id)
             with suppress(UnknownRun):  # another process has just removed it
                 if self.holder(run_id):
                     raise RunError(f"Run {run_id} is running. Cancel it first.")
                 if (row := driver.runs.get(run_id))["status"] not in _ENDED:
-                    self._take(driver, row)  # nobody answers it or goes on with it now
+                    self._take(driver, row)  # no process answers or resumes it now
         if private and self._private is not None:
             self.loop.call(self._private.forget(private))
-        self.loop.call(self.durable.forget([run_id for run_id in known if run_id not in private]))
-        for run_id in known:
+        self.loop.call(self.durable.forget([run_id for run_id in stored if run_id not in private]))
+        for run_id in stored:
             self._live.pop(run_id, None)
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
@@ -487,12 +487,12 @@ class Work:
             finally:
                 heeding.cancel()
                 self._observe(driver, live.run_id)
-                live.settled.set()
+                live.finished.set()
 
         self._live.pop(live.run_id, None)
         self._live[live.run_id] = live
         live.work = self.loop.submit(work())
-        for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
+        for run_id in [i for i, old in self._live.items() if old.finished.is_set()][:-RUNS_IN_MEMORY]:
             del self._live[run_id]
             if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
                 self.loop.submit(self._private.forget([run_id]))  # it is kept nowhere but in memory
@@ -502,21 +502,21 @@ class Work:
         with suppress(WorkbenchError):  # they stay until `gc`; or the run was removed just now
             if driver is not self.durable or driver.runs.get(run_id, whole=False)["status"] != "done":
                 return
-            found = await driver.past(run_id)
+            tuples = await driver.past(run_id)
             save = driver.runs.save_past  # folded and written in one trip to a thread: each trip wakes the loop
-            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(found))))
+            await asyncio.to_thread(lambda: save(run_id, folded(checkpoints(tuples))))
             await driver.forget_checkpoints([run_id])
 
     def _observe(self, driver: Driver, run_id: str) -> None:
-        """Tell whoever observes runs that this one has ended."""
+        """Tell the observer of runs that this one has ended."""
         if self.ended is None:
             return
-        with suppress(WorkspaceError):  # the disk is full, and the run itself says so
+        with suppress(WorkspaceError):  # the disk is full, which the run itself reports
             if driver.runs.get(run_id)["status"] in _ENDED:
                 self.ended(run_id)
 
     async def _heed(self, driver: Driver, live: Live) -> None:
-        """Stop the work when somebody, in any process, has cancelled the run."""
+        """Stop the work when the run is cancelled, in any process."""
         while not driver.runs.is_cancelled(live.run_id):
             await asyncio.sleep(_POLL_S)
         if live.work is not None:
@@ -526,20 +526,20 @@ class Work:
         """Return whether the run is this process's own, and nothing is done on it."""
         live = self._live.get(run_id)
         own = self.driver(run_id).runs.get(run_id)["owner"] == self._lease.owner
-        return own and (live is None or live.settled.is_set())
+        return own and (live is None or live.finished.is_set())
 
-    def _held(self, row: RunRow) -> str:
+    def _taken_by(self, row: RunRow) -> str:
         return f"It is worked on by {self._lease.holder(row['owner'] or '')}."
 
     def _take(self, driver: Driver, row: RunRow) -> None:
         self.loop.require_own()
         if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
-            raise WorkspaceBusy(f"Run {row['run_id']} is taken. {self._held(row)}")
+            raise WorkspaceBusy(f"Run {row['run_id']} is taken. {self._taken_by(row)}")
         if driver.runs.claim(row, self._lease.owner):
             return
-        status, now = self._standing(row["run_id"])
+        status, now = self._status_and_row(row["run_id"])
         if status == "running":
-            raise WorkspaceBusy(f"Run {row['run_id']} was taken just now. {self._held(now)}")
+            raise WorkspaceBusy(f"Run {row['run_id']} was taken just now. {self._taken_by(now)}")
         raise NotPaused(f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again.")
 
     def _next_input(self, driver: Driver, run_id: str) -> Any:
@@ -548,7 +548,7 @@ class Work:
         if not snapshot.values:
             return self._first_input(driver, run_id)
         recorded = self._recorded(run_id, snapshot)
-        return None if recorded is None else Given(again(recorded), recorded["review_id"])
+        return None if recorded is None else Answer(again(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """Return what the graph begins with; the user's message is stored before the run."""
@@ -581,9 +581,9 @@ class Work:
 class _InMemory(RunStore):
     """Runs of which nothing is written down; earlier reports are read where they are kept."""
 
-    def __init__(self, kept: RunStore):
+    def __init__(self, durable: RunStore):
         super().__init__(":memory:")
-        self._kept = kept
+        self._kept = durable
 
     def report(self, report_id: str, user: str) -> Json:
         """See ``RunStore.report``."""
@@ -592,15 +592,15 @@ class _InMemory(RunStore):
 
 def _stop(live: Live) -> None:
     """Cancel the work and wait until it has written how the run stands."""
-    if live.work is not None and not live.settled.is_set():
+    if live.work is not None and not live.finished.is_set():
         live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
         live.work.cancel()
-        live.settled.wait(timeout=30)
+        live.finished.wait(timeout=30)
 
 
 @contextmanager
 def _failures_in_the_row(live: Live) -> Iterator[None]:
-    """A failed or cancelled run is not the caller's exception: its status and error say so.
+    """Leave the failure of a run in its status and error: it is not the caller's exception.
 
     A refused answer is, and a failure that the full disk kept out of the row.
     """
@@ -615,26 +615,12 @@ def _failures_in_the_row(live: Live) -> Iterator[None]:
             raise
 
 
-def _same(decision: Data, given: Data) -> bool:
+def _same(decision: Data, reply: Data) -> bool:
     """Return whether an answer is the one that was recorded."""
     try:
-        one = given["decisions"][0]
-        edits = (one.get("edited_action") or {}).get("args", {})
+        answer = reply["decisions"][0]
+        edits = (answer.get("edited_action") or {}).get("args", {})
     except (KeyError, IndexError, TypeError, AttributeError):
         return False
-    kinds = one.get("type") == decision["action"] and one.get("message", "") == decision["message"]
+    kinds = answer.get("type") == decision["action"] and answer.get("message", "") == decision["message"]
     return kinds and edits == decision["edits"]
-
-
-def _changed_since(seen: Data, now: Data) -> str:
-    """Return in a sentence what is asked now, in place of what was shown."""
-    before, after, asks = proposals.proposal(seen), proposals.proposal(now), proposals.point(now)
-    if proposals.point(seen) != asks:
-        return f"The run asks {asks} by now, and no longer {proposals.point(seen)}."
-    changes = {name: [before.get(name), after[name]] for name in after if before.get(name) != after[name]}
-    if "plan" in changes:
-        old, new = (Plan.load(plan) for plan in changes.pop("plan"))
-        difference = {name: change for name, change in old.diff(new).items() if change}
-        changes["plan"] = [f"version {old.version}", f"version {new.version}: {brief(difference)}"]
-    told = "; ".join(f"{name} was {brief(old)}, and is {brief(new)}" for name, (old, new) in changes.items())
-    return f"The run asks {asks} again, and something else: {told or 'the same at a later moment'}."

@@ -86,7 +86,7 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
             returned = [item async for item in returned]
         return returned
 
-    return _made(name, description, schema, run, options)
+    return _as_function_tool(name, description, schema, run, options)
 
 
 def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOptions]) -> FunctionTool:
@@ -110,10 +110,10 @@ def from_retriever(name: str, retriever: BaseRetriever, **options: Unpack[ToolOp
             detail["hits"] = len(documents)
         return documents
 
-    return _made(name, options.get("description") or f"LangChain retriever {kind}", Search, run, options)
+    return _as_function_tool(name, options.get("description") or f"LangChain retriever {kind}", Search, run, options)
 
 
-def as_tool(given: Any, intents: Iterable[str] = ()) -> Tool:
+def as_tool(tool: Any, intents: Iterable[str] = ()) -> Tool:
     """Return a tool unchanged, or make one of a LangChain tool or a function.
 
     Raises:
@@ -122,21 +122,21 @@ def as_tool(given: Any, intents: Iterable[str] = ()) -> Tool:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import BaseTool
 
-    if isinstance(given, BaseTool):
-        return _from_langchain(given, intents)
-    if isinstance(given, BaseRetriever):
-        raise ToolError(f"{type(given).__name__} is a retriever. Use register_retriever(NAME, retriever).")
-    if inspect.isfunction(given):
-        return from_function(given, intents=intents)
-    missing = [name for name, kind in _PORT.items() if not isinstance(getattr(given, name, None), kind)]
+    if isinstance(tool, BaseTool):
+        return _from_langchain(tool, intents)
+    if isinstance(tool, BaseRetriever):
+        raise ToolError(f"{type(tool).__name__} is a retriever. Use register_retriever(NAME, retriever).")
+    if inspect.isfunction(tool):
+        return from_function(tool, intents=intents)
+    missing = [name for name, kind in _PORT.items() if not isinstance(getattr(tool, name, None), kind)]
     schemas = [name for name in ("input_schema", "output_schema") if name not in missing]
-    missing += [name for name in schemas if not issubclass(getattr(given, name), BaseModel)]
-    if missing or not callable(given):
+    missing += [name for name in schemas if not issubclass(getattr(tool, name), BaseModel)]
+    if missing or not callable(tool):
         raise ToolError(
-            f"{shown(given)} is no tool: it has no valid {', '.join(missing) or '__call__'}. Give a function with "
+            f"{shown(tool)} is no tool: it has no valid {', '.join(missing) or '__call__'}. Give a function with "
             "annotated parameters, a LangChain tool, or an object with everything that the Tool port asks for."
         )
-    return given
+    return tool
 
 
 def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
@@ -152,10 +152,12 @@ def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
         return [returned] if isinstance(returned, str) else returned
 
     name = re.sub(r"\W+", "_", tool.name).lower()
-    return _made(name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents))
+    return _as_function_tool(
+        name, tool.description or f"LangChain tool {tool.name}", schema, run, ToolOptions(intents=intents)
+    )
 
 
-def _made(
+def _as_function_tool(
     name: str, description: str, schema: type[BaseModel], run: Callable[..., Any], options: ToolOptions
 ) -> FunctionTool:
     """Return the tool whose function returns what ``run`` returns in our shape."""
@@ -166,8 +168,8 @@ def _made(
     async def search(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         return normalise(name, await run(tool_input, knowledge, log), tool_input, knowledge)
 
-    given: Json = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
-    return FunctionTool(name=name, function=search, input_schema=schema, **given)
+    fields: Json = {"calibration": CALIBRATION, **options, "description": description, "intents": intents}
+    return FunctionTool(name=name, function=search, input_schema=schema, **fields)
 
 
 def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> Json:
@@ -188,11 +190,11 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
     items = sorted(items, key=repr) if isinstance(items, Set) else list(items)  # a set has no order of its own
     if len(items) > MOST:
         raise ToolError(f"{name} returned more than {MOST:,} results. Return the best of them.")
-    asked = [value for _, value in tool_input if isinstance(value, str)]
-    question = Question.of(str(getattr(tool_input, "query", " ".join(asked))), knowledge)
+    texts = [value for _, value in tool_input if isinstance(value, str)]
+    question = Question.of(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
-    kept = ranked(results, getattr(tool_input, "top_k", len(results)))
-    return {"candidates": titles(kept), **extra, "results": kept}
+    best = ranked(results, getattr(tool_input, "top_k", len(results)))
+    return {"candidates": titles(best), **extra, "results": best}
 
 
 MOST = 100_000
@@ -226,7 +228,7 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     if isinstance(row.get("score"), bool):
         row["score"] = str(row["score"])  # nor is a yes a probability
     try:
-        given = _Row.model_validate(row)
+        parsed = _Row.model_validate(row)
     except ValidationError as error:
         fault = error.errors()[0]
         field = str(fault["loc"][0])
@@ -235,18 +237,18 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
             f"{at} has {what}: {fault['msg']}. Give a non-empty 'text' and, where it is known, "
             "a 'score', the probability that it is relevant, 0 to 1; else it is estimated from the text."
         ) from None
-    metadata = {**(given.metadata or {}), **(given.model_extra or {})}
-    ids = [row[key] for row in (given.model_extra or {}, metadata) for key in _ID if row.get(key)]
-    source_id = str(ids[0]) if ids else hashlib.sha256(given.evidence.encode()).hexdigest()[:16]
+    metadata = {**(parsed.metadata or {}), **(parsed.model_extra or {})}
+    ids = [row[key] for row in (parsed.model_extra or {}, metadata) for key in _ID if row.get(key)]
+    source_id = str(ids[0]) if ids else hashlib.sha256(parsed.evidence.encode()).hexdigest()[:16]
     about = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **metadata}
     metadata = {key: value for key, value in about.items() if key not in _OURS}
     metadata["title"] = title = str(metadata["title"] or metadata.get("source", ""))
-    score = given.score
+    score = parsed.score
     if score is None:
-        score = question.judge("keyword_search", given.evidence, title, str(metadata["doc_id"]), bm25=1 / place)
-    kinds = {"source_type": given.source_type, "granularity": given.granularity}
-    made = evidence_of(source_id, given.evidence, score, name, question.knowledge.name, **kinds, place=place)
-    return {**made, "metadata": {**metadata, **made["metadata"]}}
+        score = question.judge("keyword_search", parsed.evidence, title, str(metadata["doc_id"]), bm25=1 / place)
+    kinds = {"source_type": parsed.source_type, "granularity": parsed.granularity}
+    result = evidence_of(source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place)
+    return {**result, "metadata": {**metadata, **result["metadata"]}}
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -60,8 +60,8 @@ def chain_step(
     target: str, source: str, by: str, surface: str, sentence: str, titles: Mapping[str, str]
 ) -> dict[str, str]:
     """Return a step of a path from one passage to another, with the words for it."""
-    said = says(titles[source], by, surface, titles[target], sentence)
-    return {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence, "says": said}
+    words = says(titles[source], by, surface, titles[target], sentence)
+    return {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence, "says": words}
 
 
 def chain_of(steps: Sequence[dict[str, str]]) -> Json:
@@ -97,9 +97,9 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     '茶馆与四世同堂都提到“老舍”'
     """
     language = language_of(sentence or parent)
-    said = _SAYS[language, by].format(parent=parent, surface=surface, child=child)
+    words = _SAYS[language, by].format(parent=parent, surface=surface, child=child)
     short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
-    return _QUOTED[language].format(said=said, sentence=short) if sentence else said
+    return _QUOTED[language].format(said=words, sentence=short) if sentence else words
 
 
 TOOL = FunctionTool(

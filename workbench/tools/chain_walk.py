@@ -20,7 +20,7 @@ from workbench.tools.evidence import document_of
 from workbench.tools.scoring import content_terms, dated
 
 RELATED = 0.8
-"""What a word that stands for the one that was asked for counts at most."""
+"""The most that a related word counts for the word of the question."""
 MEANT, SAME = 0.55, 0.85
 """Cosines from which on a word of the other script counts for one of the question, and counts in full."""
 CLOSEST = 0.6
@@ -33,18 +33,18 @@ class Word(NamedTuple):
     Attributes:
         weight: inverse document frequency.
         forms: its stems.
-        related: stems that may stand for it -> what they count, 0 to 1.
+        related: stems that mean nearly the same -> what they count, 0 to 1.
     """
 
     weight: float
     forms: frozenset[str]
     related: Mapping[str, float]
 
-    def share(self, held: Collection[str]) -> float:
+    def share(self, stems_held: Collection[str]) -> float:
         """Return how far a text of these stems says it, 0 to 1."""
-        if not self.forms.isdisjoint(held):
+        if not self.forms.isdisjoint(stems_held):
             return 1.0
-        return max((worth for one, worth in self.related.items() if one in held), default=0.0)
+        return max((worth for stemmed, worth in self.related.items() if stemmed in stems_held), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -61,29 +61,29 @@ class AskedWords:
             for group in knowledge.lexicon()
             for language in ("en", "zh")
         ]
-        near = knowledge.near(question)
-        foreign = {word: others for word, others in near.items() if CJK.match(word)}
-        found: dict[str, Word] = {}
+        similar = knowledge.near(question)
+        foreign = {word: neighbours for word, neighbours in similar.items() if CJK.match(word)}
+        words: dict[str, Word] = {}
         for term in content_terms(question):
             if foreign and CJK.match(term):
                 continue  # pairs of signs that no text of this corpus has: their words follow
             word = root(stem(term))
             own = dict.fromkeys(frozenset().union(*(group for group in groups if word in group)), RELATED)
-            related = own | _worth(near.get(term, []))
-            worth = {one: worth for one, worth in related.items() if one not in forms(word)}
-            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth))
-        for word, others in foreign.items():
-            if worth := _worth(others):
-                closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
+            related = own | _worth(similar.get(term, []))
+            worth = {stemmed: worth for stemmed, worth in related.items() if stemmed not in forms(word)}
+            words.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth))
+        for word, neighbours in foreign.items():
+            if worth := _worth(neighbours):
+                closest = [stemmed for stemmed, share in worth.items() if share >= CLOSEST * max(worth.values())]
                 weight = min(map(knowledge.term_weight, closest))
-                found[word] = Word(weight, frozenset({word}), worth)
-        return cls(tuple(found.values()))
+                words[word] = Word(weight, frozenset({word}), worth)
+        return cls(tuple(words.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:
         """Return the words that none of these stems is of."""
         return AskedWords(tuple(word for word in self.words if word.forms.isdisjoint(covered)))
 
-    def share(self, held: Collection[str]) -> float:
+    def share(self, stems_held: Collection[str]) -> float:
         """Return the share of the words' weight, 0 to 1, that a text of these stems covers.
 
         >>> words = AskedWords((Word(2.0, forms("spous"), {"wife": 0.8}), Word(2.0, forms("king"), {})))
@@ -91,17 +91,17 @@ class AskedWords:
         0.9
         """
         total = sum(word.weight for word in self.words)
-        return sum(word.weight * word.share(held) for word in self.words) / total if total else 0.0
+        return sum(word.weight * word.share(stems_held) for word in self.words) / total if total else 0.0
 
 
-def _worth(others: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _worth(neighbours: Iterable[tuple[str, float]]) -> dict[str, float]:
     """Stem of a near word -> what it counts; of a Chinese word each pair of signs."""
-    found: dict[str, float] = {}
-    for said, cosine in others:
+    worths: dict[str, float] = {}
+    for word, cosine in neighbours:
         worth = RELATED * min(1.0, (cosine - MEANT) / (SAME - MEANT))
-        for one in stems(said) if worth > 0 else ():
-            found[one] = max(found.get(one, 0.0), worth)
-    return found
+        for stemmed in stems(word) if worth > 0 else ():
+            worths[stemmed] = max(worths.get(stemmed, 0.0), worth)
+    return worths
 
 
 def root(stemmed: str) -> str:
@@ -122,9 +122,9 @@ def forms(word: str) -> frozenset[str]:
     return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
 
 
-def roots_of(said: Iterable[str]) -> frozenset[str]:
+def roots_of(words: Iterable[str]) -> frozenset[str]:
     """Return the stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
-    return frozenset().union(*(forms(root(one)) for one in stems(" ".join(said))))
+    return frozenset().union(*(forms(root(stemmed)) for stemmed in stems(" ".join(words))))
 
 
 TITLE = 0.6
@@ -168,21 +168,21 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     """Return the passages that are like the question, and the ones that it names."""
     days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
     titles = [*knowledge.ways.titles_in(question), *days]
-    named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
-    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages_of(list(named))}
-    lexical = _lexical(question, list(named.values()), mine, knowledge)
+    titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
+    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages_of(list(titles_by_document))}
+    lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
     dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
     rest = min(dense.values(), default=0.0)
     own = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
     score = dict(own)
     for title in titles:  # of several passages of one title the most like the question gets the whole bonus
         group = [i for i, doc_id in mine.items() if doc_id in title["doc_ids"]]
-        most = max((own[i] for i in group), default=0.0)
+        highest = max((own[i] for i in group), default=0.0)
         for i in group:
-            score[i] += TITLE * own[i] / (most + 1e-9)
-    for i, bonus in _rare_phrases(question, list(named.values()), knowledge).items():
+            score[i] += TITLE * own[i] / (highest + 1e-9)
+    for i, bonus in _rare_phrases(question, list(titles_by_document.values()), knowledge).items():
         score[i] = score.get(i, rest / 2) + bonus
-    return Seeds(own, score, rest / 2, named)
+    return Seeds(own, score, rest / 2, titles_by_document)
 
 
 def _lexical(
@@ -190,14 +190,17 @@ def _lexical(
 ) -> dict[str, float]:
     """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
     plain = dict(knowledge.keyword_search(together(question, knowledge), DEEP))
-    most = max(plain.values(), default=0.0) + 1e-9
+    highest = max(plain.values(), default=0.0) + 1e-9
     if not titles:
-        return {i: score / most for i, score in plain.items()}
+        return {i: score / highest for i, score in plain.items()}
     explained = frozenset().union(*map(stems, titles))
     rest = " ".join(t for t in terms(question) if not stems(t) <= explained)
-    other = dict(knowledge.keyword_search(rest, DEEP)) if rest else {}
-    found = {i: ((1 - EXPLAINED) * plain.get(i, 0.0) + EXPLAINED * other.get(i, 0.0)) / most for i in {*plain, *other}}
-    return found | {i: plain.get(i, 0.0) / most for i in mine}
+    unexplained = dict(knowledge.keyword_search(rest, DEEP)) if rest else {}
+    scores = {
+        i: ((1 - EXPLAINED) * plain.get(i, 0.0) + EXPLAINED * unexplained.get(i, 0.0)) / highest
+        for i in {*plain, *unexplained}
+    }
+    return scores | {i: plain.get(i, 0.0) / highest for i in mine}
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
@@ -207,10 +210,10 @@ def _scaled(values: Mapping[str, float]) -> dict[str, float]:
 
 def _rare_phrases(question: str, titles: Sequence[str], knowledge: KnowledgeBase) -> dict[str, float]:
     """Return passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
-    known = [terms(title) for title in titles]
+    title_terms = [terms(title) for title in titles]
     bonus: dict[str, float] = {}
     for phrase, ids in knowledge.ways.holding(question, RARE).items():
-        if (words := terms(phrase)) not in known:
+        if (words := terms(phrase)) not in title_terms:
             worth = SEED_PHRASE * (1 - math.log(len(ids)) / math.log(RARE + 1)) * (1.0 if len(words) > 1 else 0.5)
             bonus |= {i: max(bonus.get(i, 0.0), worth) for i in ids}
     return bonus
@@ -303,26 +306,26 @@ class Chains:
         step = self.ways.get(chunk_id)
         return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
 
-    def best(self, most: int) -> list[tuple[str, float]]:
+    def best(self, limit: int) -> list[tuple[str, float]]:
         """Return best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
         order = by_score(self.score)
-        pool, rest = order[:POOL], order[POOL:most]
-        self.read(order[: max(most, POOL)])
-        found: list[tuple[str, float]] = []
+        pool, rest = order[:POOL], order[POOL:limit]
+        self.read(order[: max(limit, POOL)])
+        chosen: list[tuple[str, float]] = []
         articles, siblings = Counter[str](), Counter[str]()
         parents = {i: self.steps[i].parent for i in pool if i in self.steps}
-        while pool and len(found) < most:
+        while pool and len(chosen) < limit:
             worth = {
                 i: self.score[i] - SAME_TITLE * articles[self.article(i)] - SIBLING * siblings[parents.get(i, "")]
                 for i in pool
             }
             best = min(pool, key=lambda i: (-round(worth[i], 9), i))
             pool.remove(best)
-            found.append((best, worth[best]))
+            chosen.append((best, worth[best]))
             articles[self.article(best)] += 1
             if best in parents:
                 siblings[parents[best]] += 1
-        return found + [(i, self.score[i]) for i in rest]
+        return chosen + [(i, self.score[i]) for i in rest]
 
 
 class Walk:
@@ -346,12 +349,12 @@ class Walk:
         """Go one step from the passages in front; how many passages were reached."""
         reached: dict[str, tuple[float, Step]] = {}
         edges = self._edges()
-        self._stems_of(target for found in edges.values() for target, _ in found)
-        for parent, found in edges.items():
+        self._load_stems(target for steps_on in edges.values() for target, _ in steps_on)
+        for parent, steps_on in edges.items():
             left, score = self._words.left(self._covered[parent]), self.chains.score[parent]
-            for target, step in found:
-                said, held = left.share(stems(step.sentence)), left.share(self._held[target])
-                led = PARENT * score + SENTENCE * said + PASSAGE * held
+            for target, step in steps_on:
+                in_sentence, in_passage = left.share(stems(step.sentence)), left.share(self._held[target])
+                led = PARENT * score + SENTENCE * in_sentence + PASSAGE * in_passage
                 worth = TRUST[step.by] * led + OWN * self._seeds.likeness(target)
                 if worth > reached.get(target, (0.0,))[0]:
                     reached[target] = (worth, step)
@@ -373,13 +376,13 @@ class Walk:
             self._covered[i] = covered.get(i, frozenset()) | stems(self.chains.titles[i])
         self._seen |= {document_of(i) for i in self._front}
 
-    def _stems_of(self, chunk_ids: Iterable[str]) -> None:
+    def _load_stems(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
         self._held |= dict.fromkeys(missing, frozenset()) | self._knowledge.ways.stems(missing)
 
     def _edges(self) -> dict[str, list[Edge]]:
         """Return the links on from each passage in front, by the passage."""
-        ways, found = self._knowledge.ways, dict[str, list[Edge]]()
+        ways, edges_by_parent = self._knowledge.ways, dict[str, list[Edge]]()
         groups = self._groups()
         every = [i for group in groups.values() for i in group]
         links, shared = ways.links_from(every), ways.shared(every, HUB)
@@ -395,8 +398,8 @@ class Walk:
             edges += self._sharing(parent, [s for s in shared if s["chunk_id"] in group])
             self.chains.read(target for target, _ in edges)
             own = self.chains.article(parent)
-            found[parent] = [edge for edge in edges if self.chains.article(edge[0]) not in ("", own)]
-        return {parent: edges for parent, edges in found.items() if edges}
+            edges_by_parent[parent] = [edge for edge in edges if self.chains.article(edge[0]) not in ("", own)]
+        return {parent: edges for parent, edges in edges_by_parent.items() if edges}
 
     def _groups(self) -> dict[str, list[str]]:
         """Return each passage in front with the first ones of its document."""
@@ -408,22 +411,22 @@ class Walk:
     def _naming(self, parent: str) -> Iterator[Edge]:
         """Yield passages that name the document of this one."""
         doc_id, ways = document_of(parent), self._knowledge.ways
-        found = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
-        for link in ways.links_to(doc_id, found[:NAMED_BY]):
+        naming = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
+        for link in ways.links_to(doc_id, naming[:NAMED_BY]):
             yield link["chunk_id"], Step(parent, "named by", link["surface"], link["sentence"])
 
     def _sharing(self, parent: str, alike: Sequence[Shared]) -> Iterator[Edge]:
         """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
         left = self._words.left(self._covered[parent])
-        said = {sentence: left.share(stems(sentence)) for sentence in {shared["sentence"] for shared in alike}}
+        shares = {sentence: left.share(stems(sentence)) for sentence in {shared["sentence"] for shared in alike}}
         best: dict[str, Step] = {}
         for shared in alike:
             if not stems(shared["phrase"]) <= self._asked:
                 step = Step(parent, "phrase", shared["phrase"], shared["sentence"])
-                for other in shared["chunk_ids"]:
-                    if other not in best or said[step.sentence] >= said[best[other].sentence]:
-                        best[other] = step
-        self._stems_of(best)
+                for chunk_id in shared["chunk_ids"]:
+                    if chunk_id not in best or shares[step.sentence] >= shares[best[chunk_id].sentence]:
+                        best[chunk_id] = step
+        self._load_stems(best)
         covers = {i: left.share(self._held[i]) for i in best}
         for i in sorted(best, key=lambda i: (-round(covers[i], 9), i))[:ALIKE]:
             if covers[i] > 0:

@@ -1,7 +1,7 @@
 """``deep_research`` and ``deeper_research``: the loop of searching and following as one step with a budget of its own.
 
-``hybrid_search`` finds the first evidence. What it leaves of the question is then asked of the names that it brings in
-(``next_hop``); where it brings in none, the question is searched more widely. Round follows round until none of the
+``hybrid_search`` finds the first evidence. What it leaves of the question is then asked of the names that it contains
+(``next_hop``); where it contains none, the question is searched more widely. Round follows round until none of the
 first passages is new or the budget is spent. ``deeper_research`` has the larger budget, and begins with
 ``chain_exploration`` as well.
 """
@@ -60,20 +60,20 @@ class Research:
         """Run one search; return what it found."""
         self.searches.append(request)
         with self.knowledge.reading():
-            found: list[RetrievalResult] = tool.function(request, self.knowledge, StepLog())["results"]
+            source_ids: list[RetrievalResult] = tool.function(request, self.knowledge, StepLog())["results"]
         trust = 1.0
         if isinstance(request, next_hop.NextHopInput):  # at most as likely as the passage that leads to it
             document = evidence.document_of(request.passage)
             scores = [r["score"] for r in self.results.values() if r["metadata"].get("doc_id") == document]
             trust = max(scores, default=0.0)
-        for result in found:
+        for result in source_ids:
             result["metadata"] |= {"research": {"round": number, "query": request.query}, **self._chain(result)}
             result["score"] = round(trust * result["score"], 6)
-            if known := self.results.get(result["result_id"]):
-                result["metadata"] |= known["metadata"]
-                result["score"] = max(result["score"], known["score"])
+            if seen := self.results.get(result["result_id"]):
+                result["metadata"] |= seen["metadata"]
+                result["score"] = max(result["score"], seen["score"])
             self.results[result["result_id"]] = result
-        return found
+        return source_ids
 
     def best(self) -> list[RetrievalResult]:
         """Return the evidence, the likeliest first."""
@@ -83,17 +83,17 @@ class Research:
         """Return the steps to a piece of evidence from where the research began, not only from the passage before."""
         steps = result["metadata"].get("chain", {}).get("steps", ())
         before = self.results.get(f"low_level:{steps[0]['from']}") if steps else None
-        known = before["metadata"].get("chain", {}).get("steps", ()) if before else ()
-        returns = any(step["from"] == result["source_id"] for step in known)
-        return {} if returns else chain.chain_of([*known, *steps])
+        earlier = before["metadata"].get("chain", {}).get("steps", ()) if before else ()
+        returns = any(step["from"] == result["source_id"] for step in earlier)
+        return {} if returns else chain.chain_of([*earlier, *steps])
 
-    def requests(self, most: int) -> list[Request]:
-        """Return what to search next: what is left, of names that the evidence brings in, or the same more widely."""
+    def requests(self, limit: int) -> list[Request]:
+        """Return what to search next: what is left, of names in the evidence, or the same more widely."""
         query, top_k = self.tool_input.query, self.tool_input.top_k
         done = {request.query for request in self.searches}
         with self.knowledge.reading():
-            hops = next_hop.sub_questions(query, self.best(), self.knowledge, most + len(done))
-        left = [hop for hop in hops if hop.query not in done][:most]
+            hops = next_hop.sub_questions(query, self.best(), self.knowledge, limit + len(done))
+        left = [hop for hop in hops if hop.query not in done][:limit]
         wider = hybrid.HybridSearchInput(query=query, top_k=min(1000, 2 * top_k))
         if not left:
             return [] if wider in self.searches else [(hybrid.TOOL, wider)]
@@ -114,7 +114,7 @@ def research_tool(name: str, description: str, rounds: int, hops: int, first: Se
     async def search(tool_input: DeepResearchInput, knowledge: KnowledgeBase, log: ToolLog) -> DeepResearchOutput:
         research, query, top_k = Research(tool_input, knowledge), tool_input.query, tool_input.top_k
         requests: list[Request] = [(tool, tool.input_schema(query=query, top_k=top_k)) for tool in first]
-        thoughts, stopped, known = list[Json](), "", set[str]()
+        thoughts, stopped, seen = list[Json](), "", set[str]()
         for number in range(1, rounds + 1):
             for tool, request in requests:
                 if research.searches and _late(log, tool_input.timeout_s):
@@ -126,13 +126,13 @@ def research_tool(name: str, description: str, rounds: int, hops: int, first: Se
                     results = await asyncio.to_thread(research.search, tool, request, number)
                     detail |= {"hits": len(results), "evidence": evidence.titles(results[:FRONT])}
             front = [result["result_id"] for result in research.best()[:FRONT]]
-            new = [result_id for result_id in front if result_id not in known]
-            known |= set(new)
+            new = [result_id for result_id in front if result_id not in seen]
+            seen |= set(new)
             stopped = stopped or ("" if new else "nothing new") or ("rounds" if number == rounds else "")
             requests = [] if stopped else await asyncio.to_thread(research.requests, hops)
             asks = [{"tool": t.name, "query": r.query, "because": getattr(r, "sentence", "")} for t, r in requests]
-            found = [research.results[result_id]["source_id"] for result_id in new]
-            thoughts.append({"round": number, "evidence": found, "asks": asks})
+            source_ids = [research.results[result_id]["source_id"] for result_id in new]
+            thoughts.append({"round": number, "evidence": source_ids, "asks": asks})
             if not requests:
                 stopped = stopped or "nothing new"
                 break

@@ -18,8 +18,8 @@ from workbench.tools.scoring import (
     Question,
     content_terms,
     cosine_signals,
-    ordered,
     probability,
+    rank_scores,
 )
 from workbench.tools.tool import Found, FunctionTool, Search
 
@@ -30,7 +30,7 @@ WAYS = re.compile(
     re.IGNORECASE,
 )  # words that ask for times as such: the conditions already hold what they say
 READ = 100  # documents whose words are read
-ANYTHING = 0.5  # what a document is worth to somebody who asks for nothing in particular
+ANYTHING = 0.5  # the score of a document when the query asks for nothing in particular
 
 
 class ConditionInput(BaseModel):
@@ -75,9 +75,11 @@ class DiscoverOutput(Found):
 
 def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) -> DiscoverOutput:
     """Return the first passage of each document that holds for the conditions."""
-    conditions = [cast(Condition, one.model_dump()) for one in tool_input.conditions]
+    conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log("select", conditions=[written(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
+    with log(
+        "select", conditions=[written(condition) for condition in conditions], **({"sort": sort} if sort else {})
+    ) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
     if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
@@ -85,10 +87,14 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     question = Question.of(tool_input.query, knowledge)
     wanted = [] if sort else beyond(question, conditions, knowledge)
     with log("rank", by="query" if wanted else sort["field"] if sort else "newest", words=wanted):
-        chosen = _by_query(doc_ids, question, knowledge) if wanted else _ordered(doc_ids, tool_input.top_k, knowledge)
-        asked = 1.0 if conditions or sort or wanted else ANYTHING
-        found = [evidence.chunk(p, fit(s * asked, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen]
-    results = evidence.ranked(found, tool_input.top_k)
+        chosen = (
+            _by_query(doc_ids, question, knowledge) if wanted else _first_passages(doc_ids, tool_input.top_k, knowledge)
+        )
+        prior = 1.0 if conditions or sort or wanted else ANYTHING
+        results_found = [
+            evidence.chunk(p, fit(s * prior, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen
+        ]
+    results = evidence.ranked(results_found, tool_input.top_k)
     counts = dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {}
     return DiscoverOutput(
         results=results,
@@ -105,8 +111,8 @@ def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeB
     "Papers by Mara after 2000" asks for nothing beyond its conditions; "papers by Mara about a tiger" for a tiger.
     """
     values = [v for c in conditions for v in (c["value"] if isinstance(c["value"], list) else [c["value"]])]
-    said = {fold(str(value)) for value in values}
-    names = [n.name for n in (*question.named, *question.grouped) if not said & {fold(n.name), *n.names}]
+    stated = {fold(str(value)) for value in values}
+    names = [n.name for n in (*question.named, *question.grouped) if not stated & {fold(n.name), *n.names}]
     fields = {condition["field"] for condition in conditions}
     schema = knowledge.schema()
     called = [field["called"] for field in schema if field["name"] in fields or field["type"] == "date"]
@@ -114,20 +120,20 @@ def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeB
         term for words in (knowledge.nouns(), *called) for many in words.values() for w in many for term in terms(w)
     }
     words = [w for w in content_terms(WAYS.sub(" ", question.rest)) if not w.isdigit() and w not in plain]
-    return names + [w for w in words if not said & {w}]
+    return names + [w for w in words if not stated & {w}]
 
 
-def _ordered(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
+def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
     first = [p for p in knowledge.passages_of(doc_ids[:top_k]) if p["position"] == 0]
-    return list(zip(first, ordered(len(first)), strict=True))
+    return list(zip(first, rank_scores(len(first)), strict=True))
 
 
 def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return best passage of each document for the question, with its probability before the filters are counted in."""
-    near = knowledge.vector_search(question.text, NEAR)
-    dense, asked = cosine_signals(near), set(doc_ids)
-    inside = [chunk_id for chunk_id, _ in near if chunk_id.rpartition("#")[0] in asked][:READ]
+    hits = knowledge.vector_search(question.text, NEAR)
+    dense, wanted = cosine_signals(hits), set(doc_ids)
+    inside = [chunk_id for chunk_id, _ in hits if chunk_id.rpartition("#")[0] in wanted][:READ]
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}
     rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}

@@ -30,13 +30,13 @@ _NOTES = {
 }
 
 
-def note(what: str, language: str, **told: str) -> str:
+def note(what: str, language: str, **names: str) -> str:
     """Return a note in a language.
 
     >>> note("no name", "en", source="TMDB"), note("no name", "zh", source="TMDB")
     ('The question names nothing to ask TMDB for.', '问题里没有可以向 TMDB 查询的名称。')
     """
-    return _NOTES[what][language == "zh"].format(**told)
+    return _NOTES[what][language == "zh"].format(**names)
 
 
 class EnrichmentInput(Search):
@@ -64,16 +64,16 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
         wanted = await asyncio.to_thread(_wanted, query, tool_input.names, knowledge)
         detail["names"] = [name.name for name in wanted]
     with log("ask", source=enricher.name) as detail:
-        said = await enricher(wanted, language) if wanted else None
-        notes = said["notes"] if said else [note("no name", language, source=enricher.name)]
-        detail |= {"answers": said["asked"] if said else 0, **({"notes": notes} if notes else {})}
-    if said is None:
+        reply = await enricher(wanted, language) if wanted else None
+        notes = reply["notes"] if reply else [note("no name", language, source=enricher.name)]
+        detail |= {"answers": reply["asked"] if reply else 0, **({"notes": notes} if notes else {})}
+    if reply is None:
         return EnrichmentOutput(notes=notes)
     with log("judge") as detail:
-        found = await asyncio.to_thread(_judged, query, said, knowledge, enricher.name)
-        detail["hits"] = len(found)
-    results = evidence.ranked(found, tool_input.top_k)
-    subgraph = await asyncio.to_thread(_joined, said, knowledge)
+        results_found = await asyncio.to_thread(_judged, query, reply, knowledge, enricher.name)
+        detail["hits"] = len(results_found)
+    results = evidence.ranked(results_found, tool_input.top_k)
+    subgraph = await asyncio.to_thread(_joined, reply, knowledge)
     entities = [e["name"] for e in subgraph["entities"]]
     return EnrichmentOutput(
         results=results, entities=entities, candidates=evidence.titles(results), notes=notes, subgraph=subgraph
@@ -82,16 +82,16 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
 
 def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[Wanted]:
     """Each name as the language of the query writes it, with the years in the query and of the document about it."""
-    asked = list(dict.fromkeys(names)) or [named["name"] for named in names_in(query, [knowledge])]
-    said, chinese = list(map(int, _YEAR.findall(query))), language_of(query) == "zh"
+    names_asked = list(dict.fromkeys(names)) or [mention["name"] for mention in names_in(query, [knowledge])]
+    years_in_query, chinese = list(map(int, _YEAR.findall(query))), language_of(query) == "zh"
     wanted = []
-    for name in filter(str.strip, asked):
+    for name in filter(str.strip, names_asked):
         entity = knowledge.find_entity(name)
-        written = [entity["name"], *entity["aliases"]] if entity else [name]
-        own = next((n for n in [name, *written] if bool(CJK.search(n)) == chinese), name)
+        spellings = [entity["name"], *entity["aliases"]] if entity else [name]
+        own = next((n for n in [name, *spellings] if bool(CJK.search(n)) == chinese), name)
         released = [passage["fields"].get("year") for passage in _about(entity, knowledge)]
-        years = sorted({*said, *(year for year in released if isinstance(year, int))})
-        wanted.append(Wanted(own, tuple(n for n in [name, *written] if n != own), tuple(years)))
+        years = sorted({*years_in_query, *(year for year in released if isinstance(year, int))})
+        wanted.append(Wanted(own, tuple(n for n in [name, *spellings] if n != own), tuple(years)))
     return wanted
 
 
@@ -100,11 +100,11 @@ def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
     return knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
 
 
-def _judged(query: str, said: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:
+def _judged(query: str, answer: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:
     question = Question.of(query, knowledge)
-    names = {entity["doc_id"]: [entity["name"], *entity["aliases"]] for entity in said["entities"]}
+    names = {entity["doc_id"]: [entity["name"], *entity["aliases"]] for entity in answer["entities"]}
     results = []
-    for passage in said["passages"]:
+    for passage in answer["passages"]:
         score = question.judge("keyword_search", passage["text"], passage["title"], subject=1.0, bm25=1.0)
         called = names.get(passage["doc_id"], [])
         result = evidence.chunk(passage, score, TOOL.name, knowledge.name)
@@ -129,22 +129,22 @@ def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) 
     return passage["doc_id"]
 
 
-def _joined(said: Enriched, knowledge: KnowledgeBase) -> dict[str, list[Any]]:
+def _joined(answer: Enriched, knowledge: KnowledgeBase) -> dict[str, list[Any]]:
     """Return the piece of graph, its people those of the knowledge base where it knows them."""
-    known = {
-        entity["entity_id"]: here["entity_id"]
-        for entity in said["entities"]
-        if entity["type"] == "Person" and (here := knowledge.find_entity(entity["name"])) and here["type"] == "Person"
+    entity_ids = {
+        entity["entity_id"]: own["entity_id"]
+        for entity in answer["entities"]
+        if entity["type"] == "Person" and (own := knowledge.find_entity(entity["name"])) and own["type"] == "Person"
     }
-    entities = {known.get(e["entity_id"], e["entity_id"]): e for e in said["entities"]}
+    entities = {entity_ids.get(e["entity_id"], e["entity_id"]): e for e in answer["entities"]}
     return {
         "entities": [{**e, "entity_id": entity_id, "transient": True} for entity_id, e in entities.items()],
-        "relations": [_moved(relation, known) for relation in said["relations"]],
+        "relations": [_moved(relation, entity_ids) for relation in answer["relations"]],
     }
 
 
-def _moved(relation: Relation, known: Mapping[str, str]) -> Relation:
-    source, target = (known.get(end, end) for end in (relation["source"], relation["target"]))
+def _moved(relation: Relation, entity_ids: Mapping[str, str]) -> Relation:
+    source, target = (entity_ids.get(end, end) for end in (relation["source"], relation["target"]))
     return {**relation, "relation_id": f"{source}|{relation['type']}|{target}", "source": source, "target": target}
 
 

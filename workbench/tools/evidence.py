@@ -51,36 +51,36 @@ def judged(
 
 
 def entity(
-    found: Entity, text: str, score: float, tool: str, kb_prefix: str, about: Passage | None = None
+    record: Entity, text: str, score: float, tool: str, kb_prefix: str, about: Passage | None = None
 ) -> RetrievalResult:
     """Return an entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
-    source = _source(found["name"], about)
-    return evidence_of(found["entity_id"], text, score, tool, kb_prefix, "entity", **source)
+    source = _source(record["name"], about)
+    return evidence_of(record["entity_id"], text, score, tool, kb_prefix, "entity", **source)
 
 
 def relationship(
-    found: Relation, score: float, tool: str, kb_prefix: str, stated_in: Passage | None = None
+    relation: Relation, score: float, tool: str, kb_prefix: str, stated_in: Passage | None = None
 ) -> RetrievalResult:
     """Return a relation as evidence: the sentence that states it."""
-    text = found["sentence"] or f"{found['source']} {found['type']} {found['target']}"
+    text = relation["sentence"] or f"{relation['source']} {relation['type']} {relation['target']}"
     title = stated_in["title"] if stated_in else ""
     source = _source(title, stated_in)
-    return evidence_of(found["relation_id"], text, score, tool, kb_prefix, "relationship", "high_level", **source)
+    return evidence_of(relation["relation_id"], text, score, tool, kb_prefix, "relationship", "high_level", **source)
 
 
-def community(found: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
+def community(group: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
     """Return a community as evidence: its extractive summary."""
     return evidence_of(
-        found["community_id"],
-        found["summary"],
+        group["community_id"],
+        group["summary"],
         score,
         tool,
         kb_prefix,
         "community",
         "community",
-        title=found["title"],
-        doc_ids=found["doc_ids"][:20],
-        members=len(found["members"]),
+        title=group["title"],
+        doc_ids=group["doc_ids"][:20],
+        members=len(group["members"]),
     )
 
 
@@ -118,21 +118,21 @@ def titles(results: Iterable[Data], without: Sequence[str] = ()) -> list[str]:
     return list(dict.fromkeys(m["title"] for m in behind if m.get("title") and m.get("doc_id") not in without))
 
 
-def card(found: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
+def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
     """Return an entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
-    about = "; ".join([found["type"], *found["aliases"][:3]])
+    about = "; ".join([subject["type"], *subject["aliases"][:3]])
     phrases: dict[str, list[str]] = {}
     field_names = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
-    for relation in knowledge.relations_of(found["entity_id"]):
-        forward = relation["source"] == found["entity_id"]
-        other = knowledge.entity(relation["target"] if forward else relation["source"])
-        if other:
+    for relation in knowledge.relations_of(subject["entity_id"]):
+        forward = relation["source"] == subject["entity_id"]
+        neighbour = knowledge.entity(relation["target"] if forward else relation["source"])
+        if neighbour:
             phrase = _phrase(relation["type"], forward, field_names.get(relation["type"], ""))
-            phrases.setdefault(phrase, []).append(other["name"])
+            phrases.setdefault(phrase, []).append(neighbour["name"])
     facts = "; ".join(
         f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(phrases.items())
     )
-    return f"{found['name']} ({about})" + (f": {facts}" if facts else "")
+    return f"{subject['name']} ({about})" + (f": {facts}" if facts else "")
 
 
 def _phrase(relation: str, forward: bool, field: str = "") -> str:
@@ -146,8 +146,8 @@ def _phrase(relation: str, forward: bool, field: str = "") -> str:
         return phrase
     if phrase.endswith(" in") and field:
         return field
-    known = {"mentions": "mentioned in"}
-    return known.get(relation) or (phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of")
+    passive = {"mentions": "mentioned in"}
+    return passive.get(relation) or (phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of")
 
 
 def _source(title: str, passage: Passage | None) -> Json:

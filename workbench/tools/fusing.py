@@ -72,7 +72,7 @@ STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking], Mapping[str, float] | 
     "zscore": zscore,
     "percentile": percentile,
 }
-"""By name; one's own joins them here."""
+"""By name; a custom one is added here."""
 
 
 WEIGHTS: Mapping[str, Mapping[str, float]] = FITTED["weights"]

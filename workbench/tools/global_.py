@@ -36,60 +36,60 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         seeds = knowledge.passages_of(question.subjects)
-        given = _documents(tool_input.candidates, knowledge)
-        detail.update(entities=question.entities, candidates=len(given))
+        documents = _documents(tool_input.candidates, knowledge)
+        detail.update(entities=question.entities, candidates=len(documents))
     with log("near", k=POOL) as detail:
-        near = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
+        dense = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
         words = knowledge.keyword_search(question.text, POOL)
-        order = [i for i, _ in rrf({"dense": near, "bm25": words})]
+        order = [i for i, _ in rrf({"dense": dense, "bm25": words})]
         detail["hits"] = len(order)
     with log("communities") as detail:
-        chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge)
+        chosen = _touched(question, documents, knowledge.passages(order[:POOL]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        pool = knowledge.passages_of(given) or _pool(order, chosen, knowledge)
-        found = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], near))
-        detail["weighed"] = len(found)
-    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in found]
-    summaries = [evidence.community(c, _standing(c, found), TOOL.name, knowledge.name) for c in chosen]
+        pool = knowledge.passages_of(documents) or _pool(order, chosen, knowledge)
+        weighed = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense))
+        detail["weighed"] = len(weighed)
+    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed]
+    summaries = [evidence.community(c, _community_score(c, weighed), TOOL.name, knowledge.name) for c in chosen]
     answer = evidence.answer(question, [*passages, *summaries], tool_input.top_k)
     return {**answer, "communities": [c["title"] for c in chosen]}
 
 
-def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:
+def shared(seeds: Sequence[Collection[str]], candidates: Sequence[Collection[str]]) -> list[float]:
     """Return how much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
 
     >>> shared([{"Lao She", "Drama"}], [{"Lao She", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
     [1.0, 0.37, 0.37, 0.0]
     """
     wanted = sorted({trait for seed in seeds for trait in seed})
-    weight = {t: math.log(1 + len(others) / (0.5 + sum(t in other for other in others))) for t in wanted}
+    weight = {t: math.log(1 + len(candidates) / (0.5 + sum(t in traits for traits in candidates))) for t in wanted}
     total = sum(weight.values()) or 1.0
-    return [round(sum(weight[t] for t in wanted if t in other) / total, 3) for other in others]
+    return [round(sum(weight[t] for t in wanted if t in traits) / total, 3) for traits in candidates]
 
 
 def _weighed(
-    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Sequence[tuple[str, float]]
+    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], dense: Sequence[tuple[str, float]]
 ) -> Iterator[tuple[Passage, float, dict[str, float]]]:
     """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
-    for passage, share, seen in zip(pool, overlap, question.signals_in(pool, dense=near), strict=True):
+    for passage, share, seen in zip(pool, overlap, question.signals_in(pool, dense=dense), strict=True):
         seen |= {"traits": share} if seeds else {}
         yield passage, probability("global_search" if seeds else "naive_search", seen), seen
 
 
 def _touched(
-    question: Question, given: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
+    question: Question, documents: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
 ) -> list[Community]:
     """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
     names = dict.fromkeys(n.entity_id for n in question.named)
-    gained = dict.fromkeys([*given, *question.subjects], 1.0)
+    gained = dict.fromkeys([*documents, *question.subjects], 1.0)
     for rank, passage in enumerate(best, start=1):
         gained.setdefault(passage["doc_id"], 1 / rank)
 
     def touched(community: Community) -> float:
-        held = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
-        return round(held + sum(member in names for member in community["members"]), 9)
+        share = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
+        return round(share + sum(member in names for member in community["members"]), 9)
 
     communities = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
     scored = [(touched(c), c) for c in communities]
@@ -99,19 +99,19 @@ def _touched(
 
 def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     """Return ids of the documents that are about these names, in this order."""
-    found = [knowledge.find_entity(name) for name in names]
-    return list(dict.fromkeys(e["doc_id"] for e in found if e and e["doc_id"]))
+    entities = [knowledge.find_entity(name) for name in names]
+    return list(dict.fromkeys(e["doc_id"] for e in entities if e and e["doc_id"]))
 
 
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
-    """Return what is weighed when nobody gave candidates: what is near, then what the communities hold."""
+    """Return what is weighed without candidates: the nearest passages, then those of the communities."""
     inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
     return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 
-def _standing(community: Community, found: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
+def _community_score(community: Community, weighed: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
     """Return a community is as relevant as its three best passages are on average."""
-    inside = sorted((score for p, score, _ in found if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
+    inside = sorted((score for p, score, _ in weighed if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
     return round(sum(inside) / 3, 6)
 
 

@@ -1,9 +1,9 @@
 """Facts of a Graphiti server, as a tool of the user: ``wb.tools.register(graphiti(wb.settings))``.
 
-It speaks to the REST service of Graphiti (``server/graph_service`` beside graphiti-core 0.29.3): ``POST /search`` gives
-facts with the times from and until which they hold, and when they were learnt. What comes from there is somebody
+It speaks to the REST service of Graphiti (``server/graph_service`` next to graphiti-core 0.29.3): ``POST /search``
+gives facts with the times from and until which they hold, and when they were learnt. What comes from there is somebody
 else's words: bounded in time and size, cleaned, marked ``transient``; no base keeps it. A call is one effect of a run,
-so a replay asks nobody. ``docs/graphiti.md`` has the whole example.
+so a replay sends nothing. ``docs/graphiti.md`` has the whole example.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Fact(BaseModel):
         """Check whether it held then; one without a beginning or an end has always, or still does."""
         return (self.valid_at is None or self.valid_at <= when) and (self.invalid_at is None or when < self.invalid_at)
 
-    def told(self) -> Json:
+    def to_result(self) -> Json:
         """As a result that a tool of the user may give."""
         times = self.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
         about = {"id": f"graphiti:{clean(self.uuid)}", "title": clean(self.name), "text": clean(self.fact)}
@@ -74,9 +74,9 @@ def graphiti(settings: Settings) -> FunctionTool:
     url = settings.graphiti_endpoint.strip().rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        asked = "that is the database behind it" if parts.scheme.startswith(("bolt", "neo4j")) else "it must be http"
+        reason = "that is the database behind it" if parts.scheme.startswith(("bolt", "neo4j")) else "it must be http"
         raise ToolError(
-            f"WORKBENCH_GRAPHITI_ENDPOINT is {address(url)!r}: {asked}. Give the address of Graphiti's REST service "
+            f"WORKBENCH_GRAPHITI_ENDPOINT is {address(url)!r}: {reason}. Give the address of Graphiti's REST service "
             "(`server/` of its repository), like http://localhost:8000."
         )
 
@@ -84,10 +84,10 @@ def graphiti(settings: Settings) -> FunctionTool:
         """Ask the server for facts, and judge them by the words of the query."""
         body = {"query": tool_input.query, "max_facts": tool_input.top_k, "group_ids": tool_input.group_ids or None}
         with log("ask", source="Graphiti") as detail:
-            facts = await _asked(url, settings.graphiti_timeout_s, body)
+            facts = await _request_facts(url, settings.graphiti_timeout_s, body)
             detail["facts"] = len(facts)
         when = tool_input.as_of
-        kept = [fact.told() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))]
+        kept = [fact.to_result() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))]
         with log("judge") as detail:
             found = await asyncio.to_thread(normalise, "graphiti", kept, tool_input, knowledge)
             detail["hits"] = len(found["results"])
@@ -102,7 +102,7 @@ def graphiti(settings: Settings) -> FunctionTool:
     )
 
 
-async def _asked(url: str, timeout_s: float, body: Data) -> list[Fact]:
+async def _request_facts(url: str, timeout_s: float, body: Data) -> list[Fact]:
     import httpx
 
     try:
@@ -114,8 +114,8 @@ async def _asked(url: str, timeout_s: float, body: Data) -> list[Fact]:
             if not response.is_success:
                 raise LimitReached(f"it answered with the status {response.status_code}")
             meter = Meter(timeout_s, _SETTING)
-            said = b"".join([meter(part) async for part in response.aiter_bytes()])
-        return _Facts.model_validate_json(said).facts
+            body_bytes = b"".join([meter(part) async for part in response.aiter_bytes()])
+        return _Facts.model_validate_json(body_bytes).facts
     except ValidationError as error:
         first = error.errors()[0]
         why = f"its answer is not as expected: {'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -42,8 +42,8 @@ def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog
         detail |= question.linked
     hits = from_texts(question, pool, log) | from_graph(question, pool, log)
     passages = [passage for passage, _ in fused(question, hits, pool, log)]
-    found = reranked(question, passages, hits, log)
-    return evidence.answer(question, found, tool_input.top_k)
+    results = reranked(question, passages, hits, log)
+    return evidence.answer(question, results, tool_input.top_k)
 
 
 def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
@@ -79,11 +79,11 @@ def fused(
         return [(passage, order.get(passage["chunk_id"], 0.0)) for passage in passages]
 
 
-def kind(question: Question, near: Ranking) -> str:
+def kind(question: Question, dense: Ranking) -> str:
     """``named``: it has a name that the base knows; ``across``: most is in another script than what is nearest."""
     if question.named:
         return "named"
-    first = question.knowledge.passages([chunk_id for chunk_id, _ in near[:1]])
+    first = question.knowledge.passages([chunk_id for chunk_id, _ in dense[:1]])
     return "across" if first and question.signals(first[0])["unread"] > 0.5 else "plain"
 
 
@@ -119,9 +119,9 @@ def _judged(
         reranked = reread.get(chunk_id, 0.0)
         more = {"reranked": reranked, "reread": signals["unread"] * reranked, "led": soon.get(chunk_id, 0.0)}
         seen[chunk_id] = signals | more
-    ordered = sorted(passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"]))
+    ranked = sorted(passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"]))
     scores = descending(sorted((probability(TOOL.name, signals) for signals in seen.values()), reverse=True))
-    for passage, score in zip(ordered, scores, strict=True):
+    for passage, score in zip(ranked, scores, strict=True):
         yield evidence.chunk(passage, score, TOOL.name, question.knowledge.name, seen[passage["chunk_id"]])
 
 

@@ -1,4 +1,4 @@
-"""``local_search``: the entities in a question, what they are related to, and the passages that say so."""
+"""``local_search``: the entities in a question, what they are related to, and the passages that state it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         detail |= question.linked
     with log("neighbours") as detail:
-        near = around(question, knowledge)[:NEIGHBOURS]
-        detail["neighbours"] = len(near)
+        neighbours = around(question, knowledge)[:NEIGHBOURS]
+        detail["neighbours"] = len(neighbours)
     with log("passages") as detail:
         passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
         results = evidence.judged(TOOL.name, question, passages)
         detail["hits"] = len(results)
     with log("relations") as detail:
-        sentences = _cards(question, knowledge) + _sentences(question, knowledge, near)
+        sentences = _cards(question, knowledge) + _sentences(question, knowledge, neighbours)
         detail["hits"] = len(sentences)
     answer = evidence.answer(question, [*results, *sentences], tool_input.top_k)
-    around_them = (entity["name"] for entity, _ in near)
+    around_them = (entity["name"] for entity, _ in neighbours)
     return answer | {"entities": list(dict.fromkeys([*question.entities, *around_them]))}
 
 
@@ -51,8 +51,8 @@ def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult
     return cards
 
 
-def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list[RetrievalResult]:
-    relations = [r for _, between in near for r in between]
+def _sentences(question: Question, knowledge: KnowledgeBase, neighbours: list) -> list[RetrievalResult]:
+    relations = [r for _, between in neighbours for r in between]
     # a sentence that states several relations is there once
     by_sentence = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}
     passages = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in by_sentence.values()])}

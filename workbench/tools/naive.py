@@ -13,13 +13,13 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages by cosine, calibrated and ranked by the result."""
     pool = max(LEAD, tool_input.top_k)
     with log("dense", k=pool) as detail:
-        near = knowledge.vector_search(tool_input.query, pool)
-        detail["hits"] = len(near)
+        hits = knowledge.vector_search(tool_input.query, pool)
+        detail["hits"] = len(hits)
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
-        passages = knowledge.passages([chunk_id for chunk_id, _ in near])
-        found = evidence.judged(TOOL.name, question, passages, dense=near)
-    return evidence.answer(question, found, tool_input.top_k)
+        passages = knowledge.passages([chunk_id for chunk_id, _ in hits])
+        results = evidence.judged(TOOL.name, question, passages, dense=hits)
+    return evidence.answer(question, results, tool_input.top_k)
 
 
 TOOL = FunctionTool(

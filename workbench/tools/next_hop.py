@@ -1,6 +1,6 @@
-"""``next_hop``: what a passage leaves of a question, asked of a name that the passage brings in.
+"""``next_hop``: what a passage leaves of a question, asked of a name in that passage.
 
-"Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and brings in Mara Velden, so "born"
+"Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and names Mara Velden, so "born"
 is asked of her. ``sub_questions`` makes such searches of the evidence that is there, in any language, by what words
 mean where the base can tell; the reflector proposes them as steps, and ``next_hop`` runs one. The sentence itself goes
 with it: a passage is worth what it says beyond that sentence.
@@ -59,8 +59,8 @@ class SubQuestion(NamedTuple):
 
     def asked(self, question: str) -> Json:
         """Return the input of ``next_hop`` for it, of this question."""
-        given = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
-        return {**given, "sentence": f"{self.title}. {self.sentence}"}
+        values = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
+        return {**values, "sentence": f"{self.title}. {self.sentence}"}
 
 
 def clarity(cosine: float) -> float:
@@ -89,7 +89,7 @@ class Reading(NamedTuple):
 
     def share(self, row: Sequence[float]) -> float:
         """Return how much of the question a row says, 0 to 1."""
-        return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
+        return sum(weight * clearness for weight, clearness in zip(self.weights, row, strict=True))
 
     def shares(self) -> list[float]:
         """Return how much of the question each text says, 0 to 1; of no words nothing is said."""
@@ -113,26 +113,28 @@ def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: Kno
 
 
 def sub_questions(
-    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, most: int = MOST
+    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MOST
 ) -> list[SubQuestion]:
-    """Return what is left of a question, asked of each name that a sentence of the first documents brings in.
+    """Return what is left of a question, asked of each name in the sentences of the first documents.
 
     Args:
         question: the question.
         results: the evidence, best first.
         knowledge: where it was found.
-        most: how many; those whose sentences say most of the question.
+        limit: how many; those whose sentences say most of the question.
     """
-    asked, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
-    told = list(_sentences(results, knowledge))
-    reading = Reading.of(question, [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in told], knowledge)
-    for (place, passage, sentence, names), row in zip(told, reading.texts, strict=True):
+    folded, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
+    statements = list(_sentences(results, knowledge))
+    texts = [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in statements]
+    reading = Reading.of(question, texts, knowledge)
+    for (place, passage, sentence, names), row in zip(statements, reading.texts, strict=True):
         explained = reading.share(row)
-        left = [word for word, said in zip(reading.words, row, strict=True) if said < SAID]
-        left = [word for word in left if not any(word != other and word in other and CJK.match(word) for other in left)]
+        left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID]
+        inside = {word for word in left for longer in left if word != longer and word in longer and CJK.match(word)}
+        left = [word for word in left if word not in inside]
         for name in names:
             key = fold(name)
-            if len(key) > 1 and key not in asked and explained > best.get(key, (-1.0,))[0]:
+            if len(key) > 1 and key not in folded and explained > best.get(key, (-1.0,))[0]:
                 query = " ".join([*left, name])
                 best[key] = (
                     explained,
@@ -140,15 +142,15 @@ def sub_questions(
                     SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence),
                 )
     order = sorted(best, key=lambda key: (-round(best[key][0] - BEHIND * best[key][1], 9), key))
-    return [best[key][2] for key in order[:most]]
+    return [best[key][2] for key in order[:limit]]
 
 
 def _sentences(
     results: Sequence[RetrievalResult], knowledge: KnowledgeBase
 ) -> Iterable[tuple[int, Passage, str, list[str]]]:
     """Place of the document, passage, sentence, and the names in it, of the first documents."""
-    told = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
-    documents = list(dict.fromkeys(filter(None, told)))[:LOOKED_AT]
+    ids_of_documents = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
+    documents = list(dict.fromkeys(filter(None, ids_of_documents)))[:LOOKED_AT]
     passages = [p for p in knowledge.passages_of(documents) if p["position"] < PARTS]
     names: dict[tuple[str, str], list[str]] = {}
     ids = [passage["chunk_id"] for passage in passages]
@@ -158,10 +160,10 @@ def _sentences(
         names.setdefault((shared["chunk_id"], shared["sentence"]), []).append(shared["phrase"])
     for passage in sorted(passages, key=lambda p: (documents.index(p["doc_id"]), p["position"])):
         own = [_BRACKET.sub("", passage["title"])]
-        said = dict.fromkeys([*sentences(passage["text"]), *(s for i, s in names if i == passage["chunk_id"])])
-        for sentence in said:
-            found = [*names.get((passage["chunk_id"], sentence), ()), *own]
-            yield documents.index(passage["doc_id"]), passage, sentence, sorted(set(found))
+        in_passage = dict.fromkeys([*sentences(passage["text"]), *(s for i, s in names if i == passage["chunk_id"])])
+        for sentence in in_passage:
+            brought = [*names.get((passage["chunk_id"], sentence), ()), *own]
+            yield documents.index(passage["doc_id"]), passage, sentence, sorted(set(brought))
 
 
 class NextHopInput(Search):
@@ -180,32 +182,34 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
         lexical = knowledge.keyword_search(query, HITS)
         detail["hits"] = len(lexical)
     with log("dense", k=HITS) as detail:
-        near = knowledge.vector_search(query, HITS)
-        detail["hits"] = len(near)
+        dense = knowledge.vector_search(query, HITS)
+        detail["hits"] = len(dense)
     with log("read") as detail:
-        passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*near, *lexical])))
+        passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*dense, *lexical])))
         detail["read"] = len(passages)
     with log("calibrate"):
-        results = judged(tool_input, passages, {"bm25": lexical, "dense": near}, knowledge)
+        results = judged(tool_input, passages, {"bm25": lexical, "dense": dense}, knowledge)
     return evidence.answer(Question.of(query, knowledge), results, tool_input.top_k)
 
 
 def judged(
-    asked: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
+    request: NextHopInput, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
 ) -> list[RetrievalResult]:
     """Return the passages as evidence for a sub-question, by what they say beyond the sentence that it continues from.
 
     Args:
-        asked: the sub-question.
+        request: the sub-question.
         passages: those that were found.
         hits: ``bm25`` and ``dense``, as they were found.
         knowledge: where.
     """
-    name = fold(asked.name)
+    name = fold(request.name)
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-    reading = Reading.of(asked.question or asked.query, [asked.sentence, *texts], knowledge)
+    reading = Reading.of(request.question or request.query, [request.sentence, *texts], knowledge)
     bm25, explained = shares(hits.get("bm25", ())), reading.texts[0]
-    places = {source: {i: 1 / place for place, (i, _) in enumerate(found, start=1)} for source, found in hits.items()}
+    places = {
+        source: {i: 1 / place for place, (i, _) in enumerate(ranking, start=1)} for source, ranking in hits.items()
+    }
     results = []
     for passage, text, row in zip(passages, texts, reading.texts[1:], strict=True):
         chunk_id = passage["chunk_id"]
@@ -217,7 +221,7 @@ def judged(
             "near": places.get("dense", {}).get(chunk_id, 0.0),
         }
         result = evidence.chunk(passage, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen)
-        result["metadata"] |= _way(asked, passage, seen)
+        result["metadata"] |= _way(request, passage, seen)
         results.append(result)
     return results
 

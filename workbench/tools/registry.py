@@ -104,19 +104,6 @@ class ToolRegistry(Mapping[str, Tool]):
         self._tools[tool.name] = tool
         return tool
 
-    def unregister(self, name: str) -> None:
-        """Undo a registration; a built-in tool that it had replaced is there again.
-
-        Raises:
-            UnknownTool: lists the known ones.
-            ToolError: it is a built-in tool.
-        """
-        if name in BUILT_IN and self[name] is _built_in(name):
-            raise ToolError(f"{name!r} is built in and stays. Plans need not use it; replace=True puts another there.")
-        del self._tools[self[name].name]
-        if name in BUILT_IN:
-            self._tools[name] = BUILT_IN[name]
-
     def tool(
         self,
         function: Callable[..., Any] | None = None,
@@ -152,9 +139,9 @@ class ToolRegistry(Mapping[str, Tool]):
         """
         from workbench.tools.adapt import from_retriever
 
-        made = from_retriever(name, retriever, **options)
-        self.register(made, replace=replace)
-        return made
+        tool = from_retriever(name, retriever, **options)
+        self.register(tool, replace=replace)
+        return tool
 
 
 def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
@@ -170,9 +157,9 @@ def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
         else:
             unknown = str(UnknownTool(step.tool, tools))
             message, _, mend = unknown.partition(". ")
-            said = f"{step.step_id}: {message[:1].lower()}{message[1:]}."
-            known = ", ".join(sorted(tools))
-            problems.append(problem(step.step_id, "tool", said, mend, "unknown_tool", tool=step.tool, known=known))
+            sentence = f"{step.step_id}: {message[:1].lower()}{message[1:]}."
+            names = ", ".join(sorted(tools))
+            problems.append(problem(step.step_id, "tool", sentence, mend, "unknown_tool", tool=step.tool, known=names))
     return problems
 
 
@@ -202,8 +189,8 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Data]) -> Json:
     for name, (source, field) in step.references().items():
         output = outputs.get(source)
         if output is None or field not in output:
-            known = f"It gave: {', '.join(output) or 'nothing'}." if output is not None else "It gave no output."
-            raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {known}")
+            available = f"It gave: {', '.join(output) or 'nothing'}." if output is not None else "It gave no output."
+            raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {available}")
         filled[name] = output[field]
     return filled
 
@@ -217,18 +204,19 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
         for fault in error.errors():
             if not fault["loc"] or fault["loc"][0] not in references:
                 path, message, mend = input_fault(tool, fault)
-                place, said = f"tool_input.{path}", f"{step.step_id}: {message}"
-                yield problem(step.step_id, place, said, mend, "input", name=path, **_rule(fault, tool))
+                place, sentence = f"tool_input.{path}", f"{step.step_id}: {message}"
+                yield problem(step.step_id, place, sentence, mend, "input", name=path, **_rule(fault, tool))
 
 
 def _rule(fault: Any, tool: Tool) -> Json:
     """Return which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
     limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
-    told = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
+    details = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
     fields = tool.input_schema.model_fields
     field = fields.get(str(fault["loc"][0])) if len(fault["loc"]) == 1 else None
     default = field.get_default(call_default_factory=True) if field and not field.is_required() else None
-    return {**told, "known": ", ".join(fields), **({"default": str(default)} if default not in (None, [], "") else {})}
+    shown_default = {} if default in (None, [], "") else {"default": str(default)}
+    return {**details, "known": ", ".join(fields), **shown_default}
 
 
 def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]) -> Iterator[Json]:
@@ -237,14 +225,14 @@ def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Ma
         inputs = tools[step.tool].input_schema.model_fields
         if name not in inputs:
             message = f"{step.step_id}: {step.tool} has no input {name!r}."
-            known = ", ".join(inputs)
-            told = {"name": name, "rule": "extra_forbidden", "known": known}
-            yield problem(step.step_id, place, message, f"Its inputs: {known}.", "input", **told)
+            names = ", ".join(inputs)
+            details = {"name": name, "rule": "extra_forbidden", "known": names}
+            yield problem(step.step_id, place, message, f"Its inputs: {names}.", "input", **details)
         if source in steps and steps[source].tool in tools:
-            given = tools[steps[source].tool].output_schema.model_fields
-            if field not in given:
+            outputs = tools[steps[source].tool].output_schema.model_fields
+            if field not in outputs:
                 message = f"{step.step_id}: {name!r} takes {field!r} from {source}, which does not give it."
-                known = ", ".join(given)
-                mend = f"{steps[source].tool} gives: {known}."
-                told = {"name": name, "wanted": field, "source": source, "known": known}
-                yield problem(step.step_id, place, message, mend, "not_given", **told)
+                names = ", ".join(outputs)
+                mend = f"{steps[source].tool} gives: {names}."
+                details = {"name": name, "wanted": field, "source": source, "known": names}
+                yield problem(step.step_id, place, message, mend, "not_given", **details)

@@ -59,16 +59,16 @@ def descending(scores: Sequence[float]) -> list[float]:
     >>> descending([0.5, 0.7, 0.2])
     [0.5, 0.499999, 0.2]
     """
-    found: list[float] = []
+    falling: list[float] = []
     for score in scores:
-        found.append(round(min(score, found[-1] - 1e-6) if found else score, 6))
-    return found
+        falling.append(round(min(score, falling[-1] - 1e-6) if falling else score, 6))
+    return falling
 
 
-def ordered(count: int) -> list[float]:
+def rank_scores(count: int) -> list[float]:
     """Probabilities for results that nothing but an order tells apart: from 1 down to 0.95.
 
-    >>> ordered(3)
+    >>> rank_scores(3)
     [1.0, 0.975, 0.95]
     """
     return [round(1 - 0.05 * place / max(1, count - 1), 6) for place in range(count)]
@@ -109,8 +109,8 @@ class Dated(NamedTuple):
 
 def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
     """Return every day that a question names and that documents are of; any other is told by its words."""
-    found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(one for one in found if one.doc_ids)
+    days_found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
+    return tuple(one for one in days_found if one.doc_ids)
 
 
 def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
@@ -124,8 +124,8 @@ def on_day(fields: Data, day: Day) -> bool:
     >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
     (True, False)
     """
-    found = (day_of(value) for value in fields.values() if isinstance(value, str))
-    return any(one is not None and one.is_(day) for one in found)
+    days_of_values = (day_of(value) for value in fields.values() if isinstance(value, str))
+    return any(day_value is not None and day_value.is_(day) for day_value in days_of_values)
 
 
 @dataclass(frozen=True)
@@ -210,9 +210,13 @@ class Question:
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
-            named=tuple(_named([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()),
+            named=tuple(
+                _merge_bearers([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()
+            ),
             grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
-            ambiguous={said[i]["name"]: [_told(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()},
+            ambiguous={
+                said[i]["name"]: [_describe(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()
+            },
             dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
 
@@ -243,17 +247,17 @@ class Question:
         values = field_values(passage["fields"])
         text = " / ".join([passage["title"], passage["text"], *values])
         names = apart(text)
-        held, chinese = passage_terms(f"{text} / {names}" if names else text)
+        terms_held, chinese = passage_terms(f"{text} / {names}" if names else text)
         folded = {_folded(value) for value in values}
-        said = fold(names)
-        covered = sum(name.weight for name in self.named if _holds(passage, name, folded) or _spoken(name, said))
+        spoken = fold(names)
+        covered = sum(name.weight for name in self.named if _holds(passage, name, folded) or _spoken(name, spoken))
         covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
-        on = [weight for one, weight in self.dated if on_day(passage["fields"], one.day)]
+        on = [weight for dated_day, weight in self.dated if on_day(passage["fields"], dated_day.day)]
         covered += sum(on)
         unread = 0.0
         for word, weight in self.weights.items():
             claimed = self.claimed.get(word)
-            if _as_written(claimed, text) if claimed else _has(word, held):
+            if _as_written(claimed, text) if claimed else _has(word, terms_held):
                 covered += weight
             elif not claimed and bool(CJK.match(word)) != chinese:
                 unread += weight
@@ -276,23 +280,23 @@ class Question:
         ``bm25``: the share of the best score; ``cosine`` and ``lead`` as ``cosine_signals`` has them, of what is behind
         the ranking the least cosine; ``across``: the lead where words cannot tell.
         """
-        lexical, near = shares(bm25 or ()), cosine_signals(dense or ())
-        far = {"cosine": min((cosine for _, cosine in dense or ()), default=0.0)}
-        found = []
+        lexical, cosines = shares(bm25 or ()), cosine_signals(dense or ())
+        unseen = {"cosine": min((cosine for _, cosine in dense or ()), default=0.0)}
+        signals = []
         for passage in passages:
             seen = self.signals(passage)
             if dense is not None:
-                seen |= near.get(passage["chunk_id"], far)
+                seen |= cosines.get(passage["chunk_id"], unseen)
                 seen["across"] = seen["unread"] * seen.get("lead", 0.0)
             if bm25 is not None:
                 seen["bm25"] = lexical.get(passage["chunk_id"], 0.0)
-            found.append(seen)
-        return found
+            signals.append(seen)
+        return signals
 
-    def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
+    def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **signals: float) -> float:
         """Return the probability that a text is relevant, from its words and from signals that are known otherwise."""
         passage = Passage(chunk_id="", doc_id=doc_id, title=title, text=text, position=0, url="", licence="", fields={})
-        return probability(tool, self.signals(passage) | known)
+        return probability(tool, self.signals(passage) | signals)
 
 
 def _holds(passage: Passage, name: Named, values: Collection[str]) -> bool:
@@ -310,7 +314,7 @@ def _spoken(name: Named, text: str) -> bool:
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
-def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
+def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
     """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
     mentions = [chunk_id for entity in bearers for chunk_id in knowledge.mentions_of(entity["entity_id"])]
@@ -327,12 +331,12 @@ def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -
     )
 
 
-def _weight(passages: int, said: int) -> float:
+def _weight(passages: int, holding: int) -> float:
     """Return what a name weighs that so many passages say: as much as two words of its rarity."""
-    return 2 * math.log((passages + 1) / (min(passages, said) + 1))
+    return 2 * math.log((passages + 1) / (min(passages, holding) + 1))
 
 
-def _told(entity: Entity, knowledge: KnowledgeBase) -> str:
+def _describe(entity: Entity, knowledge: KnowledgeBase) -> str:
     about = knowledge.passages_of([entity["doc_id"]])[:1] if entity["doc_id"] else []
     year = next((p["fields"].get("year") for p in about), None)
     return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
@@ -342,12 +346,12 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     """Return passages of the document that an entity is, and of those of the same title; two years are two things."""
     if not entity["doc_id"]:
         return []
-    named = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
-    found = knowledge.passages_of([entity["doc_id"], *sorted(named - {entity["doc_id"]})[:PARTS]])
-    own = [p for p in found if p["doc_id"] == entity["doc_id"]]
+    namesakes = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
+    passages = knowledge.passages_of([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
+    own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
-    return [p for p in found if fold(p["title"]) == fold(own[0]["title"])]
+    return [p for p in passages if fold(p["title"]) == fold(own[0]["title"])]
 
 
 def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> Named:
@@ -392,9 +396,9 @@ def _as_written(word: str, text: str) -> bool:
     return bool(re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", text)) if word.isascii() else word in text
 
 
-def _has(word: str, held: Mapping[str, Collection[str]]) -> bool:
+def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
     """Whether a text holds a word in any form; only words that begin alike are stemmed, since stemming is slow."""
-    return any(word == term or stem(word) == stem(term) for term in held.get(word[:3], ()))
+    return any(word == term or stem(word) == stem(term) for term in terms_held.get(word[:3], ()))
 
 
 _folded = lru_cache(maxsize=32_768)(fold)
@@ -403,10 +407,10 @@ _folded = lru_cache(maxsize=32_768)(fold)
 @lru_cache(maxsize=4096)
 def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
     """Return the terms that a text holds, by their first three letters, and whether it is written in Chinese."""
-    held: dict[str, set[str]] = {}
+    by_prefix: dict[str, set[str]] = {}
     for term in terms(text):
-        held.setdefault(term[:3], set()).add(term)
-    return {key: frozenset(group) for key, group in held.items()}, len(CJK.findall(text)) * 8 > len(text)
+        by_prefix.setdefault(term[:3], set()).add(term)
+    return {key: frozenset(group) for key, group in by_prefix.items()}, len(CJK.findall(text)) * 8 > len(text)
 
 
 def field_values(fields: Data) -> list[str]:
@@ -453,11 +457,11 @@ def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, l
     met: dict[str, list[Relation]] = {}
     for seed in seeds:
         for relation in knowledge.relations_of(seed):
-            other = relation["target"] if relation["source"] == seed else relation["source"]
-            if other not in seeds:
-                met.setdefault(other, []).append(relation)
-    found = [(knowledge.entity(i), met[i]) for i in sorted(met, key=lambda i: (-len(met[i]), i))]
-    return [(entity, relations) for entity, relations in found if entity is not None]
+            neighbour = relation["target"] if relation["source"] == seed else relation["source"]
+            if neighbour not in seeds:
+                met.setdefault(neighbour, []).append(relation)
+    entities = [(knowledge.entity(i), met[i]) for i in sorted(met, key=lambda i: (-len(met[i]), i))]
+    return [(entity, relations) for entity, relations in entities if entity is not None]
 
 
 def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) -> list[str]:
@@ -466,7 +470,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
     A neighbour's passages count by how rare the neighbour is, so a shared author tells more than a shared genre.
     """
     own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)]
-    said = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
+    mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
     votes: list[tuple[float, list[str]]] = []
     for entity, _ in around(question, knowledge)[:limit]:
         at = knowledge.mentions_of(entity["entity_id"])
@@ -474,7 +478,7 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
             votes.append((1.0, [p["chunk_id"] for p in knowledge.passages_of([entity["doc_id"]])]))
         if 0 < len(at) <= HUB:
             votes.append((1 / len(at), at))
-    return list(dict.fromkeys([*own, *said, *_agreed(votes)]))[:limit]
+    return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]
 
 
 def _agreed(votes: Iterable[tuple[float, list[str]]]) -> list[str]:

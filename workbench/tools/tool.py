@@ -26,7 +26,7 @@ def contained(name: str) -> Iterator[None]:
     """Turn what would end the process, its event loop or a future into a failure of the tool.
 
     argparse, click and ``sys.exit`` raise SystemExit; a ``next`` without a default raises StopIteration, which no
-    future can carry; a cancellation that nobody asked for would stop the whole run.
+    future can carry; an unrequested cancellation would stop the whole run.
 
     Raises:
         ToolError: names what the tool raised.
@@ -221,11 +221,11 @@ def input_fault(tool: Any, error: Any) -> tuple[str, str, str]:
     """``(field, message, mend)`` for one of pydantic's errors about a tool's input."""
     path = ".".join(str(part) for part in error["loc"])
     field = str(error["loc"][0]) if error["loc"] else ""
-    known = ", ".join(tool.input_schema.model_fields)
+    inputs = ", ".join(tool.input_schema.model_fields)
     if error["type"] == "missing":
         return path, f"input {path!r} is missing.", f"Give {allowed(tool.input_schema, field)}."
     if field not in tool.input_schema.model_fields:
-        return path, f"{tool.name} has no input {path!r}.", f"Its inputs: {known}."
+        return path, f"{tool.name} has no input {path!r}.", f"Its inputs: {inputs}."
     message = f"input {path!r} is {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:].rstrip('.')}."
     return path, message, f"Give {allowed(tool.input_schema, field)}."
 

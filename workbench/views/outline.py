@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.plans import Plan, last_records
-from workbench.records.foreseeing import FEWEST, exceeds
 from workbench.records.proposals import MET, SETTLED, description, fewer, kind, point, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import Data, ExecutionRecord, Reflection
@@ -34,7 +33,6 @@ IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review",
 """The order for a terminal: what was asked for comes last, next to the prompt."""
 INSET = "\u00a0\u00a0"
 _LONGEST_TEXT = 50_000
-_DIGITS = {"seconds": 1, "money": 4}
 
 
 @dataclass(frozen=True)
@@ -136,9 +134,6 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
         lines.append([(labels("mem_strike") + " ", "dim"), (memory["memory_id"], "code"), f" {memory['told']}"])
     if less := fewer(request):
         lines.append((labels("enough_here", **less), "dim"))
-    line, roles, over = foreseen_told(request, labels)
-    lines += [(text, "strong") for text in over]
-    lines += [(text, "dim") for text in [line, *roles] if text]
     yield Lines(lines, mark="paused")
     if asked in ("outline", "section", "report") and (pieces := request.get("evidence")):
         rows = [(f"[{n}]", p["result_id"], p["title"], f"{p['score']:.2f}") for n, p in enumerate(pieces, 1)]
@@ -208,35 +203,6 @@ def standing_told(check: Data, labels: Labels) -> list[str]:
     lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
     against = len(check.get("contradictions") or ())
     return [*lines, labels("report_contradicts", n=against)] if against else lines
-
-
-def foreseen_told(request: Data, labels: Labels) -> tuple[str, list[str], list[str]]:
-    """The forecast of a request in a line, a line for each role, and what it exceeds; "" where no model is asked."""
-    forecast = request.get("expected")
-    if not forecast:
-        return "", [], []
-    if not forecast["total"]:
-        return labels("foreseen_none", n=forecast["runs"], least=FEWEST), [], []
-
-    def number(name: str, value: float) -> str:
-        return f"{value:,.{_DIGITS.get(name, 0)}f}"
-
-    def measured(of: Mapping[str, Sequence[float]]) -> str:
-        parts = []
-        for name in ("calls", "input", "output", "seconds", "money"):
-            if name == "calls" or of[name][2]:
-                low, middle, high = (number(name, value) for value in of[name])
-                words = middle if low == high else f"{middle} ({low}–{high})"
-                parts.append(labels(f"foreseen_{name}", n=words))
-        return " · ".join(parts)
-
-    line = labels("foreseen", n=forecast["runs"], what=measured(forecast["total"]))
-    roles = [f"{labels(f'role_{role}')}{labels('colon')}{measured(of)}" for role, of in forecast["roles"].items()]
-    over = [
-        labels(f"foreseen_{how}", left=labels(f"foreseen_left_{name}", n=number(name, forecast["left"][name])))
-        for name, how in exceeds(forecast).items()
-    ]
-    return line, roles, over
 
 
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:

@@ -13,7 +13,6 @@ from workbench.state import Data, Reflection
 from workbench.views.labels import Labels
 from workbench.views.outline import (
     claim_told,
-    foreseen_told,
     reflection_table,
     review_question,
     standing_told,
@@ -30,12 +29,6 @@ def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
     """Return the band above the decision: the question, and that there is time; or what is to be fixed first."""
     question = review_question(request, labels)
     return Picture(draw("review.band", labels, question=question, problems=problems))
-
-
-def foreseen(request: Data, labels: Labels) -> Markup:
-    """Return what models will probably take once the proposal is approved, by role in a fold."""
-    line, roles, over = foreseen_told(request, labels)
-    return draw("review.foreseen", labels, line=line, roles=roles, over=over) if line else NOTHING
 
 
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:

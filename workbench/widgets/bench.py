@@ -52,7 +52,7 @@ class Bench(CellRoot):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
-        kept, message = (opened.draft("lang"), opened.message) if opened else ("", "")
+        kept, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
         self.labels = labels_in(lang, wb.settings.lang, kept, message=message)
         self.head = Pick(heard=self._pressed).add_class("wb-head")
         self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
@@ -249,7 +249,7 @@ class Bench(CellRoot):
         else:
             run = self.wb.start(asked["message"], **options)
         self.ask.message.value = ""
-        run.keep_draft("lang", self.labels.language)
+        self.wb.runs.save_draft(run.run_id, "lang", self.labels.language)
         self.put(run)
 
     def follows_up(self) -> bool:
@@ -295,8 +295,8 @@ class Bench(CellRoot):
 
 def bench_of(run: Run) -> Bench:
     """Return a bench on one run, for the run to show itself with."""
-    asking = {"kb": run.kb_prefix or None, "review": ("plan", "reflect")}
-    return run.workspace.bench(run, **asking, session=run.session_id, user=run.user_id)
+    asking = {"kb": run.state.get("kb_prefix", "") or None, "review": ("plan", "reflect")}
+    return run.workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
 
 
 def fork_anew(run: Run) -> Run:

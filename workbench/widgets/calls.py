@@ -9,7 +9,7 @@ import ipywidgets
 from workbench.errors import SettingsError
 from workbench.models.chat import require_chat_model
 from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
-from workbench.runs.calls import Call, models_of
+from workbench.runs.calls import Call, model_settings
 from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
 from workbench.state import Data, Json
@@ -160,7 +160,7 @@ class Calls(Panel):
         for role, model in edits.get("models", {}).items():
             try:
                 if self._settings:
-                    require_chat_model(self._settings.model_copy(update=models_of({role: model})), f"{role}_model")
+                    require_chat_model(self._settings.model_copy(update=model_settings({role: model})), f"{role}_model")
             except SettingsError as error:
                 yield "model", reason_told(str(error), labels)
             if not model:

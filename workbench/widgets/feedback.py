@@ -29,7 +29,7 @@ class Verdict(Panel):
 
     def show(self, run: Run) -> None:
         """Show what the run's user thinks of its answer."""
-        own = next((one for one in run.workspace.feedback(run=run.run_id) if one["who"] == run.user_id), None)
+        own = next((one for one in run.workspace.feedback(run=run.run_id) if one["who"] == run.row["user_id"]), None)
         self._good, self._kept = (own["good"], own["note"]) if own else (None, "")
         self.buttons.show(draw("run.verdict", self.labels, good=self._good))
         self.note.value = self._kept

@@ -294,7 +294,7 @@ class Explore:
         self.told.show()
         try:
             self.found = around_answer(run)
-            self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
+            self._knowledge = run.workspace.knowledge.get(run.state.get("kb_prefix", ""))
         except WorkbenchError as error:
             self.found = Around()
             self.told.show(draw("knowledge.note", text=str(error), status=False))

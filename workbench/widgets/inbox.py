@@ -254,7 +254,7 @@ def _waits(run: Run, decisions: Any) -> Waits | None:
         asked = {"action_requests": [{"description": str(damaged)}]}
     if asked is None:
         return None
-    return Waits(run.run_id, run.message, asked, since(run.log, decisions, run.created_at))
+    return Waits(run.run_id, run.message, asked, since(run.log, decisions, run.row["created_at"]))
 
 
 def _tick(inbox: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:

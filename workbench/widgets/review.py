@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import ipywidgets
@@ -15,9 +15,9 @@ from workbench.graphs.reviewers import answer
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import NOTHING, draw, joined
+from workbench.views.page import NOTHING, draw
 from workbench.views.plan_graph import plan_forecast
-from workbench.views.review import band, foreseen, why
+from workbench.views.review import band, why
 from workbench.widgets.panel import Pick, display_if, on_change, press_button
 from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
 
@@ -35,8 +35,8 @@ class Review(traitlets.HasTraits):
 
     response = traitlets.Dict()
 
-    def __init__(self, labels: Labels, runs: Callable[[str], Any] | None = None):
-        """``runs`` gives a run by its id; with it a note that is typed and not sent is there again after a restart."""
+    def __init__(self, labels: Labels, runs: Any = None):
+        """``runs`` is ``wb.runs``; with it a note that is typed and not sent is there again after a restart."""
         super().__init__()
         self._runs = runs
         self._labels, self._document, self._request = labels, Json(), Json()
@@ -90,7 +90,7 @@ class Review(traitlets.HasTraits):
         if not problems:  # else the last forecast stays
             forecast = None if proposals.kind(self._request) in paths("forms") else forecast
             steps = plan_forecast(forecast, True, self._labels) if forecast else None
-            self.forecast.show(joined([steps, foreseen(self._request, self._labels)]))
+            self.forecast.show(steps or NOTHING)
         self._set_sent(False)
 
     def refuse(self, message: str) -> None:
@@ -109,12 +109,12 @@ class Review(traitlets.HasTraits):
     def _begin_anew(self) -> None:
         """Another question: nothing is typed yet."""
         run_id, review_id = self._asked
-        self.note.value = self._runs(run_id).draft(f"note {review_id}") if self._runs else ""
+        self.note.value = self._runs.draft(run_id, f"note {review_id}") if self._runs else ""
         self.message.value = ""
         self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
         self._form = form_of(self._request, self._document.get("plan"), self._labels, self._update, ran)
-        self._kept = self._runs(run_id).draft(f"form {review_id}") if self._runs and self._form.keeps else ""
+        self._kept = self._runs.draft(run_id, f"form {review_id}") if self._runs and self._form.keeps else ""
         if self._kept:
             self._form.restore(json.loads(self._kept))
         self.form.children = [self._form.box]
@@ -132,7 +132,7 @@ class Review(traitlets.HasTraits):
         run_id, review_id = self._asked
         if self._runs and review_id:
             try:
-                self._runs(run_id).keep_draft(f"{what} {review_id}", text)
+                self._runs.save_draft(run_id, f"{what} {review_id}", text)
             except WorkbenchError as error:
                 self.refuse(str(error))
 

@@ -47,7 +47,7 @@ class Working:
         memory = provided("widgets", "memory")
         self.knew = memory(labels) if memory else None
         self.reset()
-        self.review = Review(labels, wb.run)
+        self.review = Review(labels, wb.runs)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
         self.fork_bar = Pick(heard=self._on_fork_bar)
@@ -153,7 +153,7 @@ class Working:
         if judged:
             self.verdict.show(run)
         if self.knew:
-            knows = done and (run.remembered or run.obeyed)
+            knows = done and (run.state.get("remembered", []) or run.obeyed)
             display_if(self.knew.region, knows and self.knew.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))
@@ -217,7 +217,7 @@ class Working:
 
     def _conversation(self, run: Run) -> list[Data]:
         """Return a line per run before this one in its conversation, oldest first."""
-        runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.user_id)
+        runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.row["user_id"])
         ids = [one["run_id"] for one in runs]
         before = runs[ids.index(run.run_id) + 1 :] if run.run_id in ids else []
         return list(reversed(before[:MOST_TURNS]))
@@ -271,7 +271,7 @@ class Working:
         if "without" in asked:
             self._fork(run, without=[asked["without"]])
         else:
-            getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.user_id)
+            getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.row["user_id"])
 
     def _judge(self, run: Run, asked: Data) -> None:
         run.feedback(asked["good"], asked["note"])

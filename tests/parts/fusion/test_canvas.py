@@ -601,7 +601,7 @@ def test_a_canvas_that_is_worked_on_makes_no_base_that_lasts(folder, tmp_path):
             canvas.work("review", ["nobody"])
         assert wb.knowledge.names() == ["site"]
         run = wb.ask("What is an implication?")
-        assert run.kb_prefix == "site", "no other question goes there"
+        assert run.state["kb_prefix"] == "site", "no other question goes there"
         wb.add_knowledge("board", [folder / "notes.canvas"])
         assert canvas.work("explanation", ["a"], "board").kb == "board" and "board" in wb.knowledge.names()
 

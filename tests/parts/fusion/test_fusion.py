@@ -299,7 +299,7 @@ def math(wb):
 )
 def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
     run = math.fusion(canvas=CANVASES / "离散数学.canvas", operation=operation, nodes=nodes)
-    assert run.message == asked and run.kb_prefix == "math" and run.status == "done"
+    assert run.message == asked and run.state["kb_prefix"] == "math" and run.status == "done"
     assert first <= {piece["metadata"]["title"] for piece in run.evidence[:2]}
     found = run.fusion["operation_results"]
     assert [entry["node"] for entry in found] == ([] if operation == "explanation" else nodes)

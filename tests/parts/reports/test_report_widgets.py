@@ -139,13 +139,13 @@ def test_typed_back_is_no_edit_and_no_section_is_told(asked: Run) -> None:
 
 
 def test_what_was_edited_is_there_after_a_restart(wb: Workbench, asked: Run) -> None:
-    review = Review(Labels("en"), wb.run)
+    review = Review(Labels("en"), wb.runs)
     review.show(asked.to_dict())
     form(review).rows[0].title.value = "Stone"
     form(review).rows[1].buttons["in"].click()
     field(review, "Title").value = "All of it"
     edits = form(review).edits(None)
-    again = Review(Labels("en"), wb.run)
+    again = Review(Labels("en"), wb.runs)
     again.show(asked.to_dict())
     assert form(again).edits(None) == edits and edits["title"] == "All of it"
     field(again, "Title").value = asked.report.title

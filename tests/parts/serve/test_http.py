@@ -76,13 +76,13 @@ def test_a_chat_is_streamed_in_the_one_vocabulary(client, wb) -> None:
     run = wb.run(events[0]["content"]["run_id"])
     assert events[-1]["content"] == {
         "answer": ANSWER,
-        "conversation_id": run.conversation_id,
+        "conversation_id": run.row["conversation_id"],
         "run_id": run.run_id,
     }
     steps = [e["content"] for e in events if e["status"] == "progress" and e["content"]["agent_type"]]
     assert set(steps[-1]) == {"stage", "completed", "total", "error", "agent_type", "retrieval_count"}
     assert steps[-1]["completed"] == steps[-1]["total"] > 0 and steps[-1]["stage"] == "retrieval"
-    assert (run.user_id, run.session_id) == ("ann", "kilns")
+    assert (run.row["user_id"], run.session_id) == ("ann", "kilns")
 
 
 def test_small_talk_has_the_same_stream_and_debug_adds_the_log(client) -> None:
@@ -98,8 +98,10 @@ def test_without_a_stream_the_answer_comes_whole(client, wb) -> None:
     told = client.post("/api/v1/chat", json={**ANN, "agent_type": "hybrid_agent"}).json()
     run = wb.run(told["run_id"])
     assert (told["status"], told["answer"], told["error"], told["review"]) == ("done", run.answer, None, None)
-    assert told["conversation_id"] == run.conversation_id and told["citations"][0]["source"]["title"] == "Kiln"
-    assert run.route_decision["worker_name"] == "notes:hybrid_agent:retrieve_only" and "execution_log" not in told
+    assert told["conversation_id"] == run.row["conversation_id"] and told["citations"][0]["source"]["title"] == "Kiln"
+    assert (
+        run.state["route_decision"]["worker_name"] == "notes:hybrid_agent:retrieve_only" and "execution_log" not in told
+    )
     assert client.post("/api/v1/chat", json={**ANN, "debug": True}).json()["execution_log"][0]["node"]
 
 

@@ -72,7 +72,7 @@ def outside(run) -> list[dict]:
 
 
 def notes_of(run) -> str:
-    return " ".join(run.merged.get("enrichment", {}).get("notes", []))
+    return " ".join(run.state["merged"].get("enrichment", {}).get("notes", []))
 
 
 def no_trace(folder: Path, *planted: str) -> None:
@@ -103,7 +103,7 @@ def test_what_the_corpus_lacks_is_asked_for_in_the_language_of_the_question(plac
         assert found["metadata"]["url"].startswith("https://www.themoviedb.org/")
         assert found["metadata"]["tools"] == ["enrichment"] and found["metadata"]["source"] == "TMDB"
         assert {query["language"] for _, query in server.asked} == {language}
-        assert run.merged["enrichment"]["entities"] and run.merged["enrichment"]["notes"] == []
+        assert run.state["merged"]["enrichment"]["entities"] and run.state["merged"]["enrichment"]["notes"] == []
         event = next(e for e in run.events() if e.get("status") == "enrichment")
         assert event["content"]["found"] == 1
 
@@ -114,7 +114,7 @@ def test_what_the_corpus_lacks_is_asked_for_in_the_language_of_the_question(plac
 def test_what_the_corpus_says_is_not_asked_for(place, server, question):
     with bench(place, server.url) as wb:
         run = wb.ask(question, kb="film")
-        assert run.status == "done" and not server.asked and "enrichment" not in run.merged
+        assert run.status == "done" and not server.asked and "enrichment" not in run.state["merged"]
 
 
 def test_a_thing_of_the_corpus_is_the_same_thing_outside(place, server):
@@ -124,9 +124,9 @@ def test_a_thing_of_the_corpus_is_the_same_thing_outside(place, server):
         place = next(n for n, piece in enumerate(run.evidence, 1) if piece == found)
         assert f"James Schamus [{place}]" in run.answer, "the source outside is cited, not the corpus"
         assert found["metadata"]["doc_id"] == "m1" and found["source_id"] == "tmdb:movie/9261"
-        relations = {r["relation_id"] for r in run.merged["enrichment"]["relations"]}
+        relations = {r["relation_id"] for r in run.state["merged"]["enrichment"]["relations"]}
         assert "tmdb:movie/9261|directed_by|person:ang lee" in relations  # the Ang Lee that the base knows
-        assert all(entity["transient"] for entity in run.merged["enrichment"]["entities"])
+        assert all(entity["transient"] for entity in run.state["merged"]["enrichment"]["entities"])
 
 
 def test_another_film_of_the_name_is_another_film(place, server):
@@ -171,7 +171,7 @@ def test_a_step_of_a_plan_asks_by_itself_and_the_merge_does_not_ask_again(place,
         assert record["sub_steps"][1]["detail"]["answers"] == 2 and len(server.asked) == 2
         output = run._store.body(run.run_id, record["raw_output_ref"])["output"]
         assert {e["type"] for e in output["subgraph"]["entities"]} == {"Film", "Person"}
-        assert outside(run) and run.merged["statistics"]["enrichment"]["found"] == 1
+        assert outside(run) and run.state["merged"]["statistics"]["enrichment"]["found"] == 1
 
 
 def test_a_base_of_no_films_has_no_source(place, server):

@@ -159,7 +159,7 @@ def _best_passage(run: Any) -> Any:
     """Answer with the first two sentences of the best passage, cited."""
     text = run.evidence[0]["evidence"] if run.evidence else ""
     answer = " ".join(f"{sentence} [1]" for sentence in sentences(text)[:2])
-    return SimpleNamespace(status=run.status, answer=answer, support=None, evidence=run.evidence)
+    return SimpleNamespace(status=run.status, answer=answer, state={}, evidence=run.evidence)
 
 
 async def _written(context: Context, row: Row, kb: str) -> Any:
@@ -178,7 +178,7 @@ async def _written(context: Context, row: Row, kb: str) -> Any:
         "records": [],
     }
     given = await generate(cast(Any, state), cast(Any, SimpleNamespace(context=context, stream_writer=lambda _: None)))
-    return SimpleNamespace(status="done", answer=given["answer"], support=given["support"], evidence=found)
+    return SimpleNamespace(status="done", answer=given["answer"], state={"support": given["support"]}, evidence=found)
 
 
 def gold_answers(row: Row) -> list[str]:
@@ -269,7 +269,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
         first = {name for r in run.evidence if r["metadata"].get("doc_id") in ranked for name in _names(r)}
-        cited = precision_and_recall(run.support or [])
+        cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
             "EM": any(normal(answer) == normal(one) for one in gold),
@@ -285,7 +285,7 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
             scores.setdefault(name, {})[row["id"]] = float(value)
     empty = [] if any(map(gold_answers, rows)) else ["EM", "F1", "holds"]
     empty += [] if any(map(gold_documents, rows)) else ["R@5"]
-    empty += [] if any(run.support is not None for run in runs) else ["precision", "recall"]
+    empty += [] if any("support" in run.state for run in runs) else ["precision", "recall"]
     return {name: values for name, values in scores.items() if name not in empty}
 
 

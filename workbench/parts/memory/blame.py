@@ -15,7 +15,7 @@ from workbench.language.citing import marked_sentences
 from workbench.parts.memory.service import store_of
 from workbench.parts.memory.views import Rows, blame_blocks, prompt_blocks
 from workbench.records.conversations import SqlConversations
-from workbench.records.tape import estimated_tokens
+from workbench.records.tape import begun, estimated_tokens
 from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import content_stems, fold, language_of, simplified
@@ -43,9 +43,9 @@ def prompt_parts(run: Recording) -> Rows:
     run = run.recording()
     prompt = run.prompts.of("writer", "zh" if language_of(run.message) == "zh" else "en")
     default = Settings.model_fields["merge_max_characters"].default
-    most = (run.begun.get("settings") or {}).get("merge_max_characters") or default
+    most = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
-    struck = run._values().get("struck") or []
+    struck = run.state.get("struck") or []
     recalled = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in _recalled(run)]
     parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
     if run.evidence:
@@ -70,11 +70,11 @@ def blame(run: Recording) -> Rows:
     for one in run.obeyed:
         memory = by_id.get(one["memory_id"])
         if memory is None:  # said in this very message
-            own = SqlConversations.message_id(run.conversation_id, f"{run.run_id}:user")
+            own = SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:user")
             memory = {**_part("core", one["told"]), "id": one["memory_id"], **_source(run, own)}
         rows.append(_blamed("", "obeyed", 1.0, memory))
     evidence = {str(n): told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
-    stated = [one["sentence"] for one in run.support]  # without what is said there of their sources
+    stated = [one["sentence"] for one in run.state.get("support", [])]  # without what is said there of their sources
     for sentence in stated or marked_sentences(run.answer):
         cited = [evidence[n] for n in re.findall(r"\[(\d+)\]", sentence) if n in evidence]
         other = _words("\n".join([run.message, *(cited or evidence.values())]))
@@ -117,7 +117,7 @@ def _recalled(run: Recording) -> Iterator[Row]:
     rows = {str(row["id"]): row for row in (*tape.get("memories", ()), *tape.get("episodes", ()))}
     if summary := tape.get("summary"):
         rows["summary"] = summary
-    for one in run.remembered:
+    for one in run.state.get("remembered", []):
         row: Data = rows.get(one["id"], {})
         own = one["id"] if one["part"] == "history" else ""
         message_id = own or row.get("message_id") or row.get("user_message_id") or ""

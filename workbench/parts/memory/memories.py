@@ -164,7 +164,7 @@ class Memories:
         rows, said = list[dict[str, int]](), 0
         for turn, run in enumerate(runs, 1):
             row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": said}
-            for part in run.remembered:
+            for part in run.state.get("remembered", []):
                 row[part["part"]] += part["tokens"] if part["kept"] else 0
             rows.append(row)
             said += estimated_tokens([run.message, run.answer])
@@ -312,7 +312,8 @@ class Memories:
         """A moment as the store writes it; of a turn, the one at which the next turn of its conversation began."""
         if isinstance(at, Run) or (isinstance(at, str) and at in self._wb.runs):
             run = at if isinstance(at, Run) else self._wb.run(at)
-            return self._after(run.conversation_id, self._store.message_id(run.conversation_id, f"{run.run_id}:user"))
+            conversation = run.row["conversation_id"]
+            return self._after(conversation, self._store.message_id(conversation, f"{run.run_id}:user"))
         if isinstance(at, int):
             if session is None:
                 raise WorkbenchError("A turn is one of a conversation: name it with session=.")

@@ -36,7 +36,7 @@ class Knew(Panel):
         if self._read[0] != run.run_id:
             self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
             self._close()
-        self._held = {row["id"]: row for row in memory.view(run.user_id).memories}
+        self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
         picture = panel(*self._read[1:], self.labels, held=self._held, undo=self._changed)
         self.list.show(picture)
         return bool(picture.html)

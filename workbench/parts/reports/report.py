@@ -75,7 +75,7 @@ class Report:
 
     def __init__(self, run: Run):
         self.run = run
-        self._values: Data = run._values()
+        self._values: Data = run.state
         self._kept: Data = self._values.get("report") or {}
 
     @property
@@ -322,7 +322,7 @@ class Report:
                 "known": self._kept.get("preferences", "").splitlines(),
                 **{memory["memory_id"]: memory["told"] for memory in run.obeyed},
             },
-            "domain_context": run.kb_prefix or run.workspace.settings.default_domain,
+            "domain_context": run.state.get("kb_prefix", "") or run.workspace.settings.default_domain,
         }
 
     def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> Json:

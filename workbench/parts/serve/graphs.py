@@ -26,7 +26,7 @@ from workbench.graphs.route import build_router, make_worker_name, read_question
 from workbench.parts.fusion.graph import FusionConfig, build_fusion, fusion_options
 from workbench.ports import Context
 from workbench.records.store import new_run_id
-from workbench.runs.asking import RunOptions, message_of
+from workbench.runs.asking import RunOptions, checked_message
 from workbench.session import Workbench
 from workbench.state import ConversationState, Data, Json
 
@@ -168,7 +168,7 @@ def _conversation() -> BoundGraph:
         given |= {"worker": asked.worker_name or asked.agent_type, "thresholds": asked.thresholds}
         given |= {"session": asked.session_id or thread, "as_of": asked.as_of, "known": asked.known}
         options = RunOptions.read(wb, {**given, "report": asked.report}).stored(thread)
-        message = message_of(message, wb.settings.max_message_characters)
+        message = checked_message(message, wb.settings.max_message_characters)
         run_id = new_run_id()
         conversation_id = ports.conversations.get_or_create_conversation_id(options["user"], options["session"])
         message_id = ports.conversations.append_message(conversation_id, "user", message, message_key=f"{run_id}:user")
@@ -197,7 +197,7 @@ def _router() -> BoundGraph:
     wb = _workspace()
 
     def complete(given: Json, told: Data, thread: str) -> Data:
-        message = message_of(_message(given, "message"), wb.settings.max_message_characters)
+        message = checked_message(_message(given, "message"), wb.settings.max_message_characters)
         given.pop("messages", None)
         return {"run_id": thread, **told, **given, "message": message}
 
@@ -214,7 +214,7 @@ def _retrieval() -> BoundGraph:
     ports = wb.ports()
 
     def complete(given: Json, told: Data, thread: str) -> Data:
-        query = message_of(_message(given, "query"), wb.settings.max_message_characters)
+        query = checked_message(_message(given, "query"), wb.settings.max_message_characters)
         given.pop("messages", None)
         kb = given.pop("kb_prefix", "") or told.get("kb_prefix", "")
         if not kb:

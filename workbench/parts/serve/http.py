@@ -296,7 +296,7 @@ class Door:
         """Return a run of this user; that of another is as unknown as none, and no id of theirs is told."""
         if run_id in self._wb.runs:
             run = self._wb.run(run_id)
-            if not user or run.user_id == user:
+            if not user or run.row["user_id"] == user:
                 return run
         raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
 
@@ -320,11 +320,16 @@ def _answered(run: Run, given: Decision) -> Run:
 
 def _told(run: Run, debug: bool) -> Json:
     """Return a run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
-    still, conversation = run.recording(), run.conversation_id
-    names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
-    seen = still.to_dict() if debug else {}
+    still, conversation = run.recording(), run.row["conversation_id"]
+    names = ("run_id", "session_id", "status", "answer", "citations", "error", "review")
+    state, seen = still.state, still.to_dict() if debug else {}
     more = {name: seen[name] for name in _DEBUG if name in seen}
-    return {"conversation_id": conversation, **{name: getattr(still, name) for name in names}, **more}
+    more |= {
+        "conversation_id": conversation,
+        "support": state.get("support", []),
+        "stop_reason": state.get("stop_reason"),
+    }
+    return {**{name: getattr(still, name) for name in names}, **more}
 
 
 def _stopped(run: Run) -> str:

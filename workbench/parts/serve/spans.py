@@ -48,7 +48,7 @@ def required(setting: str) -> None:
 def spans_of(run: Recording) -> list[Span]:
     """Return the spans of a run, a parent always before what it holds."""
     document, calls = run.to_dict(), list(run.calls())
-    log, began = document["log"], _ns(run.created_at)
+    log, began = document["log"], _ns(run.row["created_at"])
     ended = max([began, *(_ns(e["timestamp"]) + _ms(e["duration_ms"]) for e in log)])
     about: Json = {
         "workbench.run_id": run.run_id,
@@ -71,7 +71,7 @@ def spans_of(run: Recording) -> list[Span]:
 
 def _route(run: Recording, log: Sequence[Data]) -> Iterator[Span]:
     """``route_decision``: what the message begins with, and what was decided."""
-    at, decision = [entry for entry in log if entry["node"] in _ROUTE], run.route_decision
+    at, decision = [entry for entry in log if entry["node"] in _ROUTE], run.state.get("route_decision")
     if not at or not decision:
         return
     start, last = _ns(at[0]["timestamp"]), at[-1]
