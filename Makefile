@@ -147,7 +147,7 @@ lock: $(VENV)/.uv ## resolve versions anew into requirements/
 
 .PHONY: clean
 clean: ## remove what was set up and every cache; workspaces stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist docs/reference/generated
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # --- set-up: each file says that a stage is done, and is made again when what it stands on changes ---
