@@ -66,7 +66,7 @@ def form(review: Review) -> Any:
 
 
 def titles(review: Review) -> list[tuple[str, str]]:
-    return [(one["section_id"], one["title"]) for one in form(review).sections]
+    return [(one["section_id"], one["title"]) for one in form(review)._fields.value["sections"]]
 
 
 # the outline
@@ -84,65 +84,45 @@ def test_an_outline_says_what_it_will_take_and_shows_every_section(asked: Run) -
     assert asked.decisions[0]["action"] == "approve" and asked.review["point"] == "section"
 
 
+def lines(review: Review) -> ipywidgets.Textarea:
+    return field(review, "Sections, one per line; indent the parts of one by two spaces")
+
+
 def test_sections_are_renamed_moved_put_below_one_another_removed_and_added(asked: Run) -> None:
     review = panel(asked)
+    proposed = asked.report.outline["sections"]
     before = [title for _, title in titles(review)]
-    first, second, third = form(review).rows[:3]
-    first.title.value = "Stone"
+    lines(review).value = f"2 {before[1]}\n1 Stone\n  The ferry's tickets\n"
     assert review.primary.description == "Write as edited"
-    first.buttons["down"].click()
-    assert [title for _, title in titles(review)][:3] == [before[1], "Stone", before[2]]
-    third.buttons["in"].click()
-    assert titles(review)[2] == ("2.1", before[2])
-    first.buttons["up"].click()  # what is part of it goes along
-    assert [i for i, _ in titles(review)][:3] == ["1", "1.1", "2"]
-    third.buttons["in"].click()
-    assert titles(review)[1][0] == "1.1"  # no deeper than one below the section before it
-    third.buttons["out"].click()
-    second.buttons["remove"].click()
-    form(review).add.click()
+    assert titles(review) == [("1", before[1]), ("2", "Stone"), ("2.1", "The ferry's tickets")]
+    lines(review).value += "3 "
     assert review.primary.disabled and "problem" in review.band.html
-    form(review).rows[-1].title.value = "The ferry's tickets"
+    lines(review).value = lines(review).value.removesuffix("3 ")
     assert not review.primary.disabled
     wanted = titles(review)
     review.primary.click()
     kept = asked.decisions[0]
     assert kept["action"] == "edit" and [one["title"] for one in kept["edits"]["sections"]] == [t for _, t in wanted]
-    assert [(s["section_id"], s["title"]) for s in asked.report.outline["sections"]] == wanted
-
-
-def test_evidence_is_ticked_for_a_section(asked: Run) -> None:
-    review = panel(asked)
-    row = form(review).rows[0]
-    had = row.evidence
-    assert not row.pieces  # made when they are opened
-    row.open.value = True
-    assert [one for one, box in row.pieces.items() if box.value] == had
-    other = next(one for one in row.pieces if one not in had)
-    row.pieces[other].value = True
-    row.pieces[had[0]].value = False
-    assert f"Evidence: {len(had)} of" in row.open.description
-    review.primary.click()
-    assert asked.decisions[0]["edits"]["sections"][0]["evidence_ids"] == [*had[1:], other]
+    outlined = asked.report.outline["sections"]
+    assert [(s["section_id"], s["title"]) for s in outlined] == wanted
+    assert outlined[1]["evidence_ids"] == proposed[0]["evidence_ids"] and outlined[2]["evidence_ids"] == []
 
 
 def test_typed_back_is_no_edit_and_no_section_is_told(asked: Run) -> None:
     review = panel(asked)
-    row = form(review).rows[0]
-    said = row.title.value
-    row.title.value = "Other"
-    row.title.value = said
+    said = lines(review).value
+    lines(review).value = "Other"
+    lines(review).value = said
     assert review.primary.description.startswith("Approve")
-    for one in list(form(review).rows):
-        one.buttons["remove"].click()
-    assert review.primary.disabled and "A report needs a section" in form(review)._note.html
+    lines(review).value = " "
+    assert review.primary.disabled and "A report needs a section" in str(form(review)._fields.faults)
 
 
 def test_what_was_edited_is_there_after_a_restart(wb: Workbench, asked: Run) -> None:
     review = Review(Labels("en"), wb.run)
     review.show(asked.to_dict())
-    form(review).rows[0].title.value = "Stone"
-    form(review).rows[1].buttons["in"].click()
+    first, second, *_ = lines(review).value.splitlines()
+    lines(review).value = f"{second}\n  {first}"
     field(review, "Title").value = "All of it"
     edits = form(review).edits(None)
     again = Review(Labels("en"), wb.run)
