@@ -360,7 +360,6 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
     server = not isinstance(store_of(wb).conversations_store, SqliteConversations)
     assert (("forgot_server", "") in report.left) == server
     assert report.counts["runs"] == 3 and had.run_id in report.dependents
-    assert ("forgot_holds", str(wb.path / "mine.txt")) in report.left, "a person's own file is named, and left"
     wb.close()
     assert holders(wb.path, "Zqbiscuit") == {"notes.txt", "mine.txt"} and outside.exists()
 
@@ -371,7 +370,7 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     [memory] = store_of(wb).memories("default")
     report = forget(wb, memory=memory["id"], dry_run=True)
     assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
-    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_holds", "<u>"),))
+    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_file", "<u>"),))
     page = hostile._repr_html_()
     assert "Forgotten: everything of a person" in str(hostile) and "waiting for you" in str(hostile)
     assert not re.search("<(b|i|u)>", page) and "&lt;u&gt;" in page

@@ -23,7 +23,7 @@ def memory() -> None:
 @click.argument("query", default="")
 @_user
 @click.option("--session", help="Only of this conversation.")
-@click.option("--at", help="As of a turn of --session, a run, or a day: 2026-01-31.")
+@click.option("--at", help="As of a turn of --session, or a day: 2026-01-31.")
 @click.option("--ended", is_flag=True, help="With what does not hold any more, and why.")
 @paged
 def show(page: Page, query: str, user: str, session: str | None, at: Any, ended: bool) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.parts.memory.service import store_of
-from workbench.parts.memory.tracing import Candidate, Found, Trace, candidates, own_files, strings
+from workbench.parts.memory.tracing import Candidate, Found, Trace, candidates, strings
 from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 Kind = Literal["memory", "exchange", "conversation", "user"]
 _ROUNDS, _WAIT_S = 5, 0.05
 """How often to look for what came meanwhile; between two tries for a file that another process reads."""
-_READ_AT_MOST = 1 << 26
-"""Bytes of a file that is not the workspace's own, in which the words are looked for."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Forgotten(Shown):
         dependents: those of them that only had it from memory, by their tapes.
         waiting: those of them that waited for a person.
         capsules: files in the workspace that go.
-        left: what cannot be reached from here: the name of a label, and the path of a file that it is about.
+        left: what cannot be reached from here: the name of a label, and how many or which.
     """
 
     kind: Kind
@@ -138,7 +136,6 @@ class _Forgetting:
         self._kind, self._what, self._who = kind, what, who
         named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
         self._note = wb.path / f".forgetting-{named_so}.json"
-        self._words = set[str]()
         self._language = ""
 
     @property
@@ -180,7 +177,6 @@ class _Forgetting:
         erased = [m for m in trace.memories if m["id"] in found.memories]
         messages = [m for said in trace.said.values() for m in said if m["id"] in found.messages]
         texts = [m["content"] for m in (*erased, *messages)]
-        self._words |= {*texts, *(str(run.row["message"]) for run in going if run.run_id in found.saying)}
         self._language = self._language or "".join(texts[:1])
         feedback, summaries = self._feedback(trace), self._summaries(trace)
         found.feedback |= set(feedback)
@@ -306,17 +302,7 @@ class _Forgetting:
         left = [("forgot_elsewhere", "")]
         if not isinstance(self._store.conversations_store, SqliteConversations):
             left.append(("forgot_server", ""))
-        spelled = [spelling for word in self._words for spelling in _spellings(word)]
-        for file in own_files(self._wb.path):
-            if file.stat().st_size <= _READ_AT_MOST:
-                content = file.read_bytes()
-                left += [("forgot_holds", str(file))] if any(one in content for one in spelled) else []
         return left
-
-
-def _spellings(text: str) -> list[bytes]:
-    """Return a text as files may have it: unchanged, and in JSON."""
-    return [text.encode(), *(json.dumps(text, ensure_ascii=ascii)[1:-1].encode() for ascii in (True, False))]
 
 
 def scrub(path: Path) -> None:
@@ -335,5 +321,5 @@ def scrub(path: Path) -> None:
 
 
 def _remove_capsule(candidate: Candidate) -> None:
-    if candidate.file is not None:
-        candidate.file.unlink(missing_ok=True)
+    assert candidate.file is not None
+    candidate.file.unlink(missing_ok=True)

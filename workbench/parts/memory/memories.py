@@ -11,8 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
@@ -24,8 +23,6 @@ from workbench.parts.memory.service import store_of
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_of
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
-from workbench.records.writing import write_file
-from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
@@ -39,9 +36,9 @@ if TYPE_CHECKING:
 
 HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
-At = int | str | date | datetime | Run | None
-"""A moment: a turn (from 1, with its session), a run or its id, a day, a time; None is now."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(\+00:00)?)?")
+At = int | str | None
+"""A moment: a turn (from 1, with its session), a day or a time in UTC, as 2026-01-31; None is now."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class Memories:
         Args:
             user: of whom.
             session: only what one conversation brought; and its summary.
-            at: as of a turn of that session (until the next one began), of a run, a day or a time.
+            at: as of a turn of that session (until the next one began), a day or a time.
             ended: with what does not hold any more, and why.
 
         Raises:
@@ -190,14 +187,7 @@ class Memories:
             of["about"] = content
         of["polarity"] = of["polarity"] if old["section"] == "preferences" else old["polarity"]
         given: Any = {"replaces": [old["id"]], "why": why or "edited", **of}
-        new = self._store.remember(who, old["section"], content, **given)
-        if old["pinned"]:
-            self._store.pin(who, new, True)
-        return new
-
-    def pin(self, memory_id: str, pinned: bool = True, *, user: str = "default") -> None:
-        """Keep a memory whatever else is said, and first in a prompt; or, with ``pinned=False``, release that."""
-        self._store.pin(user, memory_id, pinned)
+        return self._store.remember(who, old["section"], content, **given)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -279,22 +269,6 @@ class Memories:
 
         return [core_memory_update, archival_memory_insert, archival_memory_search]
 
-    def export(self, path: str | Path, *, user: str = "default", replace: bool = False) -> Path:
-        """Write everything that is remembered of a person into a JSON file: memories with their history, summaries,
-        messages.
-
-        The file is a copy: what is forgotten in the workspace stays in it.
-
-        Raises:
-            WorkbenchError: another file is there and may not be replaced, or it cannot be written.
-        """
-        where, known = Path(path).expanduser(), self.view(user, ended=True).to_dict()
-        for talk in known["conversations"]:
-            talk["messages"] = self._store.list_messages(talk["id"])
-        document = {"document": "workbench.memory/1", **known}
-        text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-        return write_file(where, text.encode(), replace=replace)
-
     # how it shows itself
 
     def __repr__(self) -> str:
@@ -309,24 +283,18 @@ class Memories:
     # inside
 
     def _moment(self, at: At, user: str, session: str | None) -> str | None:
-        """A moment as the store writes it; of a turn, the one at which the next turn of its conversation began."""
-        if isinstance(at, Run) or (isinstance(at, str) and at in self._wb.runs):
-            run = at if isinstance(at, Run) else self._wb.run(at)
-            return self._after(run.conversation_id, self._store.message_id(run.conversation_id, f"{run.run_id}:user"))
+        """Return a moment as the store writes it; of a turn, when the next one of its conversation began."""
         if isinstance(at, int):
             if session is None:
                 raise WorkbenchError("A turn is one of a conversation: name it with session=.")
-            of = self._store.conversation_id(clean(str(user)), clean(session))
-            asked = [m["id"] for m in self._store.list_messages(of) if m["role"] == "user"]
-            if not 1 <= at <= len(asked):
-                raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(asked)}.")
-            return self._after(of, asked[at - 1])
-        return _written(at)
-
-    def _after(self, conversation_id: str, message_id: str) -> str | None:
-        ids = self._store.list_messages(conversation_id)
-        place = next((n for n, m in enumerate(ids) if m["id"] == message_id), len(ids))
-        return next((m["created_at"] for m in ids[place + 1 :] if m["role"] == "user"), None)
+            messages = self._store.list_messages(self._store.conversation_id(clean(str(user)), clean(session)))
+            turns = [message["created_at"] for message in messages if message["role"] == "user"]
+            if not 1 <= at <= len(turns):
+                raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(turns)}.")
+            return turns[at] if at < len(turns) else None
+        if at is not None and not _TIME.fullmatch(at):
+            raise WorkbenchError(f"{shown(at)} is no moment. Give a turn with its session, or a day as 2026-01-31.")
+        return f"{at}T23:59:59.999999" if at and "T" not in at else at
 
     def _source(self, message_id: str) -> Json:
         row = (self._store.source(message_id) if message_id else None) or {}
@@ -376,27 +344,11 @@ class Memories:
         if section == "facts":  # as if the person had asked to remember it
             read = next(iter(read_preferences(f"remember that {content}")[0]), None)
         read = read if read and read.section == section else None
-        free = [m for m in self._store.memories(user) if not m["pinned"] and m["section"] in HUMAN]
-        same = [m["id"] for m in free if read and same_thing(read, as_statement(m))]
+        human = [m for m in self._store.memories(user) if m["section"] in HUMAN]
+        same = [m["id"] for m in human if read and same_thing(read, as_statement(m))]
         of = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
         of = {"about": content, **of}
         self._store.remember(user, section, content, **of, author=author, replaces=same, why=content)
-
-
-def _written(at: str | date | datetime | None) -> str | None:
-    """Return a day (to its end) or a time, in UTC as the store writes it."""
-    if at is None:
-        return None
-    try:
-        if isinstance(at, str):
-            at = date.fromisoformat(at) if _DAY.match(at) else datetime.fromisoformat(at)
-    except ValueError:
-        raise WorkbenchError(
-            f"{shown(at)} is no moment. Give a turn with its session, the id of a run, or a day as 2026-01-31."
-        ) from None
-    if not isinstance(at, datetime):
-        at = datetime.combine(at, time.max, UTC)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:

@@ -93,12 +93,12 @@ def assembled(
 ) -> list[Remembered]:
     """Everything that was recalled, in the order of a prompt, with what stands in it and why the rest does not.
 
-    The budget goes to core memory first (what is pinned before the rest, what is newer before what is older), then to
-    the last messages from the newest on, to the summary, and to exchanges by how well they fit. What was archived, and
-    shares no word with the message, has what is left then.
+    The budget goes to core memory first, the newest before what is older, then to the last messages from the newest on,
+    to the summary, and to exchanges by how well they fit. What was archived, and shares no word with the message, has
+    what is left then.
     """
     settings, zh = context.settings, language_of(message) == "zh"
-    core = [("core", m["id"], told_memory(m, zh), m["created_at"], float(m["pinned"])) for m in told["memories"]]
+    core = [("core", m["id"], told_memory(m, zh), m["created_at"], 1.0) for m in told["memories"]]
     text = told["summary_text"]
     said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
     fitting = [e for e in told["episodes"] if not e["shown"]]
@@ -106,7 +106,7 @@ def assembled(
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in stored]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
     spare = [c for c, m in zip(core, told["memories"], strict=True) if _only_archived(m, message)]
-    always = sorted((c for c in reversed(core) if c not in spare), key=lambda c: -c[4])
+    always = [c for c in reversed(core) if c not in spare]
     by_need = [*always, *reversed(history), *said, *episodes, *reversed(spare)]
     shown = 0
     for part, one, text, at, score in by_need:
@@ -123,7 +123,7 @@ def assembled(
 
 def _only_archived(memory: Memory, message: str) -> bool:
     asked, kept = (content_stems(text) for text in (message, memory["content"]))
-    return memory["section"] == "archival" and not memory["pinned"] and not asked & kept
+    return memory["section"] == "archival" and not asked & kept
 
 
 def told_memory(memory: Memory, zh: bool) -> str:
@@ -227,9 +227,8 @@ async def noticed(context: Context, message: str, history: Sequence[Message], me
 
 def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
-    free = [m for m in memories if not m["pinned"]]
-    statements, rest = read_preferences(message, (m["content"] for m in free if m["section"] == "facts"))
-    noted = list(filter(None, (_noted(statement, free) for statement in statements)))[:MOST_NOTED]
+    statements, rest = read_preferences(message, (m["content"] for m in memories if m["section"] == "facts"))
+    noted = [_noted(statement, memories) for statement in statements][:MOST_NOTED]
     if not noted:
         return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
     # only what is disliked leaves the question: its words would be searched for
@@ -237,7 +236,7 @@ def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     return {"noted": noted, "recalls": None, "to_search": rest if cut else message}
 
 
-def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted | None:
+def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted:
     """Return a statement as a note in the place of those about the same thing."""
     section, attribute = statement.section, statement.attribute
     replaced = [m for m in memories if same_thing(statement, as_statement(m))]
@@ -277,11 +276,8 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
     gone = [
         m
         for m in memories
-        if not m["pinned"]
-        and (
-            (wanted and wanted <= stems(f"{m['content']} {m['about']} {m['attribute']}"))
-            or (statement and same_thing(statement, as_statement(m)))
-        )
+        if (wanted and wanted <= stems(f"{m['content']} {m['about']} {m['attribute']}"))
+        or (statement and same_thing(statement, as_statement(m)))
     ]
     return gone if gone or _OWN.search(what) else None
 
@@ -289,9 +285,8 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
 async def _by_model(
     context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
 ) -> Json | None:
-    free = [m for m in memories if not m["pinned"]]
     slots = {
-        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in free])),
+        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in memories])),
         "history": fenced(told_history(history, context.settings.history_window)),
         "message": message,
     }
@@ -305,7 +300,7 @@ async def _by_model(
             about=note.about.strip(),
             attribute="",
             polarity=note.polarity,
-            replaces=[free[n - 1]["id"] for n in note.replaces if 1 <= n <= len(free)],
+            replaces=[memories[n - 1]["id"] for n in note.replaces if 1 <= n <= len(memories)],
         )
         for note in said.form.notes
     ]

@@ -57,7 +57,6 @@ TABLES = (
         attribute TEXT NOT NULL,
         polarity TEXT NOT NULL,
         author TEXT NOT NULL,
-        pinned BOOLEAN NOT NULL,
         created_at TEXT NOT NULL,
         ended_at TEXT,
         ended_why TEXT NOT NULL,
@@ -94,7 +93,6 @@ class Memory(TypedDict):
     attribute: str
     polarity: str
     author: str
-    pinned: bool
     created_at: str
     ended_at: str | None
     ended_why: str
@@ -284,7 +282,7 @@ class MemoryStore:
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
         where = (memory_id, who, conversation_id, message_id, section, text)
-        row = (*where, clean(about), clean(attribute), polarity, author, False, now)
+        row = (*where, clean(about), clean(attribute), polarity, author, now)
         with self._transaction() as execute:
             if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
                 return memory_id
@@ -293,7 +291,7 @@ class MemoryStore:
                 sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
                 old += [found["id"] for found in execute(sql, (who, section))]
             self._end(execute, who, old, now, why, memory_id)
-            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 15)})", (*row, None, "", ""))
+            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 14)})", (*row, None, "", ""))
         return memory_id
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
@@ -308,13 +306,6 @@ class MemoryStore:
             " AND ended_at IS NULL RETURNING id"
         )
         return sum(len(execute(sql, (now, clean(why), by, one, user_id))) for one in dict.fromkeys(ids))
-
-    def pin(self, user_id: str, memory_id: str, pinned: bool) -> None:
-        """Keep a memory whatever else is said, or release that."""
-        with self._transaction() as execute:
-            sql = "UPDATE memories SET pinned = ? WHERE id = ? AND user_id = ? RETURNING id"
-            if not execute(sql, (pinned, memory_id, clean(user_id))):
-                raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)}.")
 
     def undo(self, user_id: str) -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about.
@@ -350,7 +341,7 @@ class MemoryStore:
         """
         sql = f"SELECT {_MEMORY} FROM memories WHERE user_id = ? ORDER BY position"
         with self._transaction() as execute:
-            rows = [{**row, "pinned": bool(row["pinned"])} for row in execute(sql, (clean(user_id),))]
+            rows = execute(sql, (clean(user_id),))
         if at is not None:
             rows = [r for r in rows if r["created_at"] <= at]
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]

@@ -24,7 +24,6 @@ from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
 _SHORTEST, _QUOTED = 10, 250
 """Characters of a sentence that tells where it came from, a Chinese one counts double; how much a quotation keeps."""
 _ALL = 1 << 62
-_SETS = ("memories", "messages", "summaries", "conversations", "runs", "saying", "feedback")
 
 
 @dataclass
@@ -53,15 +52,12 @@ class Found:
 
     def dumps(self) -> str:
         """Return it as JSON."""
-        return json.dumps({**{name: sorted(getattr(self, name)) for name in _SETS}, "places": self.places})
+        return json.dumps(vars(self), default=sorted)
 
     def add(self, note: str) -> None:
-        """Add what ``dumps`` gave."""
-        saved = json.loads(note)
-        for name in _SETS:
-            getattr(self, name).update(saved[name])
-        for conversation, place in saved["places"].items():
-            self.place(conversation, place)
+        """Add what ``dumps`` returned; to an empty one."""
+        for name, ids in json.loads(note).items():
+            getattr(self, name).update(ids)
 
     def place(self, conversation: str, place: int) -> None:
         """Add the place of a message in a conversation."""
@@ -69,7 +65,7 @@ class Found:
 
     def size(self) -> int:
         """Return a number that grows until everything is found."""
-        return sum(len(getattr(self, name)) for name in (*_SETS, "places"))
+        return sum(map(len, vars(self).values()))
 
 
 class Words:
@@ -82,12 +78,10 @@ class Words:
 
     def __init__(self, texts: Iterable[str] = ()):
         self._patterns: dict[str, re.Pattern[str]] = {}
-        self._rare = set[str]()
         self.add(texts)
 
-    def add(self, texts: Iterable[str], rare: Iterable[str] = ()) -> None:
-        """Look for these too, and for ``rare`` words (``rare_words``)."""
-        self._rare.update(rare)
+    def add(self, texts: Iterable[str]) -> None:
+        """Look for these too."""
         for text in texts:
             bare = fold(text).strip(" .,;:!?'\"“”。，；：！？")
             if bare and bare not in self._patterns:
@@ -99,17 +93,14 @@ class Words:
         return any(pattern.search(folded) for folded in map(fold, texts) for pattern in self._patterns.values())
 
     def beyond(self, text: str, known: str) -> bool:
-        """Return True if a text has one of these, or a rare word, that ``known`` does not account for.
+        """Return True if a text has one of these that ``known`` does not account for.
 
         >>> words = Words(["opera"])
         >>> words.beyond("You said opera.", "Which opera?"), words.beyond("You said opera.", "Which?")
         (False, True)
         """
         folded, known = fold(text), fold(known)
-        if any(pattern.search(folded) and not pattern.search(known) for pattern in self._patterns.values()):
-            return True
-        rare = {word for word in self._rare if word in folded and word not in known}
-        return any(not word.isascii() or word in terms(folded) for word in rare)
+        return any(pattern.search(folded) and not pattern.search(known) for pattern in self._patterns.values())
 
 
 def rare_words(text: str, about: str = "") -> set[str]:
@@ -325,7 +316,7 @@ class Trace:
                 found.memories.add(m["id"])
                 found.messages |= {m["message_id"]} - {""}
                 self.words.add([m["content"]])
-                self._marks.add([m["about"]], rare_words(m["content"], m["about"]))
+                self._marks.add([m["about"], *rare_words(m["content"], m["about"])])
 
     def _widen_messages(self, found: Found, conversation: str, messages: Sequence[Data]) -> None:
         noted = {m["message_id"] for m in self.memories if m["id"] in found.memories}
@@ -339,7 +330,7 @@ class Trace:
             if not self._versions or message["id"] in noted:
                 telling = [one[:_QUOTED] for one in sentences(text) if _tells_its_source(one)]
                 if message["role"] == "user":
-                    self._marks.add(telling, rare_words(text))
+                    self._marks.add([*telling, *rare_words(text)])
                 else:
                     self._answers.add(telling)
 

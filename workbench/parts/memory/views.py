@@ -111,7 +111,7 @@ def _cells(row: Row, labels: Labels) -> dict[str, str]:
         if name in row:
             cells[name] = labels(f"mem_{row[name]}")
     text = cells.get("content", cells.get("text", ""))
-    cells["content"] = cells["memory"] = f"{text} · {labels('mem_pinned')}" if row.get("pinned") else text
+    cells["content"] = cells["memory"] = text
     cells |= {"from": source(row, labels), "who": author(cells.get("author", ""), labels)}
     cells |= {"since": day(cells.get("created_at", "")), "until": day(cells.get("ended_at", ""))}
     cells["why"] = cells.get("ended_why") or cells.get("why", "")
@@ -158,7 +158,7 @@ def panel(
         parts: of ``Run.prompt_parts``.
         blamed: of ``Run.blame``.
         labels: the words.
-        held: memories that hold now, by id: these can be corrected, pinned, and said to be over.
+        held: memories that hold now, by id: these can be corrected, and said to be over.
         undo: whether something was changed here that can be taken back.
     """
     of_memory = [part for part in parts if part["part"] in _OF_MEMORY]
@@ -178,10 +178,9 @@ def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
     tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
     notes = [source(part, labels), author(part["author"], labels), tokens]
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
-    if part["part"] == "core":
-        notes += [labels("mem_pinned")] if now and now["pinned"] else [] if now else [labels("mem_over")]
+    if part["part"] == "core" and not now:
+        notes.append(labels("mem_over"))
     do = [("without", "mem_without")] if part["why"] not in ("left_out", "struck") else []
     if now:
-        do += [("correct", "mem_correct"), ("pin", "mem_unpin" if now["pinned"] else "mem_pin")]
-        do += [("invalidate", "mem_invalidate")]
+        do += [("correct", "mem_correct"), ("invalidate", "mem_invalidate")]
     return {"part": part, "notes": " · ".join(filter(None, notes)), "do": do}

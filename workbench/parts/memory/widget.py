@@ -1,4 +1,4 @@
-"""Under an answer: what a person thinks of it, and what the run knew: switched off, corrected, pinned."""
+"""Under an answer: what a person thinks of it, and what the run knew: switched off, corrected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Knew(Panel):
     """The memory of a run under its answer, folded.
 
     It asks for ``{"without": id}``, a fork that does not recall it, and for changes of what is remembered:
-    ``{"do": "edit" | "invalidate" | "pin" | "undo", "with": [...]}``, the method of the memory and its arguments.
+    ``{"do": "edit" | "invalidate" | "undo", "with": [...]}``, the method of the memory and its arguments.
     """
 
     def __init__(self, labels: Labels):
@@ -54,10 +54,9 @@ class Knew(Panel):
             self._editing = event.key
             display_if(self.text, True)
             self.text.focus()
-        elif held and event.kind in ("invalidate", "pin"):
-            self._changed = event.kind == "invalidate" or self._changed
-            more = not held["pinned"] if event.kind == "pin" else self.labels("mem_invalidated")
-            self._change(event.kind, event.key, more)
+        elif held and event.kind == "invalidate":
+            self._changed = True
+            self._change("invalidate", event.key, self.labels("mem_invalidated"))
 
     def _typed(self, content: str) -> None:
         held = self._held.get(self._editing)

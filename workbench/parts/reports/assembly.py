@@ -29,7 +29,6 @@ from workbench.text import fold, language_of
 from workbench.views.labels import Labels
 
 MARK = re.compile(r"\[(\d+)\]")
-MOST_UNUSED = 20
 _CHECKED = ("statements", "supported", "partly", "unsupported", "uncited")
 _GONE: Any = {"result_id": "", "metadata": {}}
 
@@ -88,7 +87,7 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
         listed = ["```bibtex", *lines, "```"]
     behind = made.headed("references", ("\n" if bibtex else "\n\n").join(listed)) + made.headed("appendix", appendix)
     text = "\n\n".join([*body, *behind]) + "\n"
-    final = {name: value for name, value in report.items() if name not in ("redo", "again")}
+    final = {name: value for name, value in report.items() if name != "redo"}
     final |= {"evidence": [r["result_id"] for r in made.results], "final_report": text, "references": listed}
     return {
         "report": {**final, "numbers": made.numbers, "notes": [*report.get("notes", []), *made.notes]},
@@ -190,7 +189,7 @@ class _Assembly:
         return renumbered(text, pieces, self.numbers)
 
     def appendix(self) -> str:
-        """Return tables: what was checked, contradictions, what was assumed, how it was searched, what was not used."""
+        """Return tables: what was checked, contradictions, what was assumed, how it was searched."""
         state, labels, check = self.state, self.labels, self.state["report"].get("consistency", {})
         plan: Data = state.get("plan") or {}
         assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
@@ -207,16 +206,11 @@ class _Assembly:
             for i, r in last_records(state.get("records", [])).items()
             if r["status"] != "skipped"
         ]
-        titles = [(_title(r), r["result_id"] in self.numbers) for r in self.results if r["source_type"] == "chunk"]
-        used = {title for title, cited in titles if cited}
-        unused = [title for title in dict.fromkeys(title for title, _ in titles) if title not in used]
-        more = f" … (+{len(unused) - MOST_UNUSED})" if len(unused) > MOST_UNUSED else ""
         parts = {
             "checked": _table(labels("head_checked"), self._checked(check) if check else ()),
             "contradictions": _table(labels("head_contradictions"), against),
             "assumed": "\n".join(f"- {escaped(one)}" for one in assumed),
             "search": _table(labels("head_search"), steps),
-            "unused": ("、" if self.zh else "; ").join(map(escaped, unused[:MOST_UNUSED])) + more,
         }
         headed = (line for name, text in parts.items() for line in self.headed(name, text, 3))
         return "\n\n".join([f"*{self._writers()}*", *headed])
@@ -234,7 +228,7 @@ class _Assembly:
 
     def _checked(self, check: Data) -> list[tuple[str, str]]:
         rows = {name: str(check[name]) for name in _CHECKED}
-        rows |= {name: "{:.1%} [{:.1%}, {:.1%}]".format(*check[name]) for name in ("precision", "recall")}
+        rows |= {name: f"{check[name]:.1%}" for name in ("precision", "recall")}
         rows["score"] = f"{check['score']:.2f}"
         said: Data = check.get("validation", {})
         if said.get("keywords"):

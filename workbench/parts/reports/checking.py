@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -164,38 +163,25 @@ def _standing_of(sections: Sequence[SectionContent], results: Sequence[Retrieval
     """Return how sections stand against their evidence.
 
     Returns:
-        ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision`` (of the
-        statements that cite, how many their sources support) and ``recall`` (of all, how many are supported), each
-        ``[share, low, high]`` at 95 % (Wilson); ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their
-        harmonic mean times the share of sections with something to say.
+        ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision``, the share
+        of the statements that cite that their sources support; ``recall``, the same of all statements;
+        ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their harmonic mean times the share of sections
+        with something to say.
     """
     claims = [claim for section in sections for claim in section["claims"]]
     counts = {v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")}
     held, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
-    precision, recall = interval(held, cited), interval(held, len(claims))
-    both = 2 * precision[0] * recall[0] / (precision[0] + recall[0]) if precision[0] + recall[0] else 0.0
+    both = 2 * held / (cited + len(claims)) if claims else 0.0  # 2pr / (p + r), where p = held / cited, r = held / all
     covered = sum(bool(one["sources"]) for one in sections) / len(sections) if sections else 0.0
     documents = {r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results}
     return {
         "statements": len(claims),
         **counts,
-        "precision": precision,
-        "recall": recall,
+        "precision": round(held / cited, 3) if cited else 0.0,
+        "recall": round(held / len(claims), 3) if claims else 0.0,
         "score": round(both * covered, 4),
         "contradictions": contradictions(claims, documents),
         "unsupported_claims": [c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")],
     }
 
 
-def interval(hits: int, of: int) -> list[float]:
-    """Return a share with its 95 % interval (Wilson): scipy, which has it, comes with an extra only.
-
-    >>> interval(19, 20), interval(0, 0)
-    ([0.95, 0.764, 0.991], [0.0, 0.0, 1.0])
-    """
-    if not of:
-        return [0.0, 0.0, 1.0]
-    share, z2 = hits / of, 1.96**2
-    middle = (share + z2 / (2 * of)) / (1 + z2 / of)
-    wide = math.sqrt(z2 * (share * (1 - share) / of + z2 / (4 * of**2))) / (1 + z2 / of)
-    return [round(share, 3), round(max(0.0, middle - wide), 3), round(min(1.0, middle + wide), 3)]

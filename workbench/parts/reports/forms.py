@@ -1,17 +1,14 @@
-"""The forms of a report's review points: the outline a line per section, a section as it is written, the whole."""
+"""The forms of a report's review points: the outline with a line per section, and a section as it is written."""
 
 from __future__ import annotations
 
 import ipywidgets
 
-from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.outline import placed
-from workbench.parts.reports.showing import preview
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.widgets.form import Control
-from workbench.widgets.panel import Pick
 from workbench.widgets.proposal import Form, Heard
 
 _INDENT = "  "
@@ -83,15 +80,3 @@ class SectionForm(Form):
     def edits(self, plan: Data | None) -> Json:
         """Return the title and the text, each where it changed."""
         return proposals.differing(self._before, self._fields.value)
-
-
-class ReportForm(SectionForm):
-    """The title and the citation style, and the report as it reads."""
-
-    def __init__(self, request: Data, labels: Labels, heard: Heard):
-        super().__init__(request, labels, heard)
-        self.preview = Pick(preview(str(self._proposed["final_report"]), labels))
-        self.box.children = (*self.box.children, self.preview)
-
-    def _schema(self, schema: Data) -> Data:
-        return _required(title=_TITLE, style={"type": "string", "enum": list(STYLES)})

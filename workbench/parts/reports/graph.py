@@ -1,7 +1,7 @@
 """The subgraph that writes a report in place of an answer: outline -> sections -> consistency -> assemble.
 
 Sections are written at once, each from its own evidence. What an earlier report of the same question wrote from the
-same evidence is taken over. A person may decide at ``outline``, at each ``section`` and at the end (``report``).
+same evidence is taken over. A person may decide at ``outline`` and at each ``section``.
 """
 
 from __future__ import annotations
@@ -126,10 +126,9 @@ async def _outlined(
     """Return the outline, who made it, and what is to be said of how it came about."""
     topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
     reading = state["route_decision"]["question"]
-    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
     nouns: Data = next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {})
     judged, says = judge(reading, results, bases), Meaning(bases)
-    rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
+    rules = Outliner(topic, reading, judged, results, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
     if not results:
         return rules, RULES, []
@@ -276,7 +275,6 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph.add_node(logged("research", research))
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
-    graph.add_node(logged("decide", review.review_report))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
     graph.add_conditional_edges(
@@ -286,8 +284,7 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph.add_conditional_edges("review_section", after_sections, ["research", "review_section", "consistency"])
     graph.add_conditional_edges("research", after_research, ["review_outline", "section"])
     graph.add_edge("consistency", "assemble")
-    graph.add_edge("assemble", "review_report")
-    graph.add_conditional_edges("review_report", after_report, ["research", "assemble", END])
+    graph.add_edge("assemble", END)
     return graph
 
 
@@ -297,14 +294,6 @@ def after_outline(state: ConversationState) -> list[Send] | str:
     if report.get("stopped"):
         return "assemble"
     return "research" if report.get("redo") else fan_out(state)
-
-
-def after_report(state: ConversationState) -> str:
-    """Done, or assembled anew with what a person changed."""
-    report = state["report"]
-    if report.get("redo"):
-        return "research"
-    return "assemble" if report.get("again") else END
 
 
 MOST = 12

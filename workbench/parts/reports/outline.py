@@ -1,7 +1,7 @@
 """The outline of a report by rules: which sections a topic has, and which sentences of the evidence each may quote.
 
-A topic names its aspects behind a colon, or else its sides are the things that it names, the times or kinds of the
-documents that it selects, or the documents that say most of it. A sentence belongs to the one section whose words it
+A topic names its aspects behind a colon, or else its sides are the things that it names, or the documents that say most
+of it. A sentence belongs to the one section whose words it
 says best, by what words mean where the base can tell.
 """
 
@@ -16,7 +16,7 @@ from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic
-from workbench.ports import Field, KnowledgeBase
+from workbench.ports import KnowledgeBase
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
 from workbench.tools import next_hop
@@ -25,10 +25,8 @@ TOLD, ACROSS = 0.5, 0.4
 """A text tells of what it says at least so much of, by what words mean; in another language, where none is as near."""
 _NEARLY = 0.8
 """Words nearly as rare as the rarest."""
-FEW, MANY = 2, 7
-"""A field divides documents into at least, and at most, so many groups."""
-_WIDE = 15
-"""Years that are too many for one section."""
+_REST = 7
+"""Documents in the section of what is left."""
 _WORDS = 25
 """Words of a statement, on average."""
 
@@ -80,7 +78,6 @@ class Outliner:
         reading: of its subject.
         judged: the judgement on the evidence for that.
         results: the evidence, in the order of its numbers.
-        schema: the fields of the documents.
         nouns: language -> what the documents are called.
         says: how much of a phrase each text says.
         kind: of report.
@@ -90,7 +87,6 @@ class Outliner:
     reading: Question
     judged: Judgement
     results: Sequence[RetrievalResult]
-    schema: Sequence[Field]
     nouns: Mapping[str, Sequence[str]]
     says: Meaning
     kind: ReportType
@@ -106,7 +102,7 @@ class Outliner:
         aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
         made = self._by_aspect(aspects) if aspects else []
         if not any(section["quotes"] for section in made):
-            made += self._by_name() or self._by_group() or self._by_document()
+            made += self._by_name() or self._by_document()
         sections = self.kind.shaped(placed(made))
         return ReportOutline(
             report_type=self.kind.name,
@@ -163,7 +159,7 @@ class Outliner:
         ]
         used = {one for section in result for one in section["evidence_ids"]}
         rest = [d for d in self.documents if not used & {r["result_id"] for r in self._of(d)}]
-        if words and (rest := rest if bound else rest[:MANY]):
+        if words and (rest := rest if bound else rest[:_REST]):
             result.append(self._others(rest))
         return result
 
@@ -195,13 +191,6 @@ class Outliner:
             result.append(self._section(title, self.subject, words, self.kind.of_one))
         return result
 
-    def _by_group(self) -> list[SectionOutline]:
-        """Many documents in groups, by a field that divides them or by time; none where there are few."""
-        return [
-            self._section(title, f"{self.subject} {title}", self._leads(documents), None)
-            for title, documents in self._divided().items()
-        ]
-
     def _by_document(self) -> list[SectionOutline]:
         """What says most of the topic, a section for each document; what says little stands together at the end."""
         pool = self._pool(self.documents)
@@ -220,31 +209,6 @@ class Outliner:
         words = list(self.nouns.get("zh" if self.zh else "en", ()))
         title = f"其余{(words or ['文档'])[0]}" if self.zh else f"Other {(words[1:2] or ['documents'])[0]}"
         return self._section(title, self.subject, self._leads(documents, 2), None)
-
-    def _divided(self) -> dict[str, list[Document]]:
-        """Return the groups of the field that divides the documents best: none of one, none without a value."""
-        dates = next((f["name"] for f in self.schema if f["type"] == "date"), "")
-        years = [int(v[0][:4]) for d in self.documents if (v := d.values(dates)) and v[0][:4].isdigit()]
-        if dates and len(years) > MANY and max(years) - min(years) >= _WIDE:
-            decades: dict[str, list[Document]] = {}
-            for document in sorted(self.documents, key=lambda d: d.values(dates)[:1]):
-                decade = (document.values(dates) or ["?"])[0][:3]
-                title = self._say(f"{decade}0s", f"{decade}0年代") if decade.isdigit() else "—"
-                decades.setdefault(title, []).append(document)
-            if FEW <= len(decades) <= MANY:
-                return decades
-        asked = {c["value"] for c in self.reading["conditions"] if isinstance(c["value"], str)}
-        for field in self.schema if len(self.documents) > MANY else ():
-            if field["type"] == "category":
-                grouped: dict[str, list[Document]] = {}
-                for document in self.documents:
-                    values = document.values(field["name"])
-                    value = next((v for v in values if v not in asked), (values or ["—"])[0])
-                    called = field["values_called"].get(value, {}).get("zh", []) if self.zh else []
-                    grouped.setdefault((called or [value])[0], []).append(document)
-                if FEW <= len(grouped) <= MANY and max(map(len, grouped.values())) > 1:
-                    return dict(sorted(grouped.items(), key=lambda one: -len(one[1])))
-        return {}
 
     # which sentences they quote
 

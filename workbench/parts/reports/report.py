@@ -94,7 +94,7 @@ class Report:
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
         undone = any(r["status"] not in ENDED_WELL for r in last)
-        bad = undone or self._kept.get("stopped") or self._kept.get("rejected") or self._not_by_model()
+        bad = undone or self._kept.get("stopped") or self._not_by_model()
         return "partial" if bad else "completed"
 
     def _not_by_model(self) -> bool:
@@ -444,7 +444,7 @@ def write_report(
         style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
         cached: take over what an earlier report of the same wrote from the same evidence.
         wait: False returns at once.
-        **options: those of ``start``; ``review`` may also name ``clarify``, ``outline``, ``section``, ``report``.
+        **options: those of ``start``; ``review`` may also name ``clarify``, ``outline`` and ``section``.
 
     Raises:
         WorkbenchError: no such type or style; it says which there are.

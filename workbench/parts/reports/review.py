@@ -1,13 +1,13 @@
-"""Where a person decides in a report: at the outline, at each section, at the end. Each answer is kept and replayed.
+"""Where a person decides in a report: at the outline and at each section. Each answer is recorded and replayed.
 
-To respond at the outline or at the end asks for one more section; to respond at a section has it searched and written
-anew. Nothing else of the report changes.
+To respond at the outline asks for one more section; to respond at a section has it searched and written again. Nothing
+else of the report changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 from pydantic import Field
@@ -46,13 +46,6 @@ class SectionEdits(Strict):
 
     title: str | None = Field(None, pattern=r"\S", max_length=300)
     text: str | None = Field(None, pattern=r"\S", max_length=200_000)
-
-
-class ReportEdits(Strict):
-    """What can be changed of a whole report."""
-
-    title: str | None = Field(None, pattern=r"\S", max_length=300)
-    style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
 
 
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:
@@ -162,31 +155,3 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
         new = SectionContent(**{**content, **edits, **own})  # type: ignore[typeddict-item]
         change["sections"] = [await checked(new, pieces, state["message"], state["kb_prefixes"], runtime.context)]
     return change
-
-
-async def review_report(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask about the whole report, when the run's policy says so."""
-    report = state["report"]
-    if "report" not in state.get("review", []) or report.get("stopped") or report.get("approved"):
-        return {"report": {**report, "again": False}} if report.get("again") else {}
-    check = report.get("consistency", {})
-    proposal = {
-        "title": state["outline"]["title"],
-        "style": report["style"],
-        "final_report": report["final_report"],
-        "consistency": check,
-    }
-    words = f"Score {check.get('score', 0):.2f}, {len(check.get('unsupported_claims', []))} statements without support."
-
-    unsure = set(check.get("unsupported_claims", []))
-    texts = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
-    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, told=texts)
-    change: Json = {"decisions": [decision]}
-    if decision["action"] == "respond":
-        return {**change, **_one_more(state, decision["message"], decision["who"])}
-    ended = {**report, "approved": decision["action"] != "reject", "rejected": decision["action"] == "reject"}
-    if edits := decision["edits"]:
-        outline = {**state["outline"], "title": edits.get("title", state["outline"]["title"])}
-        style = edits.get("style", report["style"])
-        return {**change, "outline": outline, "report": {**ended, "style": style, "again": True}}
-    return {**change, "report": ended}

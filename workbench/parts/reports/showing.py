@@ -42,11 +42,6 @@ def fragment(report: Report, of: str, labels: Labels) -> str:
     return draw("report.fragment", labels, standing=_standing(report, labels), body=body, classes=CLASSES)
 
 
-def preview(text: str, labels: Labels) -> Markup:
-    """Return the text of a report as it will be, its marks as they stand."""
-    return draw("report.preview", labels, chapters=chapters(text, "[{}]{}".format))
-
-
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
     """A report that is being written: its sections, and which of them are there; ``heard`` are titles of more."""
     sections, there = report.outline.get("sections") or [], {*heard, *(section["title"] for section in report.sections)}

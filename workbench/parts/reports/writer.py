@@ -33,10 +33,14 @@ _STARTS = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|`{3,}|~{3,}|\d{1,9}[.)
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
 
 
-class Part(BaseModel):
-    """A section as an outline proposes it."""
+class ModelForm(BaseModel):
+    """What the writer fills in."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class OutlinedSection(ModelForm):
+    """A section as an outline proposes it."""
 
     title: str = Field(min_length=1, max_length=120)
     summary: str = Field(max_length=600)
@@ -44,38 +48,30 @@ class Part(BaseModel):
     evidence: list[int] = Field(min_length=1, max_length=100)
 
 
-class Outlined(BaseModel):
-    """What the writer fills in for an outline."""
+class Outlined(ModelForm):
+    """An outline."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    sections: list[Part] = Field(min_length=1, max_length=_SECTIONS)
+    sections: list[OutlinedSection] = Field(min_length=1, max_length=_SECTIONS)
 
 
-class Written(BaseModel):
-    """What the writer fills in with a text."""
-
-    model_config = ConfigDict(extra="forbid")
+class Written(ModelForm):
+    """A text."""
 
     text: str = Field(min_length=1, max_length=20_000)
 
 
-class Mapped(BaseModel):
+class MappedClaim(ModelForm):
     """A claim that pieces of evidence make."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str = Field(min_length=1, max_length=_CLAIM)
     ids: list[int] = Field(min_length=1, max_length=20)
     entities: list[str] = Field(max_length=20)
 
 
-class MappedAll(BaseModel):
-    """What the writer fills in for a batch of evidence."""
+class MappedClaims(ModelForm):
+    """The claims of a batch of evidence."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    claims: list[Mapped] = Field(max_length=_CLAIMS)
+    claims: list[MappedClaim] = Field(max_length=_CLAIMS)
 
 
 class Draft(NamedTuple):
@@ -86,7 +82,7 @@ class Draft(NamedTuple):
 
 
 async def outlined_by_model(
-    context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str], most: int = _SECTIONS
+    context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str]
 ) -> list[Json] | None:
     """The sections that a model proposes: ``title``, ``summary``, ``query``, and ``evidence``, numbers in ``results``.
 
@@ -95,7 +91,6 @@ async def outlined_by_model(
         question: what the report is on.
         results: the evidence, of which the first ``max_evidence_summary`` pieces are shown, each cut short.
         aspects: what the plan asked for.
-        most: sections that there may be.
     """
     if not ready(context) or not results:
         return None
@@ -109,14 +104,13 @@ async def outlined_by_model(
         unknown = sorted({n for part in form.sections for n in part.evidence if not 1 <= n <= len(pieces)})
         found = [f"evidence: there is no [{n}]. Known: 1 to {len(pieces)}." for n in unknown[:5]]
         found += ["title: two sections have the same."] if len(set(titles)) < len(titles) else []
-        found += [f"sections: {len(titles)}. Give at most {most}."] if len(titles) > most else []
         return found + (["title: a section has none."] if not all(map(terms, titles)) else [])
 
     slots = {
         "question": question,
         "aspects": numbered([_line(aspect) for aspect in aspects]),
         "evidence": _evidence(pieces),
-        "most": str(most),
+        "most": str(_SECTIONS),
     }
     said = await say(
         context,
@@ -214,11 +208,11 @@ class _Writing:
     async def _claims(self, batch: Sequence[RetrievalResult], before: int) -> str:
         """Return what a batch says, a claim a line."""
 
-        def problems(form: MappedAll) -> list[str]:
+        def problems(form: MappedClaims) -> list[str]:
             unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
             return [f"ids: there is no [{n}]. Known: 1 to {len(batch)}." for n in unknown[:5]]
 
-        form = await self._said(MappedAll, "map", {**self._about, "evidence": _evidence(batch)}, problems)
+        form = await self._filled(MappedClaims, "map", {**self._about, "evidence": _evidence(batch)}, problems)
         lines = []
         for claim in form.claims if form else ():
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
@@ -239,14 +233,14 @@ class _Writing:
         def problems(form: Written) -> list[str]:
             return _unusable(renumbered(_plain(form.text, self._about["title"]), known)[0], self._language)
 
-        form = await self._said(Written, prompt, {**self._about, "wish": self._wish, **slots}, problems)
+        form = await self._filled(Written, prompt, {**self._about, "wish": self._wish, **slots}, problems)
         return self._cleaned(form.text, known) if form else ""
 
     @property
     def _language(self) -> str:
         return language_of(self._about["question"])
 
-    async def _said(
+    async def _filled(
         self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
     ) -> Any:
         about = self._about
@@ -360,19 +354,17 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _plain(text: str, title: str) -> str:
-    """Paragraphs and lists of a model's Markdown, a table row a list item: no heading, picture, link, fence or tag."""
-    kept = list[tuple[str, str]]()
+    """Return the paragraphs and lists of a model's Markdown: no heading, picture, link, fence or tag."""
+    lines: list[str] = []
     for block in blocks(_linkless(visible(text))):
-        said = " ".join(_row(block).split()) if block.kind != "code" else _plain(block.text, title)
-        bare = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", said))
-        if block.kind == "heading" or not terms(said) or (title and bare == fold(re.sub(r"\s", "", title))):
+        line = _plain(block.text, title) if block.kind == "code" else " ".join(_as_line(block).split())
+        bare = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", line))
+        if block.kind == "heading" or not terms(line) or bare == fold(re.sub(r"\s", "", title)):
             continue
-        item = "item" if block.kind in ("item", "row") else "text"
-        kept.append((item, _numbers_kept(_harmless(said, "- " if item == "item" else ""))))
-    lines = [
-        ("\n" if before == here == "item" else "\n\n") + said
-        for (before, _), (here, said) in zip([("", ""), *kept], kept, strict=False)
-    ]
+        is_item = line.startswith("- ")
+        follows_item = bool(lines) and lines[-1].lstrip().startswith("- ")
+        gap = "\n" if is_item and follows_item else "\n\n"
+        lines.append(gap + _harmless(line, "- " if is_item else ""))
     return "".join(lines).strip()
 
 
@@ -383,14 +375,12 @@ def _harmless(said: str, lead: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", said)
 
 
-def _row(block: Block) -> str:
-    """Return a block as it stands; a table's row as an item, each cell behind its head."""
-    if block.kind != "row":
-        return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
-    heads, words = cells(block.head.partition("\n")[0]), cells(block.text)
-    named = heads if len(heads) == len(words) else [""] * len(words)
-    first, *rest = [(head, cell) for head, cell in zip(named, words, strict=True) if cell.strip()] or [("", "")]
-    return "- " + ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
+def _as_line(block: Block) -> str:
+    """Return a block as text; an item, or the row of a table, as an item of a list."""
+    if block.kind == "row":
+        first, *rest = filter(str.strip, cells(block.text))
+        return "- " + ": ".join(filter(None, [first, ", ".join(rest)]))
+    return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
 
 
 def _linkless(text: str) -> str:
@@ -399,11 +389,6 @@ def _linkless(text: str) -> str:
     if bare != text:
         return _linkless(bare)  # what stood around a tag may be one now
     return re.sub(r"\[([^\[\]]*)\]\(([^()\s]*)[^()]*\)", lambda m: f"[{m[1]}]" if m[1].isdigit() else m[1], text)
-
-
-def _numbers_kept(text: str) -> str:
-    """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
-    return re.sub(r"(?<![\]\s])；(?=[^。！？]{0,500}\[\d)", "，", text) if CJK.search(text) else text
 
 
 # one text of many, by calls of a model that make one of a few: a strategy says which few go into a call
