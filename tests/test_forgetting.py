@@ -379,12 +379,12 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
 def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
-    store.save_summary(conversation, "of zq one", 1, of=ids[:1])
+    store.save_summary(conversation, "of zq one", 1, message_ids=ids[:1])
     store.forget(messages=ids[:1])
     assert store.get_summary(conversation) is None
-    store.save_summary(conversation, "of zq one and two", 2, of=ids[:2])
+    store.save_summary(conversation, "of zq one and two", 2, message_ids=ids[:2])
     assert store.get_summary(conversation) is None
-    store.save_summary(conversation, "of two and three", 2, of=ids[1:])
+    store.save_summary(conversation, "of two and three", 2, message_ids=ids[1:])
     assert store.get_summary(conversation)["summary"] == "of two and three"
 
 

@@ -17,7 +17,7 @@ from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.parts.reports import kinds
-from workbench.parts.reports.assembly import numbers_of, renumbered, without_heading
+from workbench.parts.reports.assembly import renumbered, source_numbers, without_heading
 from workbench.parts.reports.checking import contradictions
 from workbench.parts.reports.kinds import Aspect, ReportType, register_report_type, split
 from workbench.plans import Plan, PlanStep
@@ -184,7 +184,7 @@ def test_a_person_decides_at_the_outline_and_at_a_section_and_a_replay_repeats_i
     run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline", "section"})
     proposed = run.review["action_requests"][0]["args"]
     assert run.review["point"] == "outline"
-    with pytest.raises(WorkbenchError, match="no piece of the evidence"):
+    with pytest.raises(WorkbenchError, match="not a piece of the evidence"):
         run.edit(sections=[{**proposed["sections"][0], "evidence_ids": ["nowhere"]}])
     war, food, _ = proposed["sections"]
     run.edit(sections=[{**food, "title": "At table"}, war], title="Two of his subjects")
@@ -300,7 +300,7 @@ def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# 李安的电影") and "## 参考文献" in text
     wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"), env=FULL)
-    assert wrong.returncode != 0 and "no form of a report" in wrong.stderr
+    assert wrong.returncode != 0 and "not a form of a report" in wrong.stderr
 
 
 def test_a_topic_falls_into_its_parts():
@@ -312,8 +312,8 @@ def test_a_topic_falls_into_its_parts():
 
 def test_numbers_that_were_given_stay():
     sections: Any = [{"text": "A [1]. B [2].", "sources": ["p", "q"]}, {"text": "C [1].", "sources": ["r"]}]
-    assert numbers_of(sections, {}) == {"p": 1, "q": 2, "r": 3}
-    assert numbers_of(sections, {"r": 1, "x": 2}) == {"p": 3, "q": 4, "r": 1}
+    assert source_numbers(sections, {}) == {"p": 1, "q": 2, "r": 3}
+    assert source_numbers(sections, {"r": 1, "x": 2}) == {"p": 3, "q": 4, "r": 1}
     assert renumbered("C [1] [9].", ["r"], {"r": 5}) == "C [5] ."
     assert without_heading("## 1. War\n\nText.", "War") == "Text."
 

@@ -15,7 +15,7 @@ from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 
 TAKEN_BACK = "taken back"
 """The section of a note that ends others and says nothing of its own."""
-_MOST, _LONGEST, _NEAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
+_LIMIT, _LONGEST, _SIMILAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
 """Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
 share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
 
@@ -76,10 +76,10 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> Asked | None:
         return Asked(about=_about(plain), whose=whose, notes=None)
     if not re.search(r"\b(?:i|my|me)\b|我(?!们)", plain, re.I) or not _asks(plain) or _INSTRUCTS.search(plain):
         return None
-    found = _notes_for(plain, notes)
-    if not found and not _OF_PERSON.search(plain):
+    fitting = _notes_for(plain, notes)
+    if not fitting and not _OF_PERSON.search(plain):
         return None
-    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in found])
+    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
 
 
 def _asks(message: str) -> bool:
@@ -89,14 +89,14 @@ def _asks(message: str) -> bool:
 
 def _about(message: str) -> str:
     """Return the words of a question that say what it is about."""
-    kept = [word for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message)) if fold(word) not in STOP_WORDS]
-    return " ".join(kept)
+    words = [word for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message)) if fold(word) not in STOP_WORDS]
+    return " ".join(words)
 
 
 def _words(text: str, characters: bool = False) -> set[str]:
     spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
-    found = content_stems(_EMPTY.sub(" ", spaced))
-    return {word[:_ROOT] for word in found}
+    stems = content_stems(_EMPTY.sub(" ", spaced))
+    return {word[:_ROOT] for word in stems}
 
 
 def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
@@ -112,7 +112,7 @@ def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
     if fitting or not liking or not _OPEN.search(message):
         return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
     polarity = "dislike" if _DISLIKING.search(message) else "like"
-    return [note for note in newest if note["polarity"] == polarity][:_MOST]
+    return [note for note in newest if note["polarity"] == polarity][:_LIMIT]
 
 
 # --- What they are answered with ---
@@ -130,18 +130,18 @@ def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
     whose = "" if user == "default" else f", user={user!r}"
     lines = list[str]()
     ended = [note for note in noted if note["section"] == TAKEN_BACK]
-    if erase := [f"wb.memory.forget({one!r}{whose})" for note in ended for one in note["replaces"]]:
-        told, how = _joined((note["content"] for note in ended), zh), ", ".join(erase)
+    if erase := [f"wb.memory.forget({memory_id!r}{whose})" for note in ended for memory_id in note["replaces"]]:
+        text, how = _joined((note["content"] for note in ended), zh), ", ".join(erase)
         lines.append(
-            f"不再采用：{told}。它还留在历史里；要彻底删除：{how}。"
+            f"不再采用：{text}。它还留在历史里；要彻底删除：{how}。"
             if zh
-            else f"No longer held: {told}. It stays in the history; to erase it everywhere: {how}."
+            else f"No longer held: {text}. It stays in the history; to erase it everywhere: {how}."
         )
     elif ended:
         lines.append("没有记过这件事。" if zh else "Nothing of that is noted.")
     undo = f"wb.memory.undo({whose.removeprefix(', ')})"
-    if told := _joined((note["content"] for note in noted if note["section"] not in (TAKEN_BACK, NOT_KEPT)), zh):
-        lines.append(f"记住了：{told}。撤销：{undo}。" if zh else f"Noted: {told}. To undo: {undo}.")
+    if text := _joined((note["content"] for note in noted if note["section"] not in (TAKEN_BACK, NOT_KEPT)), zh):
+        lines.append(f"记住了：{text}。撤销：{undo}。" if zh else f"Noted: {text}. To undo: {undo}.")
     for note in noted:
         if note["section"] == NOT_KEPT:
             fact = note["content"] if zh else re.sub(r"^My\b", "my", note["content"])
@@ -155,69 +155,80 @@ def _joined(texts: Iterable[str], zh: bool) -> str:
     return ("；" if zh else "; ").join(text.rstrip(" .。！!") for text in texts)
 
 
-def answer_from_memory(asked: Asked, state: Data, zh: bool) -> str:
+def answer_from_memory(request: Asked, state: Data, zh: bool) -> str:
     """Return what was said or noted, quoted with its day; or that nothing was."""
-    if asked["notes"] is None:
-        return "\n".join(_from_conversation(asked, state, zh)) or _nothing_said(asked["about"], zh)
+    if request["notes"] is None:
+        return "\n".join(_from_conversation(request, state, zh)) or _no_match(request["about"], zh)
     notes = {note["id"]: note for note in state.get("known") or []}
-    quoted = [notes[one] for one in asked["notes"] if one in notes]
+    quoted = [notes[note_id] for note_id in request["notes"] if note_id in notes]
     if quoted:
         return "\n".join(_quoted("user", note["created_at"], note["content"], zh) for note in quoted)
-    hint = f" To search this conversation: what did I say about {asked['about']}?" if asked["about"] else ""
-    hint_zh = f"要在这段对话里查找，请问：关于{asked['about']}我说过什么？" if asked["about"] else ""
+    hint = f" To search this conversation: what did I say about {request['about']}?" if request["about"] else ""
+    hint_zh = f"要在这段对话里查找，请问：关于{request['about']}我说过什么？" if request["about"] else ""
     return f"没有记过这件事。{hint_zh}" if zh else f"Nothing of that is noted about you.{hint}"
 
 
-def _nothing_said(about: str, zh: bool) -> str:
+def _no_match(about: str, zh: bool) -> str:
     if zh:
         return f"在这段对话里没有找到关于“{about}”的内容。" if about else "在这段对话里没有找到。"
     return f"Nothing in this conversation is about “{about}”." if about else "Nothing of that kind was said here."
 
 
-def _from_conversation(asked: Asked, state: Data, zh: bool) -> list[str]:
+def _from_conversation(request: Asked, state: Data, zh: bool) -> list[str]:
     """Quote the exchanges that have most of the words asked for on either side, of equal ones the newest.
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
     exchanges = _exchanges(state)
-    wanted, of_user = _words(asked["about"]), asked["whose"] == "user"
-    share = {one: len(wanted & _words(f"{one.user} {one.assistant}")) / (len(wanted) or 1) for one in exchanges}
+    wanted, of_user = _words(request["about"]), request["whose"] == "user"
+    share = {
+        exchange: len(wanted & _words(f"{exchange.user} {exchange.assistant}")) / (len(wanted) or 1)
+        for exchange in exchanges
+    }
     if of_user:
-        share = {one: len(wanted & _words(one.user)) / (len(wanted) or 1) for one in exchanges}
-    fitting = [one for one in exchanges if share[one] > _SHARE or (wanted and share[one] >= 1)]
+        share = {exchange: len(wanted & _words(exchange.user)) / (len(wanted) or 1) for exchange in exchanges}
+    fitting = [exchange for exchange in exchanges if share[exchange] > _SHARE or (wanted and share[exchange] >= 1)]
     if not wanted:
         fitting = exchanges[-1:]
     elif not fitting:
-        fitting = [one for one in exchanges if share[one] >= _SHARE or one.similarity >= _NEAR][-1:]
-    if of_user and any(not _IS_QUESTION.search(one.user) for one in fitting):
-        fitting = [one for one in fitting if not _IS_QUESTION.search(one.user)]
-    best = sorted(fitting, key=lambda one: -share[one])[:_MOST]
+        fitting = [exchange for exchange in exchanges if share[exchange] >= _SHARE or exchange.similarity >= _SIMILAR][
+            -1:
+        ]
+    if of_user and any(not _IS_QUESTION.search(exchange.user) for exchange in fitting):
+        fitting = [exchange for exchange in fitting if not _IS_QUESTION.search(exchange.user)]
+    best = sorted(fitting, key=lambda exchange: -share[exchange])[:_LIMIT]
     if not of_user:
-        best = [one for one in best if share[one] == share[best[0]]]
-    return [_side(one, asked["whose"], wanted, zh) for one in best]
+        best = [exchange for exchange in best if share[exchange] == share[best[0]]]
+    return [_side(exchange, request["whose"], wanted, zh) for exchange in best]
 
 
-def _side(one: _Exchange, whose: str, wanted: set[str], zh: bool) -> str:
-    role = whose or ("assistant" if _IS_QUESTION.search(one.user) and one.assistant else "user")
-    text = one.user if role == "user" else one.assistant
-    also = _words(one.user)
+def _side(exchange: _Exchange, whose: str, wanted: set[str], zh: bool) -> str:
+    role = whose or ("assistant" if _IS_QUESTION.search(exchange.user) and exchange.assistant else "user")
+    text = exchange.user if role == "user" else exchange.assistant
+    also = _words(exchange.user)
     best = max(sentences(text) or [text], key=lambda s: (len(wanted & _words(s)), len(also & _words(s))))
-    return _quoted(role, one.at, best, zh, "ask" if role == "user" and _IS_QUESTION.search(best) else "say")
+    return _quoted(role, exchange.at, best, zh, "ask" if role == "user" and _IS_QUESTION.search(best) else "say")
 
 
 def _exchanges(state: Data) -> list[_Exchange]:
     """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
-    found = [
-        _Exchange(one["created_at"], one["user_message"], one["assistant_message"], one["similarity"])
-        for one in state.get("recalled_episodes") or []
+    results = [
+        _Exchange(
+            exchange["created_at"], exchange["user_message"], exchange["assistant_message"], exchange["similarity"]
+        )
+        for exchange in state.get("recalled_episodes") or []
     ]
-    recalled = {(one.user, one.assistant) for one in found}
-    for asked, told in pairwise(state.get("history") or []):
-        said = asked["content"], told["content"]
-        if (asked["role"], told["role"]) == ("user", "assistant") and said not in recalled:
-            found.append(_Exchange(told["created_at"], *said, 0.0))
-    ordinary = [one for one in found if not is_small_talk(one.user) and not question_to_memory(one.user, [])]
-    return sorted(ordinary, key=lambda one: one.at)
+    recalled = {(exchange.user, exchange.assistant) for exchange in results}
+    for question, reply in pairwise(state.get("history") or []):
+        texts = question["content"], reply["content"]
+        if (question["role"], reply["role"]) == ("user", "assistant") and texts not in recalled:
+            results.append(_Exchange(reply["created_at"], *texts, 0.0))
+    ordinary = [
+        exchange
+        for exchange in results
+        if not is_small_talk(exchange.user) and not question_to_memory(exchange.user, [])
+    ]
+    return sorted(ordinary, key=lambda exchange: exchange.at)
 
 
 def _quoted(role: str, at: str, text: str, zh: bool, verb: str = "say") -> str:

@@ -20,7 +20,7 @@ from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import store_of
-from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_of
+from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
 from workbench.state import Data, Json
@@ -42,7 +42,7 @@ At = int | str | None
 
 
 @dataclass(frozen=True)
-class Known(Shown):
+class MemoryView(Shown):
     """What is known of a person, or was: shows itself, and is data by ``to_dict`` and ``to_frame``.
 
     Attributes:
@@ -68,7 +68,7 @@ class Known(Shown):
     @property
     def core(self) -> Json:
         """Core memory: ``persona``, and ``human`` with ``name``, ``preferences``, ``current_intent`` and ``facts``."""
-        return core_of(row for row in self.memories if not row["ended_at"])
+        return core_memory(row for row in self.memories if not row["ended_at"])
 
     def to_dict(self) -> Json:
         """Return all of it as JSON."""
@@ -76,7 +76,7 @@ class Known(Shown):
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a memory."""
+        """Return one row per memory."""
         import pandas
 
         return pandas.DataFrame(self.memories)
@@ -101,8 +101,10 @@ class Memories:
 
     # looking
 
-    def view(self, user: str = "default", *, session: str | None = None, at: At = None, ended: bool = False) -> Known:
-        """What is known of a person, each with where it is from, who noted it, since when, and which version it is.
+    def view(
+        self, user: str = "default", *, session: str | None = None, at: At = None, ended: bool = False
+    ) -> MemoryView:
+        """Return what is known of a person, each with its source, author, time and version.
 
         Args:
             user: of whom.
@@ -118,12 +120,12 @@ class Memories:
         rows = [self._row(m, versions) for m in self._store.memories(who, at=moment, ended=ended)]
         talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
         if session is not None:
-            of = self._store.conversation_id(who, clean(session))
-            rows = [row for row in rows if row["conversation_id"] == of]
+            conversation_id = self._store.conversation_id(who, clean(session))
+            rows = [row for row in rows if row["conversation_id"] == conversation_id]
         if moment is not None:
             talks = [talk for talk in talks if talk["created_at"] <= moment]
         summaries = [summed for talk in talks if (summed := self._summary(talk, moment))]
-        return Known(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
+        return MemoryView(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
         """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
@@ -140,17 +142,17 @@ class Memories:
         """
         who, settings = clean(str(user)), self._wb.settings
         wide = {"memory_top_k": limit, "history_window": 0, "memory_scope": "conversation"}
-        of = "" if session is None else self._store.conversation_id(who, clean(session))
+        conversation_id = "" if session is None else self._store.conversation_id(who, clean(session))
         recalling = Recalling(self._store, settings.model_copy(update=wide), self._now)
-        rows = [self._found(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
-        for e in recalling.episodes(query, who, of)[0]:
+        rows = [self._result(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
+        for e in recalling.episodes(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
-            rows.append(self._found("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
+            rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     def tokens(self, session: str, *, user: str = "default") -> Picture:
-        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, next to sending all of it.
+        """Draw what a conversation costs by turn: tokens of each part of memory in a prompt, next to sending all of it.
 
         ``to_frame()`` is the table behind it; tokens are estimated.
         """
@@ -158,13 +160,13 @@ class Memories:
 
         newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]
-        rows, said = list[dict[str, int]](), 0
+        rows, total = list[dict[str, int]](), 0
         for turn, run in enumerate(runs, 1):
-            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": said}
+            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": total}
             for part in run.remembered:
                 row[part["part"]] += part["tokens"] if part["kept"] else 0
             rows.append(row)
-            said += estimated_tokens([run.message, run.answer])
+            total += estimated_tokens([run.message, run.answer])
         labels = labels_for(runs[0].message if runs else "")
         return tokens(rows, labels("mem_costs", session=session), labels)
 
@@ -178,16 +180,16 @@ class Memories:
         Raises:
             WorkbenchError: there is no such memory that holds, or the text is empty.
         """
-        who, old = clean(str(user)), self._held(memory_id, user)
+        who, old = clean(str(user)), self._current(memory_id, user)
         names = ("about", "attribute", "polarity")
-        of = {name: str(dict(old)[name]) for name in names}
+        fields = {name: str(dict(old)[name]) for name in names}
         if read := read_note(content):
-            of = {name: getattr(read, name) or kept for name, kept in of.items()}
+            fields = {name: getattr(read, name) or old_value for name, old_value in fields.items()}
         elif old["section"] == "name":
-            of["about"] = content
-        of["polarity"] = of["polarity"] if old["section"] == "preferences" else old["polarity"]
-        given: Any = {"replaces": [old["id"]], "why": why or "edited", **of}
-        return self._store.remember(who, old["section"], content, **given)
+            fields["about"] = content
+        fields["polarity"] = fields["polarity"] if old["section"] == "preferences" else old["polarity"]
+        arguments: Any = {"replaces": [old["id"]], "why": why or "edited", **fields}
+        return self._store.remember(who, old["section"], content, **arguments)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -197,7 +199,7 @@ class Memories:
         """
         if not why.strip():
             raise WorkbenchError("Say why the memory does not hold any more: why='moved to another town'.")
-        self._store.end(user, [self._held(memory_id, user)["id"]], why)
+        self._store.end(user, [self._current(memory_id, user)["id"]], why)
 
     def undo(self, *, user: str = "default") -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about."""
@@ -222,7 +224,7 @@ class Memories:
             author: who writes it.
 
         Returns:
-            Core memory as it is then.
+            Core memory after that.
 
         Raises:
             WorkbenchError: there is no such section, or nothing to write.
@@ -237,10 +239,10 @@ class Memories:
                     self.core_memory_update(part, text, user=user, author=author)
         else:
             self._update(clean(str(user)), section, str(content), author)
-        return core_of(self._store.memories(clean(str(user))))
+        return core_memory(self._store.memories(clean(str(user))))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
-        """Keep a text for later: it is found by ``archival_memory_search``, and stands in a prompt while there is room.
+        """Keep a text for later: it is found by ``archival_memory_search``, and is in a prompt while there is room.
 
         Returns:
             Its id.
@@ -252,7 +254,7 @@ class Memories:
         return [*self.search(query, user=user, limit=limit)]
 
     def tools(self, user: str = "default") -> list[Callable[..., Any]]:
-        """The three tools over what is remembered of one person, for an agent: LangChain takes them as they are."""
+        """Return the three tools over what is remembered of one person, for an agent; LangChain accepts them."""
 
         def core_memory_update(section: str, content: str) -> str:
             """Change what is always known of the person: section `persona`, `human`, `name`, `preferences`,
@@ -303,23 +305,25 @@ class Memories:
     def _row(self, memory: Memory, versions: Mapping[str, int]) -> Json:
         return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
 
-    def _found(self, part: str, text: str, row: Data, similarity: float) -> Json:
-        found = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
-        found |= self._source(row["message_id"])
-        return {**found, "author": row.get("author", ""), "at": row["created_at"]}
+    def _result(self, part: str, text: str, row: Data, similarity: float) -> Json:
+        result = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
+        result |= self._source(row["message_id"])
+        return {**result, "author": row.get("author", ""), "at": row["created_at"]}
 
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""
-        held = self._store.memories(user)
-        asked = content_stems(query)
-        near = [len(asked & content_stems(m["content"])) / len(asked) if asked else 0.0 for m in held]
-        if held:
+        memories = self._store.memories(user)
+        words = content_stems(query)
+        shares = [len(words & content_stems(m["content"])) / len(words) if words else 0.0 for m in memories]
+        if memories:
             try:
-                vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in held)])
-                near = [max(one, float(cosine)) for one, cosine in zip(near, vectors[1:] @ vectors[0], strict=True)]
+                vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in memories)])
+                shares = [
+                    max(share, float(cosine)) for share, cosine in zip(shares, vectors[1:] @ vectors[0], strict=True)
+                ]
             except ModelError as error:
                 warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
-        return [(m, round(one, 4)) for m, one in zip(held, near, strict=True)]
+        return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
 
     def _summary(self, talk: Data, moment: str | None) -> Json | None:
         row = self._store.get_summary(talk["id"])
@@ -328,16 +332,16 @@ class Memories:
         names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
         return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
 
-    def _held(self, memory_id: str, user: str) -> Memory:
-        held = {m["id"]: m for m in self._store.memories(user)}
-        if memory_id not in held:
+    def _current(self, memory_id: str, user: str) -> Memory:
+        memories = {m["id"]: m for m in self._store.memories(user)}
+        if memory_id not in memories:
             raise WorkbenchError(
-                f"{shown(memory_id)} is no memory of {shown(user)} that holds. wb.memory.view() lists them."
+                f"{shown(memory_id)} is not a memory of {shown(user)} that holds. wb.memory.view() lists them."
             )
-        return held[memory_id]
+        return memories[memory_id]
 
     def _update(self, user: str, section: str, content: str, author: str) -> None:
-        """A new text in core memory, in the place of those that are about the same."""
+        """Write a text into core memory, in the place of those that are about the same."""
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
@@ -346,19 +350,19 @@ class Memories:
         read = read if read and read.section == section else None
         human = [m for m in self._store.memories(user) if m["section"] in HUMAN]
         same = [m["id"] for m in human if read and same_thing(read, as_statement(m))]
-        of = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
-        of = {"about": content, **of}
-        self._store.remember(user, section, content, **of, author=author, replaces=same, why=content)
+        fields = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
+        fields = {"about": content, **fields}
+        self._store.remember(user, section, content, **fields, author=author, replaces=same, why=content)
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:
     """Return which version each memory is: one more than the one whose place it took."""
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for memory in memories:  # oldest first
-        found.setdefault(memory["id"], 1)
+        versions.setdefault(memory["id"], 1)
         if after := memory["replaced_by"]:
-            found[after] = max(found.get(after, 1), found[memory["id"]] + 1)
-    return found
+            versions[after] = max(versions.get(after, 1), versions[memory["id"]] + 1)
+    return versions
 
 
 def _memory(wb: Any) -> Memories:

@@ -37,30 +37,30 @@ class Knew(Panel):
             self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
             self._close()
         self._held = {row["id"]: row for row in memory.view(run.user_id).memories}
-        picture = panel(*self._read[1:], self.labels, held=self._held, undo=self._changed)
+        picture = panel(*self._read[1:], self.labels, current=self._held, undo=self._changed)
         self.list.show(picture)
         return bool(picture.html)
 
     def _pressed(self, event: Event) -> None:
-        held = self._held.get(event.key)
+        memory = self._held.get(event.key)
         if event.kind == "without":
             self.ask(without=event.key)
         elif event.kind == "undo":
             self._changed = False
             self._change("undo")
-        elif held and event.kind == "correct":
+        elif memory and event.kind == "correct":
             self._editing = ""
-            self.text.value = held["content"]
+            self.text.value = memory["content"]
             self._editing = event.key
             display_if(self.text, True)
             self.text.focus()
-        elif held and event.kind == "invalidate":
+        elif memory and event.kind == "invalidate":
             self._changed = True
             self._change("invalidate", event.key, self.labels("mem_invalidated"))
 
     def _typed(self, content: str) -> None:
-        held = self._held.get(self._editing)
-        if held and content.strip() and content != held["content"]:
+        memory = self._held.get(self._editing)
+        if memory and content.strip() and content != memory["content"]:
             memory_id, self._changed = self._editing, True
             self._close()
             self._change("edit", memory_id, content)

@@ -3,7 +3,7 @@
 Two nodes, so that a model that has questions is asked once: ``clarify`` finds them, ``review_clarify`` asks a person
 where the run is to stop for that, and reads the question again with what they said. Both stand between
 ``prepare_retrieval`` and the retrieval graph, and do nothing where no report is written. Whom a name means and which
-subject is meant is asked by rules: who bears a name and how the bearers differ is what the knowledge base says. An
+subject is meant is asked by rules: the knowledge base says which entities have a name, and how they differ. An
 assumption of the person that names an option settles its question.
 """
 
@@ -66,7 +66,7 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
 
 
 async def review_clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask a person where the run is to stop for that; go on with the question as it is understood then."""
+    """Ask a person if the run is to stop for that, and continue with the question in its new words."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
     questions = state.get("clarifications", [])
@@ -96,9 +96,9 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     questions = answered(questions, edits.get("answers", {}))
     if query != state["query"]:
         # the new words may settle what was open, or leave open what was settled; a model is not asked again
-        settled = {q["question_id"]: q for q in questions if q["answer"] or q["kind"] == "model"}
+        answered_before = {q["question_id"]: q for q in questions if q["answer"] or q["kind"] == "model"}
         now = _open(state, runtime.context, query, [message] if message else [])
-        questions = list({**{q["question_id"]: q for q in now}, **settled}.values())
+        questions = list({**{q["question_id"]: q for q in now}, **answered_before}.values())
     return {**change, **_resume(state, runtime, questions, query)}
 
 
@@ -118,9 +118,9 @@ def _open(state: ConversationState, context: Context, query: str, more: Sequence
 
 
 def _resume(state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str) -> Json:
-    """Return the state with what was answered, the query as it is searched for, and what the plan and the report state.
+    """Return the state with what was answered, the query that is searched for, and what the plan and the report state.
 
-    Where nobody says which thing a name means, the likeliest is searched for: a report is about one of them.
+    Where no person says which thing a name means, the likeliest is searched for: a report is about one of them.
     """
     likeliest = {q["question_id"]: q["assumed"] for q in unanswered(questions) if q["kind"] == "name"}
     query = refined(query, answered(questions, likeliest))
@@ -137,12 +137,12 @@ async def _by_model(
 ) -> list[Clarification]:
     """Return what the model that plans would ask besides; nothing where its reply cannot be used."""
     decision, query = state["route_decision"], state["query"]
-    known = [*state["report"].get("assumptions", []), *(question["question"] for question in questions)]
+    covered = [*state["report"].get("assumptions", []), *(question["question"] for question in questions)]
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "corpus": card(context.bases(state["kb_prefixes"])),
         "reading": json.dumps(decision.get("question", {}), ensure_ascii=False),
-        "known": "\n".join(f"- {line}" for line in known) or NONE,
+        "known": "\n".join(f"- {line}" for line in covered) or NONE,
         "most": str(MODEL_LIMIT),
     }
     reply = await say(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
@@ -209,7 +209,7 @@ def _subject(question: Clarification) -> str:
 
 
 def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
-    """Return those that nobody has answered."""
+    """Return those without an answer."""
     return [clarification for clarification in clarifications if not clarification["answer"]]
 
 
@@ -230,7 +230,7 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
 
 
 def chosen(answer: str, options: Sequence[str]) -> str:
-    """The option that an answer means: its number, its words, or what only it says; "" where it means none or several.
+    """Return the option that an answer means, by its number, its words, or what only it says; "" for none or several.
 
     >>> books = ["Emma (1815, Jane Austen)", "Emma (2021, Ida Brandt)"]
     >>> [chosen(text, books) for text in ("2", "the one by Austen", "Emma", "that of 2021")]

@@ -1,4 +1,4 @@
-"""The forms of a report's review points: the outline with a line per section, and a section as it is written."""
+"""The forms of a report's review points: the outline with a line per section, and a written section."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def _section_lines(labels: Labels) -> Control:
     def show(sections: list[Data]) -> str:
         by_number.clear()
         by_number.update({section["section_id"]: section for section in sections})
-        return "\n".join(f"{_INDENT * number.count('.')}{number} {one['title']}" for number, one in by_number.items())
+        return "\n".join(
+            f"{_INDENT * number.count('.')}{number} {section['title']}" for number, section in by_number.items()
+        )
 
     return Control(ipywidgets.Textarea(rows=10), [], parse, show)
 

@@ -41,7 +41,9 @@ def _labels(report: Report) -> Labels:
 
 def _figures(report: Report) -> list[tuple[str, str]]:
     """Title and SVG of each figure."""
-    return [(words(one["title"]), words(one["svg"])) for one in report.get("figures") or () if one.get("svg")]
+    return [
+        (words(figure["title"]), words(figure["svg"])) for figure in report.get("figures") or () if figure.get("svg")
+    ]
 
 
 # HTML
@@ -59,7 +61,7 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <main>
-{body}{figures}<footer>{made}</footer>
+{body}{figures}<footer>{children}</footer>
 </main>
 </body>
 </html>
@@ -82,7 +84,7 @@ def to_html(report: Report) -> str:
         style=style,
         body=html(words(report.get("final_report")), labels("ref_back")),
         figures=figures,
-        made=escape(labels("report_made")),
+        children=escape(labels("report_made")),
     )
 
 
@@ -106,7 +108,7 @@ def to_pdf(report: Report) -> bytes:
         "head": title if len(title) < 80 else f"{title[:78]}…",
         "language": labels.language,
         "made": labels("report_made"),
-        "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
+        "body": _tree(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
         "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
     }
     texts, missing = json.dumps(data, ensure_ascii=False), set[int]()
@@ -146,7 +148,7 @@ def to_pdf(report: Report) -> bytes:
 
 @cache
 def _fonts() -> Any:
-    """Return the fonts of this machine, once: typst never lets go of those that a page was set with."""
+    """Return the fonts of this machine, once: typst never releases those that a page was set with."""
     return typst().Fonts()
 
 
@@ -155,10 +157,10 @@ def _is_tall(svg: str) -> bool:
     return bool(size) and float(size[2]) > 1.3 * float(size[1])  # type: ignore[index]
 
 
-def _data(node: SyntaxTreeNode) -> Any:
+def _tree(node: SyntaxTreeNode) -> Any:
     """Return a tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
-    made = [_data(child) for child in node.children]
-    inside = [one for child in made for one in (child if isinstance(child, list) else [child])]
+    children = [_tree(child) for child in node.children]
+    inside = [node for child in children for node in (child if isinstance(child, list) else [child])]
     match node.type:
         case "root" | "inline":
             return inside
@@ -179,7 +181,7 @@ def _data(node: SyntaxTreeNode) -> Any:
             return {"t": "ordered_list", "start": int(node.attrs.get("start", 1)), "c": inside}
         case "table":
             rows = [row for part in node.children for row in part.children]
-            cells = [[_data(cell) for cell in row.children] for row in rows]
+            cells = [[_tree(cell) for cell in row.children] for row in rows]
             return {"t": "table", "columns": max(map(len, cells), default=1), "rows": cells}
         case "fence" | "code_block" | "code_inline":
             return {"t": "code", "text": node.content, "block": node.type != "code_inline"}
