@@ -364,7 +364,7 @@ class MemoryStore:
             )
 
     def source(self, message_id: str) -> Json | None:
-        """Return the place of a message: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None if gone."""
+        """Return where a message is: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None if gone."""
         with self._transaction() as execute:
             rows = execute(
                 "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
