@@ -2,7 +2,7 @@
 
 ``Conversation`` takes turns one by one and ranks all of them for a question. Words are counted as the keyword index
 does (stems, Chinese bigrams) over a turn, the turns around it and its session; vectors, where there are any, add the
-cosine of sentences and the nearest words (MaxSim). Beside them stand who speaks, which days are meant, whether a turn
+cosine of sentences and the nearest words (MaxSim). Other signals are who speaks, which days are meant, whether a turn
 answers a question, and whether it holds what is asked for: a time, a number, a name, a place. Both languages alike.
 
 The weights were fitted by ``experiments/remembering.py``, which prints what they are worth on conversations that they
@@ -16,15 +16,18 @@ import json
 import math
 import re
 from array import array
+from calendar import monthrange
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from contextlib import suppress
+from datetime import date
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from workbench.language.dates import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
-from workbench.text import MONTHS, STOP_WORDS, days, month_number, spelled, stem, terms, whole
+from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,9 +79,7 @@ class Conversation:
         self._sessions: dict[str, int] = {}
         self._vectors, self._dimensions = array("f"), 0
         self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires", "length")}
-        self._days: list[list[Span]] = []
-        self._said: dict[int, list[Span]] = {}
-        self._years: set[int] = set()
+        self._days: list[int | None] = []
         self._names: dict[str, list[str]] = {}
         self._words = _Words(words) if words else None
 
@@ -101,11 +102,7 @@ class Conversation:
             self._words.add(words_of(turn.text))
         for name, value in _traits(turn.text, said).items():
             self._traits[name].append(value)
-        today = _day(turn.time)
-        self._days.append([(today.toordinal(),) * 2] if today else [])
-        self._years |= {today.year} if today else set()
-        if spans := spans_in(turn.text, today):
-            self._said[number] = spans
+        self._days.append(_day(turn.time))
 
     def place(self, number: int, vector: Sequence[float] | np.ndarray) -> None:
         """Give a turn its vector, of length 1; the length of the first is that of all."""
@@ -148,8 +145,8 @@ class Conversation:
         import numpy as np
 
         near = _Near(np.frombuffer(self._session, np.int64))
-        whole, question = question, _without_days(question) if today else question
-        asked = _terms(question)
+        spans, rest = self._asked_days(question, today)
+        asked = _terms(rest)
         people = {term for name in self._names.values() for term in name}
         alone = [term for term in asked if term not in people] or asked
         lengths = np.frombuffer(self._lengths, np.int64).astype(float)
@@ -166,12 +163,12 @@ class Conversation:
             found |= {"cosine": _standard(cosines), "near": _standard(near.sums(cosines, 1) / near.sums(near.ones, 1))}
             base = base + _scaled(cosines)
         if self._words:
-            wanted = [w for w in words_of(question) if stem(w) not in people] or list(words_of(question))
+            wanted = [w for w in words_of(rest) if stem(w) not in people] or list(words_of(rest))
             closest = self._words.closest(list(dict.fromkeys(wanted)))
             found["word"] = _scaled(closest.sum(1))
             found["word_before"] = _scaled(np.maximum(closest, near.before(closest)).sum(1))
             base = base + found["word"]
-        return found | self._circumstances(whole, near, base / (base.max() + _TINY), today)
+        return found | self._circumstances(question, near, base / (base.max() + _TINY), spans)
 
     def keywords(self, question: str) -> np.ndarray:
         """BM25 of each turn, its speaker's name read with it."""
@@ -188,25 +185,21 @@ class Conversation:
         found[~known] = found[known].mean() if known.any() else 0.0
         return found
 
-    def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
+    def _circumstances(
+        self, question: str, near: _Near, base: np.ndarray, spans: Sequence[Span]
+    ) -> dict[str, np.ndarray]:
         """Return what speaks for a turn besides its words."""
         import numpy as np
 
         traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
         before = near.before(base)
-        asked = self._asked_days(question, today)
-        said = np.zeros(len(base))
-        if asked:
-            for number, spans in self._said.items():
-                said[number] = _match(asked, spans)
         kinds = [traits[name] for name, (wanted, _) in _KINDS.items() if wanted.search(question)]
         return {
             "before": before,
             "answer": before * near.before(traits["inquires"]),
             "best": np.array(near.best(base))[near.session],
             "who": self._named(question),
-            "when": np.array([_match(asked, spans) for spans in self._days]) if asked else np.zeros(len(base)),
-            "said": said,
+            "when": np.array([_match(spans, day) for day in self._days]),
             "kind": np.maximum.reduce(kinds) if kinds else np.zeros(len(base)),
             "asks": traits["asks"],
             "length": traits["length"],
@@ -232,8 +225,21 @@ class Conversation:
             named = set()
         return np.array([float(turn.speaker in named) for turn in self.turns])
 
-    def _asked_days(self, question: str, today: str) -> list[Span]:
-        return spans_in(question, _day(today), sorted(self._years))
+    def _asked_days(self, question: str, today: str) -> tuple[list[Span], str]:
+        """Return the days that a question asks for, and the question without those that are counted from ``today``.
+
+        Once "yesterday" is read, a turn that says it too is no nearer. Where no day is today, that of the newest turn
+        is: a month without a year is its last one.
+        """
+        newest = max((day for day in self._days if day), default=None)
+        begin = today or (date.fromordinal(newest).isoformat() if newest else "")
+        spans: list[Span] = []
+        for found in reversed(read_dates(question, begin)):
+            with suppress(ValueError):  # open at one end, or no such day in that year
+                spans.append((_first_day(found.low), _last_day(found.high)))
+                if today and not re.search(r"\d", question[found.start : found.end]):
+                    question = f"{question[: found.start]} {question[found.end :]}"
+        return spans, question
 
 
 class _Near:
@@ -470,129 +476,35 @@ def _is_named(speaker: str, squeezed: str, question: str) -> bool:
 
 Span = tuple[int, int]
 """The first and the last day, as ``date.toordinal`` counts them."""
-_AFTERWARDS = ((3, 0.5), (10, 0.25))
-"""What is told so many days later may still be about it."""
+_AFTER = ((0, 1.0), (3, 0.5), (10, 0.25))
+"""What a turn is worth that comes so many days after those that are asked for: it may still be about them."""
 
 
-def _match(asked: Sequence[Span], told: Sequence[Span]) -> float:
-    """1 where the days meet, less where a turn comes soon after."""
-    gaps = [0 if first <= end and begin <= last else first - end for begin, end in asked for first, last in told]
-    worth = [1.0 if gap == 0 else next((w for most, w in _AFTERWARDS if 0 < gap <= most), 0.0) for gap in gaps]
-    return max(worth, default=0.0)
+def _match(spans: Sequence[Span], day: int | None) -> float:
+    """Return 1 for a day that is asked for, less for one soon after."""
+    gaps = [max(day - last, 0) for first, last in spans if day and first <= day]
+    return next((share for days_after, share in _AFTER if gaps and min(gaps) <= days_after), 0.0)
 
 
-def _day(written: str) -> date | None:
+def _day(text: str) -> int | None:
     """Return the first day in a text that has its year."""
-    return next((date(*day) for _, _, day in days(written) if day.year and _exists(day)), None)
+    for _, _, day in days(text):
+        if day.year:
+            with suppress(ValueError):
+                return date(*day).toordinal()
+    return None
 
 
-def _exists(day: tuple[int, int, int]) -> bool:
-    try:
-        date(*day)
-    except ValueError:
-        return False
-    return True
+def _first_day(written: str) -> int:
+    return date.fromisoformat(f"{written}-01-01"[:10]).toordinal()
 
 
-_MONTH_ALONE = re.compile(
-    rf"(?:(?P<y>(?:19|20)\d\d)年)?(?P<zh>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月(?!\s*\d)"
-    rf"|\b(?:(?P<en>{_MONTH})(?:(?<!may)(?<!march)|(?=,? (?:19|20)\d\d))"
-    r"|(?:in|of|during|since|by|early|late|mid|last|this|next)[ -](?P<may>may|march))\b"
-    r"(?:,? (?P<when>(?:19|20)\d\d))?",
-    re.I,
-)
-_COUNTED = re.compile(
-    r"\b(?P<en>\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>day|week|month|year)s? ago"
-    r"|(?P<zh>\d+|[一二两三四五六七八九十])个?(?P<what>天|日|周|星期|月|年)(?:以?前|之前)",
-    re.I,
-)
-_UNITS = {"day": 1, "天": 1, "日": 1, "week": 7, "周": 7, "星期": 7, "month": 30, "月": 30, "year": 365, "年": 365}
-_RELATIVE: Sequence[tuple[re.Pattern[str], str, int]] = [
-    (re.compile(pattern, re.I), unit, by)
-    for pattern, unit, by in (
-        (r"(?<!before )\byesterday\b|last night|昨天|昨晚|昨日", "day", -1),
-        (r"\bday before yesterday\b|前天", "day", -2),
-        (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今天|今晚|今早", "day", 0),
-        (r"(?<!after )\btomorrow\b|明天|明晚", "day", 1),
-        (r"\bday after tomorrow\b|后天", "day", 2),
-        (r"\blast week\b(?!end)|上周(?![一二三四五六日天末])|上个?星期(?![一二三四五六日天])", "week", -1),
-        (r"\bthis week\b|[本这]周(?![一二三四五六日天末])|这个?星期(?![一二三四五六日天])", "week", 0),
-        (r"\bnext week\b(?!end)|下周(?![一二三四五六日天末])|下个?星期(?![一二三四五六日天])", "week", 1),
-        (r"\b(?:last|past) weekend\b|上周末|上个周末", "weekend", -1),
-        (r"\bthis weekend\b|[本这]个?周末", "weekend", 0),
-        (r"\blast month\b|上个?月", "month", -1),
-        (r"\bthis month\b|这个?月|本月", "month", 0),
-        (r"\bnext month\b|下个?月", "month", 1),
-    )
-]
-_LAST_WEEKDAY = re.compile(
-    rf"\b(?:last|on|this past) (?P<en>{'|'.join(_WEEKDAYS)})\b|上个?(?:周|星期)(?P<zh>[一二三四五六日天])", re.I
-)
+def _last_day(written: str) -> int:
+    """Return the last day of an ISO date of any precision.
 
-
-def spans_in(text: str, today: date | None = None, years: Sequence[int] = ()) -> list[Span]:
-    """Return the days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
-
-    Args:
-        text: English or Chinese.
-        today: the day on which it was said; None leaves "yesterday" unread.
-        years: of what may be meant where no year is said; else ``today``'s.
-
-    >>> told = lambda text: [[str(date.fromordinal(day)) for day in span] for span in spans_in(text, date(2023, 5, 10))]
-    >>> told("I saw it last week"), told("昨天和3月5日")
-    ([['2023-05-01', '2023-05-07']], [['2023-03-05', '2023-03-05'], ['2023-05-09', '2023-05-09']])
+    >>> date.fromordinal(_last_day("2024-02")).isoformat(), date.fromordinal(_last_day("2023")).isoformat()
+    ('2024-02-29', '2023-12-31')
     """
-    anyway = [today.year] if today and not years else list(years)
-    found: list[Span] = []
-    rest = text
-    for begin, end, day in reversed(days(text)):
-        dated = [(year, day.month, day.day) for year in ([day.year] if day.year else anyway)]
-        found += [(date(*one).toordinal(),) * 2 for one in dated if _exists(one)]
-        rest = f"{rest[:begin]} {rest[end:]}"
-    for match in _MONTH_ALONE.finditer(rest):
-        said = match["y"] or match["when"]
-        month = whole(match["zh"]) if match["zh"] else month_number(match["en"] or match["may"])
-        found += [_period(date(year, month or 1, 1), "month", 0) for year in ([int(said)] if said else anyway)]
-    return found + (_relative(rest, today) if today else [])
-
-
-def _relative(text: str, today: date) -> list[Span]:
-    found = [_period(today, unit, by) for pattern, unit, by in _RELATIVE if pattern.search(text)]
-    for match in _COUNTED.finditer(text):
-        unit = _UNITS[(match["unit"] or match["what"]).lower()]
-        middle = today.toordinal() - unit * (whole(match["en"] or match["zh"]) or 1)
-        found.append((middle - unit // 4, middle + unit // 4))
-    for match in _LAST_WEEKDAY.finditer(text):
-        weekday = _WEEKDAYS.index(match["en"].lower()) if match["en"] else min("一二三四五六日天".index(match["zh"]), 6)
-        back = (today.weekday() - weekday - 1) % 7 + 1
-        found.append((today.toordinal() - back,) * 2)
-    return found
-
-
-def _period(day: date, unit: str, by: int) -> Span:
-    """Return the day, week, weekend or month that is so many from that of a day.
-
-    >>> [date.fromordinal(day).isoformat() for day in _period(date(2024, 1, 31), "month", 1)]
-    ['2024-02-01', '2024-02-29']
-    """
-    if unit == "day":
-        first = last = day + timedelta(by)
-    elif unit == "month":
-        number = day.year * 12 + day.month - 1 + by
-        first = date(number // 12, number % 12 + 1, 1)
-        last = date((number + 1) // 12, (number + 1) % 12 + 1, 1) - timedelta(1)
-    else:
-        monday = day - timedelta(day.weekday()) + timedelta(7 * by)
-        first, last = monday + timedelta(5 if unit == "weekend" else 0), monday + timedelta(6)
-    return first.toordinal(), last.toordinal()
-
-
-def _without_days(question: str) -> str:
-    """A question without its relative days: once they are read, a turn that says "yesterday" too is none the nearer.
-
-    >>> _without_days("What did Ann say yesterday?"), _without_days("上周五谁来了")
-    ('What did Ann say  ?', ' 谁来了')
-    """
-    for pattern in (_COUNTED, _LAST_WEEKDAY, *(pattern for pattern, _, _ in _RELATIVE)):
-        question = pattern.sub(" ", question)
-    return question
+    whole_year = len(written) == len("2024")
+    year, month, day = map(int, (f"{written}-12-0" if whole_year else f"{written}-0").split("-")[:3])
+    return date(year, month, day or monthrange(year, month)[1]).toordinal()
