@@ -88,19 +88,19 @@ class Conversation:
         number = len(self.turns)
         self.turns.append(turn)
         self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker)))
-        said = _terms(turn.text)
-        for term, count in Counter([*self._names[turn.speaker], *said, *_pairs(said)]).items():
+        turn_terms = _terms(turn.text)
+        for term, count in Counter([*self._names[turn.speaker], *turn_terms, *_pairs(turn_terms)]).items():
             places, counts = self._postings[term]
             places.append(number)
             counts.append(count)
-        self._lengths.append(len(said) + len(self._names[turn.speaker]))
+        self._lengths.append(len(turn_terms) + len(self._names[turn.speaker]))
         self._session.append(self._sessions.setdefault(turn.session, len(self._sessions)))
         self._vectors.frombytes(bytes(4 * self._dimensions))
         if vector is not None:
             self.place(number, vector)
         if self._words:
             self._words.add(words_of(turn.text))
-        for name, value in _traits(turn.text, said).items():
+        for name, value in _traits(turn.text, turn_terms).items():
             self._traits[name].append(value)
         self._days.append(_day(turn.time))
 
@@ -132,9 +132,9 @@ class Conversation:
 
         if not self.turns:
             return
-        found = self.signals(question, vector, today=today)
-        weights = WEIGHTS["words" if "cosine" not in found else "nearest" if "word" in found else "vectors"]
-        scores = np.sum([found[name] * weight for name, weight in weights.items()], axis=0).round(5)
+        values = self.signals(question, vector, today=today)
+        weights = WEIGHTS["words" if "cosine" not in values else "nearest" if "word" in values else "vectors"]
+        scores = np.sum([values[name] * weight for name, weight in weights.items()], axis=0).round(5)
         for number in np.argsort(-scores, kind="stable").tolist():
             yield Ranked(self.turns[number].id, float(scores[number]))
 
@@ -144,31 +144,34 @@ class Conversation:
         """Each signal's value for each turn, about 0 to 1: what the weights are fitted to, and why a turn was found."""
         import numpy as np
 
-        near = _Near(np.frombuffer(self._session, np.int64))
+        neighbours = _Neighbours(np.frombuffer(self._session, np.int64))
         spans, rest = self._asked_days(question, today)
-        asked = _terms(rest)
+        query_terms = _terms(rest)
         people = {term for name in self._names.values() for term in name}
-        alone = [term for term in asked if term not in people] or asked
+        alone = [term for term in query_terms if term not in people] or query_terms
         lengths = np.frombuffer(self._lengths, np.int64).astype(float)
-        every, bare = self._counts(asked), self._counts(alone)
-        found = {
+        every, bare = self._counts(query_terms), self._counts(alone)
+        values = {
             "turn": _scaled(_bm25(bare, lengths)),
-            "around": _scaled(_bm25(near.sums(every), near.sums(lengths))),
-            "session": _scaled(_bm25(near.by_session(every), near.by_session(lengths)))[near.session],
-            "pairs": _scaled(_bm25(self._counts(_pairs(asked)), lengths)),
+            "around": _scaled(_bm25(neighbours.sums(every), neighbours.sums(lengths))),
+            "session": _scaled(_bm25(neighbours.by_session(every), neighbours.by_session(lengths)))[neighbours.session],
+            "pairs": _scaled(_bm25(self._counts(_pairs(query_terms)), lengths)),
         }
-        base = found["turn"]
+        base = values["turn"]
         if vector is not None and self._dimensions:
             cosines = self.cosines(vector)
-            found |= {"cosine": _standard(cosines), "near": _standard(near.sums(cosines, 1) / near.sums(near.ones, 1))}
+            values |= {
+                "cosine": _standard(cosines),
+                "near": _standard(neighbours.sums(cosines, 1) / neighbours.sums(neighbours.ones, 1)),
+            }
             base = base + _scaled(cosines)
         if self._words:
             wanted = [w for w in words_of(rest) if stem(w) not in people] or list(words_of(rest))
             closest = self._words.closest(list(dict.fromkeys(wanted)))
-            found["word"] = _scaled(closest.sum(1))
-            found["word_before"] = _scaled(np.maximum(closest, near.before(closest)).sum(1))
-            base = base + found["word"]
-        return found | self._circumstances(question, near, base / (base.max() + _TINY), spans)
+            values["word"] = _scaled(closest.sum(1))
+            values["word_before"] = _scaled(np.maximum(closest, neighbours.before(closest)).sum(1))
+            base = base + values["word"]
+        return values | self._circumstances(question, neighbours, base / (base.max() + _TINY), spans)
 
     def keywords(self, question: str) -> np.ndarray:
         """BM25 of each turn, its speaker's name read with it."""
@@ -181,41 +184,41 @@ class Conversation:
         import numpy as np
 
         rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
-        found, known = products(rows, np.asarray(vector, np.float32)).astype(float), rows.any(axis=1)
-        found[~known] = found[known].mean() if known.any() else 0.0
-        return found
+        results, embedded = products(rows, np.asarray(vector, np.float32)).astype(float), rows.any(axis=1)
+        results[~embedded] = results[embedded].mean() if embedded.any() else 0.0
+        return results
 
     def _circumstances(
-        self, question: str, near: _Near, base: np.ndarray, spans: Sequence[Span]
+        self, question: str, neighbours: _Neighbours, base: np.ndarray, spans: Sequence[Span]
     ) -> dict[str, np.ndarray]:
         """Return what speaks for a turn besides its words."""
         import numpy as np
 
         traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
-        before = near.before(base)
+        before = neighbours.before(base)
         kinds = [traits[name] for name, (wanted, _) in _KINDS.items() if wanted.search(question)]
         return {
             "before": before,
-            "answer": before * near.before(traits["inquires"]),
-            "best": np.array(near.best(base))[near.session],
-            "who": self._named(question),
+            "answer": before * neighbours.before(traits["inquires"]),
+            "best": np.array(neighbours.best(base))[neighbours.session],
+            "who": self._speaker_named(question),
             "when": np.array([_match(spans, day) for day in self._days]),
             "kind": np.maximum.reduce(kinds) if kinds else np.zeros(len(base)),
             "asks": traits["asks"],
             "length": traits["length"],
         }
 
-    def _counts(self, asked: Sequence[str]) -> np.ndarray:
-        """``(turns, terms)``: how often each term stands in each turn, terms that stand nowhere left out."""
+    def _counts(self, query_terms: Sequence[str]) -> np.ndarray:
+        """``(turns, terms)``: how often each term is in each turn, without terms that are nowhere."""
         import numpy as np
 
-        held = [self._postings[term] for term in dict.fromkeys(asked) if term in self._postings]
-        counts = np.zeros((len(self.turns), len(held)))
-        for column, (places, numbers) in enumerate(held):
+        postings = [self._postings[term] for term in dict.fromkeys(query_terms) if term in self._postings]
+        counts = np.zeros((len(self.turns), len(postings)))
+        for column, (places, numbers) in enumerate(postings):
             counts[np.frombuffer(places, np.int64), column] = np.frombuffer(numbers, np.int64)
         return counts
 
-    def _named(self, question: str) -> np.ndarray:
+    def _speaker_named(self, question: str) -> np.ndarray:
         """1 where the speaker is named in the question, and not all speakers are."""
         import numpy as np
 
@@ -242,7 +245,7 @@ class Conversation:
         return spans, question
 
 
-class _Near:
+class _Neighbours:
     """Turns next to one another in the same session."""
 
     def __init__(self, session: np.ndarray):
@@ -261,28 +264,28 @@ class _Near:
 
     def sums(self, values: np.ndarray, around: int = AROUND) -> np.ndarray:
         """Over the turn and so many on each side."""
-        found = values.astype(float)
+        totals = values.astype(float)
         for n in range(1, around + 1):
             same = self._same[n]
-            found[n:] += (values[:-n].T * same).T
-            found[:-n] += (values[n:].T * same).T
-        return found
+            totals[n:] += (values[:-n].T * same).T
+            totals[:-n] += (values[n:].T * same).T
+        return totals
 
     def by_session(self, values: np.ndarray) -> np.ndarray:
         """Over the turns of each session."""
         import numpy as np
 
-        found = np.zeros((self.session.max() + 1, *values.shape[1:]))
-        np.add.at(found, self.session, values)
-        return found
+        totals = np.zeros((self.session.max() + 1, *values.shape[1:]))
+        np.add.at(totals, self.session, values)
+        return totals
 
     def best(self, values: np.ndarray) -> np.ndarray:
         """Return the highest of each session."""
         import numpy as np
 
-        found = np.zeros(self.session.max() + 1)
-        np.maximum.at(found, self.session, values)
-        return found
+        totals = np.zeros(self.session.max() + 1)
+        np.maximum.at(totals, self.session, values)
+        return totals
 
 
 class _Words:
@@ -296,7 +299,7 @@ class _Words:
         self._rows = np.zeros((0, 0), np.float32)
 
     def add(self, words: Sequence[str]) -> None:
-        """The words of the next turn."""
+        """Add the words of the next turn."""
         self._starts.append(len(self._of_turns))
         for word in dict.fromkeys(words):
             number = self._numbers.setdefault(word, len(self._numbers))
@@ -305,34 +308,37 @@ class _Words:
                 self._held.append(0)
             self._held[number] += 1
 
-    def closest(self, asked: Sequence[str]) -> np.ndarray:
+    def closest(self, query_words: Sequence[str]) -> np.ndarray:
         """``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
         import numpy as np
 
-        found = np.zeros((len(self._starts), len(asked)))
-        if not asked or not self._numbers:
-            return found
-        held = np.array([self._held[self._numbers[word]] if word in self._numbers else 0 for word in asked])
-        similar = self._similar(asked) * _rarity(held, len(found))
+        results = np.zeros((len(self._starts), len(query_words)))
+        if not query_words or not self._numbers:
+            return results
+        counts = np.array([self._held[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
+        similar = self._similar(query_words) * _rarity(counts, len(results))
         starts = np.frombuffer(self._starts, np.int64)
-        some = np.diff(np.append(starts, len(self._of_turns))) > 0
+        has_words = np.diff(np.append(starts, len(self._of_turns))) > 0
         nearest = similar[np.frombuffer(self._of_turns, np.int64)]
-        found[some] = np.maximum.reduceat(nearest, starts[some], axis=0)
-        return found
+        results[has_words] = np.maximum.reduceat(nearest, starts[has_words], axis=0)
+        return results
 
-    def _similar(self, asked: Sequence[str]) -> np.ndarray:
+    def _similar(self, query_words: Sequence[str]) -> np.ndarray:
         """``(words, asked)``: the square of each cosine above 0, the mean of all words taken away from both."""
         import numpy as np
 
         new = list(self._numbers)[len(self._rows) :]
-        strange = [word for word in asked if word not in self._numbers]
+        strange = [word for word in query_words if word not in self._numbers]
         if new or strange:  # in one call, since a call has a price of its own
-            given = np.asarray(self._vectors_of([*new, *strange]), np.float32)
-            self._rows = np.concatenate([self._rows.reshape(-1, given.shape[1]), given[: len(new)]])
-        others = dict(zip(strange, given[len(new) :], strict=True)) if strange else {}
+            vectors = np.asarray(self._vectors_of([*new, *strange]), np.float32)
+            self._rows = np.concatenate([self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]])
+        strange_vectors = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
-        known = [others[word] if word in others else self._rows[self._numbers[word]] for word in asked]
-        wanted = np.array(known) - middle
+        query_vectors = [
+            strange_vectors[word] if word in strange_vectors else self._rows[self._numbers[word]]
+            for word in query_words
+        ]
+        wanted = np.array(query_vectors) - middle
         wanted /= np.linalg.norm(wanted, axis=1, keepdims=True) + _TINY
         lengths = np.einsum("ij,ij->i", self._rows, self._rows) - 2 * products(self._rows, middle) + middle @ middle
         across = np.array([products(self._rows, row) - middle @ row for row in wanted]).T
@@ -357,8 +363,8 @@ def _terms(text: str) -> list[str]:
     return [stem(term) for term in terms(text.replace("’", "'")) if term not in _EMPTY]
 
 
-def _pairs(said: Sequence[str]) -> list[str]:
-    return [f"{one} {other}" for one, other in itertools.pairwise(said)]
+def _pairs(words: Sequence[str]) -> list[str]:
+    return [f"{first} {second}" for first, second in itertools.pairwise(words)]
 
 
 def _spaced(name: str) -> str:
@@ -370,10 +376,10 @@ def _spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name)
 
 
-def _rarity(held: np.ndarray, of: int) -> np.ndarray:
+def _rarity(counts: np.ndarray, total: int) -> np.ndarray:
     import numpy as np
 
-    return np.log(1 + (of - held + 0.5) / (held + 0.5))
+    return np.log(1 + (total - counts + 0.5) / (counts + 0.5))
 
 
 def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -409,8 +415,8 @@ _WORKS = "name|called|book|show|game|song|band"
 _PLACES = "park|beach|city|country|home|place|museum|cafe|restaurant"
 _PLACES_ZH = r"[在去到从][\u4e00-\u9fff]{2,}|公园|海边|城市|国家|家里|博物馆|咖啡馆|餐厅|饭店"
 _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
-    name: (re.compile(f"{asked}|{asked_zh}", re.I), re.compile(f"{held}|{held_zh}"))
-    for name, asked, asked_zh, held, held_zh in (
+    name: (re.compile(f"{question}|{question_zh}", re.I), re.compile(f"{turn}|{turn_zh}"))
+    for name, question, question_zh, turn, turn_zh in (
         (
             "time",
             r"\bwhen\b|what (year|month|date|day|time)|how long",
@@ -445,16 +451,16 @@ _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 _INQUIRES = re.compile(r"[?？]|[吗呢][。.!！]?$")
 
 
-def _traits(text: str, said: Sequence[str]) -> dict[str, float]:
+def _traits(text: str, words: Sequence[str]) -> dict[str, float]:
     """
     >>> _traits("你去哪儿了？", [])["asks"], _traits("It was in Lisbon, in 2019.", ["lisbon", "2019"])["time"]
     (1.0, 1.0)
     """
-    held = {name: float(bool(pattern.search(text))) for name, (_, pattern) in _KINDS.items()}
-    return held | {
+    kinds = {name: float(bool(pattern.search(text))) for name, (_, pattern) in _KINDS.items()}
+    return kinds | {
         "asks": float(text.rstrip().endswith(("?", "？", "吗", "呢"))),
         "inquires": float(bool(_INQUIRES.search(text.rstrip()))),
-        "length": min(1.0, math.log1p(len(set(said))) / math.log(20)),
+        "length": min(1.0, math.log1p(len(set(words))) / math.log(20)),
     }
 
 

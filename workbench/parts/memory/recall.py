@@ -28,14 +28,6 @@ from workbench.state import Asked, ConversationState, Data, Json, Message, Noted
 from workbench.text import STOP_WORDS, clean, content_stems, language_of, sentences, stems, terms
 from workbench.views.labels import Labels
 
-_HEADINGS = {
-    "persona": ("The assistant", "助手"),
-    "name": ("Name", "称呼"),
-    "preferences": ("Preferences", "偏好"),
-    "current_intent": ("At the moment", "当前目标"),
-    "facts": ("Known", "已知"),
-    "archival": ("Noted", "备忘"),
-}
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
 _EXCERPT = 24
@@ -128,22 +120,22 @@ def _only_archived(memory: Memory, message: str) -> bool:
 
 def told_memory(memory: Memory, zh: bool) -> str:
     """Return a memory in a line."""
-    return f"{_HEADINGS[memory['section']][zh]}{'：' if zh else ': '}{memory['content']}"
+    return _line(memory["section"], memory["content"], zh)
+
+
+def _line(section: str, text: str, zh: bool) -> str:
+    labels = Labels("zh" if zh else "en")
+    return labels(f"core_{section}") + labels("colon") + text
 
 
 def told_core(memories: Sequence[Memory], zh: bool) -> str:
-    """Core memory for a prompt: a line a section."""
+    """Return core memory for a prompt: one line per section."""
     core = core_memory(memories)
-    human = core["human"]
-    sections = {
-        "persona": core["persona"],
-        **human,
-        "archival": [m["content"] for m in memories if m["section"] == "archival"],
-    }
+    archived = [m["content"] for m in memories if m["section"] == "archival"]
     lines = []
-    for section, value in sections.items():
+    for section, value in {"persona": core["persona"], **core["human"], "archival": archived}.items():
         text = ("；" if zh else "; ").join(value) if isinstance(value, list) else value
-        lines += [f"{_HEADINGS[section][zh]}{'：' if zh else ': '}{text}"] if text else []
+        lines += [_line(section, text, zh)] if text else []
     return "\n".join(lines)
 
 

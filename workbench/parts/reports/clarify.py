@@ -26,6 +26,7 @@ from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Entity, Json, Question
 from workbench.text import fold, language_of, sentences, terms
+from workbench.views.labels import Labels
 
 MODEL_LIMIT = 3
 
@@ -281,16 +282,12 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     >>> stated([one], "zh"), stated([{**one, "answer": "沙丘（1984）"}], "en")
     (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
     """
-    zh, lines = language == "zh", []
+    labels, lines = Labels(language), []
     for clarification in clarifications:
         if what := clarification["answer"] or clarification["assumed"]:
-            name = _subject(clarification)
-            line = {
-                "name": f"“{name}”指{what}" if zh else f"“{name}” means {what}",
-                "scope": f"内容范围是{what}" if zh else f"The subject is {what}",
-            }.get(clarification["kind"], f"{clarification['question']}{'' if zh else ' '}{what}")
-            assumed = "" if clarification["answer"] else "假定：" if zh else "It is assumed: "
-            lines.append(f"{assumed}{line.rstrip('.。')}{'。' if zh else '.'}")
+            words = {"name": _subject(clarification), "question": clarification["question"], "what": what.rstrip(".。")}
+            assumed = "" if clarification["answer"] else labels("clarified_assumed")
+            lines.append(assumed + labels(f"clarified_{clarification['kind']}", **words))
     return lines
 
 
@@ -317,7 +314,7 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
             yield Clarification(
                 question_id=f"name:{surface}",
                 kind="name",
-                question=f"“{surface}”指的是哪一个？" if zh else f"Which “{surface}” is meant?",
+                question=Labels(reading["language"])("clarify_which", name=surface),
                 options=options,
                 assumed=options[0],
                 must=bool(written_of),
@@ -367,14 +364,13 @@ def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> It
     has_words = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
     if reading["names"] or reading["conditions"] or has_words:
         return
-    zh = reading["language"] == "zh"
-    number, names = sum(base.counts()["documents"] for base in bases), ", ".join(base.name for base in bases)
-    everything = f"{names} 的全部内容（{number} 篇）" if zh else f"everything in {names} ({number:,} documents)"
+    labels, number = Labels(reading["language"]), sum(base.counts()["documents"] for base in bases)
+    everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
     assumed = everything if domain.strip() in _GENERAL else domain.strip()
     yield Clarification(
         question_id="scope",
         kind="scope",
-        question="要写哪方面的内容？" if zh else "What should it be about?",
+        question=labels("clarify_about"),
         options=list(dict.fromkeys([assumed, everything, *_subjects(bases)]))[:MOST_OPTIONS],
         assumed=assumed,
         must=False,
