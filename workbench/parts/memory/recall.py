@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.graphs.memory import window
 from workbench.graphs.roles import numbered, say, told_history
@@ -179,10 +179,8 @@ def _fitting(text: str, message: str) -> str:
 # --- What a message says of the person, and what it asks of the conversation ---
 
 
-class Note(BaseModel):
+class Note(BaseModel, extra="forbid"):
     """Something to be remembered."""
-
-    model_config = ConfigDict(extra="forbid")
 
     section: Literal["name", "preferences", "current_intent", "facts"]
     content: str = Field(min_length=1, max_length=200)
@@ -191,10 +189,8 @@ class Note(BaseModel):
     replaces: list[int] = Field(default_factory=list, max_length=5)
 
 
-class Read(BaseModel):
+class Read(BaseModel, extra="forbid"):
     """What the memory's model fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     notes: list[Note] = Field(max_length=MOST_NOTED)
     question: str = Field(max_length=500)

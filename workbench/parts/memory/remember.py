@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
@@ -157,10 +157,8 @@ def keep_noted(memory: Remembering, state: Data, author: str) -> None:
 # --- The summary of a conversation, brought up to date when an answer is there ---
 
 
-class SummedUp(BaseModel):
+class SummedUp(BaseModel, extra="forbid"):
     """What the summarizer fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     summary: str = Field(min_length=1, max_length=2_000)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench import ports
 from workbench.graphs.roles import NONE, numbered, say, told_evidence
@@ -33,10 +33,8 @@ _STARTS = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|`{3,}|~{3,}|\d{1,9}[.)
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
 
 
-class ModelForm(BaseModel):
+class ModelForm(BaseModel, extra="forbid"):
     """What the writer fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class OutlinedSection(ModelForm):
