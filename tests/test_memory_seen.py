@@ -333,7 +333,7 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # 
     plain = CliRunner().invoke(main, ["memory", "show", "--workspace", str(tmp_path / "w")])
     assert "Ann" in plain.output and "{" not in plain.output
     wrong = CliRunner().invoke(main, ["memory", "edit", "nothing", "x", "--workspace", str(tmp_path / "w")])
-    assert wrong.exit_code == 1 and "is not a memory of 'default' that holds" in wrong.output
+    assert wrong.exit_code == 1 and "is no memory of 'default' that holds" in wrong.output
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -148,7 +148,7 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
 
 def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]:
     """Yield the sections of an outline in their tree; a section with what is not supported in it."""
-    proposed, claims = proposal(request), ()
+    proposed = proposal(request)
     if asked == "outline":
         yield (proposed["title"], "strong")
         for section in proposed["sections"]:
@@ -159,10 +159,9 @@ def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]
                 yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
     elif asked == "section":
         yield from _text_lines(proposed["text"])
-        claims = proposed["claims"]
-    for claim in claims:
-        if claim["verdict"] != "supported":
-            yield [(f"! {claim_told(claim, labels)}{labels('colon')}", "strong"), without_emphasis(claim["text"])]
+        for claim in proposed["claims"]:
+            if claim["verdict"] != "supported":
+                yield [(f"! {claim_told(claim, labels)}{labels('colon')}", "strong"), without_emphasis(claim["text"])]
 
 
 def _text_lines(text: str) -> list[str]:

@@ -336,7 +336,7 @@ class Memories:
         memories = {m["id"]: m for m in self._store.memories(user)}
         if memory_id not in memories:
             raise WorkbenchError(
-                f"{shown(memory_id)} is not a memory of {shown(user)} that holds. wb.memory.view() lists them."
+                f"{shown(memory_id)} is no memory of {shown(user)} that holds. wb.memory.view() lists them."
             )
         return memories[memory_id]
 
