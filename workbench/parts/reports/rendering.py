@@ -1,6 +1,6 @@
 """A report as a page of HTML and a PDF.
 
-A report is a mapping with ``title``, ``language``, ``final_report`` (Markdown) and ``figures`` (``{"title", "svg"}``).
+A report is a mapping with ``title``, ``language`` and ``final_report`` (Markdown).
 All of its text is untrusted: HTML gets no markup and no address from it but links to the web, typst gets it as data.
 """
 
@@ -39,13 +39,6 @@ def _labels(report: Report) -> Labels:
     return Labels("zh" if report.get("language") == "zh" else "en")
 
 
-def _figures(report: Report) -> list[tuple[str, str]]:
-    """Title and SVG of each figure."""
-    return [
-        (words(figure["title"]), words(figure["svg"])) for figure in report.get("figures") or () if figure.get("svg")
-    ]
-
-
 # HTML
 
 _PAGE = """<!doctype html>
@@ -61,7 +54,7 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <main>
-{body}{figures}<footer>{children}</footer>
+{body}<footer>{made}</footer>
 </main>
 </body>
 </html>
@@ -72,19 +65,13 @@ def to_html(report: Report) -> str:
     """Return one page that needs nothing else and runs nothing: marks lead to their references and back."""
     labels, style = _labels(report), files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    figures = "".join(
-        f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
-        f"<figcaption>{escape(title)}</figcaption></figure>\n"
-        for title, svg in _figures(report)
-    )
     return _PAGE.format(
         language=labels.html_lang,
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         title=escape(words(report.get("title"))),
         style=style,
         body=html(words(report.get("final_report")), labels("ref_back")),
-        figures=figures,
-        children=escape(labels("report_made")),
+        made=escape(labels("report_made")),
     )
 
 
@@ -109,7 +96,6 @@ def to_pdf(report: Report) -> bytes:
         "language": labels.language,
         "made": labels("report_made"),
         "body": _tree(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
-        "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
     }
     texts, missing = json.dumps(data, ensure_ascii=False), set[int]()
     with tempfile.TemporaryDirectory() as nothing:
@@ -150,11 +136,6 @@ def to_pdf(report: Report) -> bytes:
 def _fonts() -> Any:
     """Return the fonts of this machine, once: typst never releases those that a page was set with."""
     return typst().Fonts()
-
-
-def _is_tall(svg: str) -> bool:
-    size = re.match(r'[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"', svg)
-    return bool(size) and float(size[2]) > 1.3 * float(size[1])  # type: ignore[index]
 
 
 def _tree(node: SyntaxTreeNode) -> Any:

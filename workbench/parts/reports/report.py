@@ -368,7 +368,6 @@ class Report:
     def rendered(self, form: str) -> bytes:
         """It in one of its forms: ``md``, ``html`` or ``pdf``."""
         from workbench.parts.reports import rendering
-        from workbench.runs.pictures import on_paper
 
         if form == "md":
             return self.text.encode()
@@ -376,7 +375,6 @@ class Report:
             "title": self.title,
             "language": language_of(self.run.message),
             "final_report": self.text,
-            "figures": on_paper(self.run),
         }
         if form == "html":
             return rendering.to_html(words).encode()
