@@ -21,7 +21,6 @@ from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, card, model_plans, say
 from workbench.graphs.route import read_question
-from workbench.language.wording import shown
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Entity, Json, Question
@@ -371,16 +370,8 @@ def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> It
         question_id="scope",
         kind="scope",
         question=labels("clarify_about"),
-        options=list(dict.fromkeys([assumed, everything, *_subjects(bases)]))[:MOST_OPTIONS],
+        options=list(dict.fromkeys([assumed, everything])),
         assumed=assumed,
         must=False,
         answer="",
     )
-
-
-def _subjects(bases: Sequence[KnowledgeBase]) -> Iterator[str]:
-    """Yield the commonest values of the first category that has several."""
-    for base in bases:
-        field = next((f for f in base.schema() if f["type"] == "category" and len(f["values"]) > 1), None)
-        if field is not None:
-            yield from (f"{shown(field, 'en')}: {value}" for value in field["values"][: MOST_OPTIONS - 2])
