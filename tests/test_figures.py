@@ -151,7 +151,6 @@ def test_the_graph_is_the_one_that_runs():
     assert kept <= ways and ways - kept == {
         ("prepare_retrieval", "retrieval:planner"),
         ("review_clarify", "retrieval:planner"),
-        ("reporter:review_report", "persist"),
     }
     boxes = drawn(graph(found, ""), "g", role="option")
     assert len({box.get("transform") for box in boxes}) == len(found.nodes)

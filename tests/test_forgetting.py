@@ -360,7 +360,6 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
     server = not isinstance(store_of(wb).conversations_store, SqliteConversations)
     assert (("forgot_server", "") in report.left) == server
     assert report.counts["runs"] == 3 and had.run_id in report.dependents
-    assert ("forgot_holds", str(wb.path / "mine.txt")) in report.left, "a person's own file is named, and left"
     wb.close()
     assert holders(wb.path, "Zqbiscuit") == {"notes.txt", "mine.txt"} and outside.exists()
 
@@ -371,7 +370,7 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     [memory] = store_of(wb).memories("default")
     report = forget(wb, memory=memory["id"], dry_run=True)
     assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
-    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_holds", "<u>"),))
+    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_file", "<u>"),))
     page = hostile._repr_html_()
     assert "Forgotten: everything of a person" in str(hostile) and "waiting for you" in str(hostile)
     assert not re.search("<(b|i|u)>", page) and "&lt;u&gt;" in page
@@ -380,12 +379,12 @@ def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
 def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):
     conversation = store.get_or_create_conversation_id("ann", "s")
     ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
-    store.save_summary(conversation, "of zq one", 1, of=ids[:1])
+    store.save_summary(conversation, "of zq one", 1, message_ids=ids[:1])
     store.forget(messages=ids[:1])
     assert store.get_summary(conversation) is None
-    store.save_summary(conversation, "of zq one and two", 2, of=ids[:2])
+    store.save_summary(conversation, "of zq one and two", 2, message_ids=ids[:2])
     assert store.get_summary(conversation) is None
-    store.save_summary(conversation, "of two and three", 2, of=ids[1:])
+    store.save_summary(conversation, "of two and three", 2, message_ids=ids[1:])
     assert store.get_summary(conversation)["summary"] == "of two and three"
 
 

@@ -118,7 +118,7 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
             store.remember(who, "facts", text, conversation_id=conversation, replaces=old, why=text)
         elif what == "sum up" and messages:
             text = " ".join(m["content"] for m in messages)
-            store.save_summary(conversation, text, len(messages), of=[m["id"] for m in messages])
+            store.save_summary(conversation, text, len(messages), message_ids=[m["id"] for m in messages])
         elif what == "embed":
             recalling.embed(conversation)
         elif what == "forget message" and messages:

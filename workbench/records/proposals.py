@@ -28,7 +28,6 @@ _KINDS = {
     "reflect": {"next_steps", "activate", "rewrite_query", "should_continue"},
     "outline": {"title", "sections"},
     "section": {"title", "text", "claims"},
-    "report": {"title", "style", "final_report"},
 }
 
 

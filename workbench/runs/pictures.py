@@ -34,14 +34,6 @@ def timeline(run: Recording) -> Drawing:
     return when(run.log, run.records, run.decisions, language=_language(run))
 
 
-def on_paper(run: Recording) -> list[dict[str, str]]:
-    """Plan and timeline as SVG, ``{"title", "svg"}``, for a report; what a run has not is left out."""
-    labels = labels_for(run.message)
-    drawn = {"plan": dag} if run.plans else {}
-    drawn |= {"timeline": timeline} if run.log else {}
-    return [{"title": labels(name), "svg": draw(run).svg} for name, draw in drawn.items()]
-
-
 def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Drawing:
     """See ``Run.graph``."""
     next_nodes = [] if run.status == "done" else _next_nodes(checkpoints())

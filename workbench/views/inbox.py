@@ -99,7 +99,7 @@ def short(request: Data, labels: Labels) -> str:
         return _reflection(proposed, labels)
     if kind == "outline":
         return labels("comma").join(section["title"] for section in proposed["sections"])
-    if kind in ("section", "report"):
+    if kind == "section":
         return str(proposed["title"])
     return proposals.description(request)
 

@@ -135,15 +135,15 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
     if less := fewer(request):
         lines.append((labels("enough_here", **less), "dim"))
     yield Lines(lines, mark="paused")
-    if asked in ("outline", "section", "report") and (pieces := request.get("evidence")):
+    if asked in ("outline", "section") and (pieces := request.get("evidence")):
         rows = [(f"[{n}]", p["result_id"], p["title"], f"{p['score']:.2f}") for n, p in enumerate(pieces, 1)]
         heads = columns(labels, ":number", ":code", "piece", "score:number")
         yield clipped(labels("sources"), heads, rows, opened=False)
 
 
 def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]:
-    """Yield the sections of an outline in their tree; a section or a report with what is not supported in it."""
-    proposed, claims = proposal(request), request.get("unsupported") or ()
+    """Yield the sections of an outline in their tree; a section with what is not supported in it."""
+    proposed = proposal(request)
     if asked == "outline":
         yield (proposed["title"], "strong")
         for section in proposed["sections"]:
@@ -154,13 +154,9 @@ def _of_report(asked: str, request: Data, labels: Labels) -> Iterator[Paragraph]
                 yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
     elif asked == "section":
         yield from _text_lines(proposed["text"])
-        claims = proposed["claims"]
-    elif asked == "report":
-        yield from _text_lines(proposed["final_report"])
-        yield from ((line, "dim") for line in standing_told(proposed.get("consistency") or {}, labels))
-    for claim in claims:
-        if claim["verdict"] != "supported":
-            yield [(f"! {claim_told(claim, labels)}{labels('colon')}", "strong"), without_emphasis(claim["text"])]
+        for claim in proposed["claims"]:
+            if claim["verdict"] != "supported":
+                yield [(f"! {claim_told(claim, labels)}{labels('colon')}", "strong"), without_emphasis(claim["text"])]
 
 
 def _text_lines(text: str) -> list[str]:

@@ -15,7 +15,6 @@ from workbench.views.outline import (
     claim_told,
     reflection_table,
     review_question,
-    standing_told,
     without_emphasis,
 )
 from workbench.views.page import NOTHING, Picture, cut, draw
@@ -98,14 +97,6 @@ def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
     yield draw("review.section", labels, sources=sources, **shown)
 
 
-def _report(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    check = proposed.get("consistency") or {}
-    if check:
-        yield _facts({"report_score": f"{check['score']:.2f}"}, labels)
-    yield from map(_line, standing_told(check, labels))
-    yield statements(document["review"].get("unsupported") or (), labels)
-
-
 def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     texts = ((name, _text(value, labels)) for name, value in proposed.items())
     yield draw("review.facts", rows=[(name, text) for name, text in texts if text])
@@ -118,7 +109,6 @@ _PARTS = {
     "reflect": _reflect,
     "outline": _outline,
     "section": _section,
-    "report": _report,
 }
 
 

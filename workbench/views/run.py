@@ -65,7 +65,6 @@ _IN_CHILD = {
     "review_outline": "outliner",
     "review_section": "section",
     "research": "section",
-    "review_report": "assemble",
 }
 """Nodes that are part of one that is drawn."""
 _INSIDE = {"retrieval": CHILD, "reporter": REPORT}

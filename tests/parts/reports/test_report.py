@@ -17,7 +17,7 @@ from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
 from workbench.parts.reports import kinds
-from workbench.parts.reports.assembly import numbers_of, renumbered, without_heading
+from workbench.parts.reports.assembly import renumbered, source_numbers, without_heading
 from workbench.parts.reports.checking import contradictions
 from workbench.parts.reports.kinds import Aspect, ReportType, register_report_type, split
 from workbench.plans import Plan, PlanStep
@@ -143,15 +143,6 @@ def test_who_wants_to_decide_is_asked_whatever_is_there_already(wb):
     assert run.report.metrics["sections_written"] == 0 and run.report.text == first.text
 
 
-def test_a_report_that_a_person_rejects_is_not_taken_over(wb):
-    topic = "Ang Lee's films: war"
-    run = wb.report(topic, kb="film", review={"report"})
-    run.reject()
-    assert run.report.status == "partial"
-    again = wb.report(topic, kb="film").report
-    assert not again.cache_hit and again.status == "completed"
-
-
 def test_a_file_that_cannot_be_written_stays_as_it_was(wb, tmp_path, monkeypatch):
     report, file = wb.report("Ang Lee's films: war", kb="film").report, tmp_path / "r.md"
     file.write_text("before", encoding="utf-8")
@@ -189,11 +180,11 @@ def test_what_the_corpus_does_not_know_is_said_and_not_written(wb, shelf):
     assert report.sections == [] and "Nothing here clearly answers this" in report.text
 
 
-def test_a_person_decides_at_the_outline_at_a_section_and_at_the_end_and_a_replay_repeats_it(wb):
-    run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline", "section", "report"})
+def test_a_person_decides_at_the_outline_and_at_a_section_and_a_replay_repeats_it(wb):
+    run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline", "section"})
     proposed = run.review["action_requests"][0]["args"]
     assert run.review["point"] == "outline"
-    with pytest.raises(WorkbenchError, match="no piece of the evidence"):
+    with pytest.raises(WorkbenchError, match="not a piece of the evidence"):
         run.edit(sections=[{**proposed["sections"][0], "evidence_ids": ["nowhere"]}])
     war, food, _ = proposed["sections"]
     run.edit(sections=[{**food, "title": "At table"}, war], title="Two of his subjects")
@@ -206,11 +197,9 @@ def test_a_person_decides_at_the_outline_at_a_section_and_at_the_end_and_a_repla
     assert len(run.records) == records + 1 and run.review["action_requests"][0]["args"]["title"] == "War"
     assert next(s for s in run.report.sections if s["title"] == "At table")["text"] == before
     run.approve()
-    assert run.review["point"] == "report"
-    run.approve()
     assert run.status == "done" and run.report.title == "Two of his subjects"
     assert "1877 [1] (not in its sources)" in run.report.text
-    assert [d["point"] for d in run.decisions] == ["outline", "section", "section", "section", "report"]
+    assert [d["point"] for d in run.decisions] == ["outline", "section", "section", "section"]
     again = wb.replay(run.run_id)
     assert again.report.text == run.report.text
 
@@ -223,15 +212,12 @@ def test_a_report_that_is_rejected_before_its_plan_is_not_written_and_says_so(sh
     assert run.answer.startswith("The reviewer stopped the search")
 
 
-def test_a_section_more_is_asked_for_at_the_outline_and_at_the_end(wb):
-    run = wb.report("Ang Lee's films: war", kb="film", review={"outline", "report"})
+def test_a_section_more_is_asked_for_at_the_outline(wb):
+    run = wb.report("Ang Lee's films: war", kb="film", review={"outline"})
     run.respond("martial arts")
     assert [s["title"] for s in run.review["action_requests"][0]["args"]["sections"]][-1] == "Martial arts"
     run.approve()
-    run.respond("weddings")
-    assert run.report.sections[-1]["title"] == "Weddings" and run.report.sections[-1]["claims"]
-    run.reject()
-    assert run.status == "done" and run.report.status == "partial"
+    assert run.report.sections[-1]["title"] == "Martial arts" and run.report.sections[-1]["claims"]
 
 
 def test_a_fork_at_the_outline_writes_only_what_it_changes(wb):
@@ -314,7 +300,7 @@ def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# 李安的电影") and "## 参考文献" in text
     wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"), env=FULL)
-    assert wrong.returncode != 0 and "no form of a report" in wrong.stderr
+    assert wrong.returncode != 0 and "not a form of a report" in wrong.stderr
 
 
 def test_a_topic_falls_into_its_parts():
@@ -326,8 +312,8 @@ def test_a_topic_falls_into_its_parts():
 
 def test_numbers_that_were_given_stay():
     sections: Any = [{"text": "A [1]. B [2].", "sources": ["p", "q"]}, {"text": "C [1].", "sources": ["r"]}]
-    assert numbers_of(sections, {}) == {"p": 1, "q": 2, "r": 3}
-    assert numbers_of(sections, {"r": 1, "x": 2}) == {"p": 3, "q": 4, "r": 1}
+    assert source_numbers(sections, {}) == {"p": 1, "q": 2, "r": 3}
+    assert source_numbers(sections, {"r": 1, "x": 2}) == {"p": 3, "q": 4, "r": 1}
     assert renumbered("C [1] [9].", ["r"], {"r": 5}) == "C [5] ."
     assert without_heading("## 1. War\n\nText.", "War") == "Text."
 

@@ -28,7 +28,6 @@ KILLS = (
     "consistency behind",
     "assemble before",
     "assemble behind",
-    "review_report paused",
 )
 MORE = "herring"
 SLOW = "Ferry"
@@ -41,7 +40,7 @@ def settings(url: str) -> dict[str, Any]:
 def go_on(wb: Workbench) -> Any:
     """Begin the report, or go on with it: a section more is asked for at its outline, and the end is approved."""
     runs = wb.runs.list()
-    run = runs[0] if runs else wb.report(TOPIC, kb="harbour", review={"outline", "report"})
+    run = runs[0] if runs else wb.report(TOPIC, kb="harbour", review={"outline"})
     if run.status == "interrupted":
         run.resume()
     elif runs and run.status == "paused":
@@ -118,7 +117,7 @@ def test_killed_at_every_node_it_reads_as_if_undisturbed(indexed, tmp_path, monk
         with Workbench.open(tmp_path / "killed", **settings(url)) as wb:
             run = go_on(wb)
             assert (run.status, run.report.status) == ("done", "completed")
-            assert [d["point"] for d in run.decisions] == ["outline", "outline", "report"]
+            assert [d["point"] for d in run.decisions] == ["outline", "outline"]
             text, steps = run.report.text, Counter(r["step_id"] for r in run.records)
         asked = Counter((prompt_of(r), title_of(r)) for r in server.requests)
         written = Counter(calls.read_text().split()) if calls.exists() else Counter()

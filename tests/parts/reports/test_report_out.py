@@ -3,19 +3,15 @@
 import io
 import re
 import sys
-from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import pytest
 from bs4 import BeautifulSoup
 
-from tests import handmade
 from workbench.errors import MissingExtra, ReportError
 from workbench.parts.reports import rendering
 from workbench.parts.reports.citing import STYLES, references
 from workbench.parts.reports.markdown import escaped
 from workbench.parts.reports.rendering import to_html, to_pdf
-from workbench.runs import pictures
 
 HOSTILE = (
     '<script>alert(1)</script> [x](javascript:alert(1)) ![p](https://evil.example/p.png) #read("/etc/passwd") $x^2$ '
@@ -140,9 +136,6 @@ def test_without_its_library_the_install_line_is_told(monkeypatch):
             make()
 
 
-RUN = handmade.run()
-PAST = SimpleNamespace(**vars(RUN) | {"plans": [RUN.plan], "status": "done", "run_id": "r", "message": RUN.query})
-FIGURES = pictures.on_paper(PAST)
 TEXT = """# {title}
 
 What was asked, and what was found [1].
@@ -180,7 +173,6 @@ REPORT = {
     "title": f"Tea {HOSTILE}",
     "language": "en",
     "final_report": TEXT.format(title=escaped(f"Tea {HOSTILE}"), hostile=HOSTILE),
-    "figures": FIGURES,
     "question": "\"')\n__import__('os').abort() #",
     "kb_prefix": "tea'",
 }
@@ -189,7 +181,6 @@ CHINESE = {
     "language": "zh",
     "final_report": "# 茶馆的变迁\n\n它是一座城的缩影[1]。\n\n## 参考文献\n\n[1] 老舍：《茶馆》\n\n"
     "## 附录\n\n| 检查 | 结果 |\n|---|---|\n| 陈述 | 12 |",
-    "figures": FIGURES,
 }  # fmt: skip
 
 
@@ -214,8 +205,8 @@ def test_the_page_runs_nothing_and_fetches_nothing():
     page = BeautifulSoup(made, "html.parser")
     policy = page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
-    assert not page.find(["script", "iframe", "object", "link", "svg", "base", "form"]) and not page.find(style=True)
-    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.find_all("img"))
+    assert not page.find(["script", "iframe", "object", "link", "svg", "img", "base", "form"])
+    assert not page.find(style=True)
     assert not [name for node in page.find_all() for name in node.attrs if name.startswith("on")]
     hrefs = {a["href"] for a in page.find_all("a", href=True)}
     assert all(href.startswith(("https://", "#")) for href in hrefs)
@@ -228,25 +219,6 @@ def test_a_line_of_a_document_cannot_give_the_marks_another_target():
     assert (
         "https://evil.example" not in {a.get("href") for a in page.find_all("a")}
         and len(page.find_all(id="ref-1")) == 1
-    )
-
-
-def test_plan_and_timeline_are_svg_that_runs_nothing():
-    assert [one["title"] for one in FIGURES] == ["计划", "时间线"]
-    for one in FIGURES:
-        tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(one["svg"]).iter()}
-        assert tags <= {"svg", "g", "title", "rect", "line", "path", "text"}
-    said = ["".join(ElementTree.fromstring(one["svg"]).itertext()) for one in FIGURES]
-    assert all(step.step_id in words for step in RUN.plan.steps for words in said) and "等待人工决定" in said[1]
-    assert pictures.on_paper(SimpleNamespace(**vars(PAST) | {"plans": [], "log": []})) == []
-
-
-def test_hostile_words_stay_words_in_a_drawing():
-    step = RUN.plan.steps[0].model_copy(update={"tool": "<script>&\ufffe</script>"})
-    plan = RUN.plan.model_copy(update={"steps": [step]})
-    [drawn, _] = pictures.on_paper(SimpleNamespace(**vars(PAST) | {"plans": [plan], "query": HOSTILE}))
-    assert "<script>" not in drawn["svg"] and "<script>&⟨U+FFFE⟩" in "".join(
-        ElementTree.fromstring(drawn["svg"]).itertext()
     )
 
 
@@ -276,7 +248,7 @@ def test_the_pdf_has_the_words_and_the_links():
     links = [note.get_object() for page in pages for note in page.get("/Annots") or ()]
     assert len([one for one in links if "/Dest" in one or one.get("/A", {}).get("/S") == "/GoTo"]) >= 5
     chinese = "".join(page.extract_text() for page in read(to_pdf(CHINESE)).pages)
-    assert "它是一座城的缩影" in chinese and "时间线" in chinese and "老舍：《茶馆》" in chinese
+    assert "它是一座城的缩影" in chinese and "老舍：《茶馆》" in chinese
 
 
 def test_what_no_font_can_show_is_no_box_in_a_pdf(monkeypatch):
@@ -284,7 +256,7 @@ def test_what_no_font_can_show_is_no_box_in_a_pdf(monkeypatch):
     bare = typst.Fonts(include_system_fonts=False)
     monkeypatch.setattr(rendering, "_fonts", lambda: bare)
     with pytest.raises(ReportError, match=r"no font of this machine.*apt-get install fonts-noto-cjk"):
-        to_pdf({**CHINESE, "figures": []})
+        to_pdf(CHINESE)
     report = {
         "title": "\U00013000",
         "language": "en",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,10 +12,11 @@ from workbench.language.words import is_small_talk
 from workbench.parts.memory.store import Memory
 from workbench.state import Asked, Data, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
+from workbench.views.labels import Labels
 
 TAKEN_BACK = "taken back"
 """The section of a note that ends others and says nothing of its own."""
-_MOST, _LONGEST, _NEAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
+_LIMIT, _LONGEST, _SIMILAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
 """Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
 share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
 
@@ -76,10 +77,10 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> Asked | None:
         return Asked(about=_about(plain), whose=whose, notes=None)
     if not re.search(r"\b(?:i|my|me)\b|我(?!们)", plain, re.I) or not _asks(plain) or _INSTRUCTS.search(plain):
         return None
-    found = _notes_for(plain, notes)
-    if not found and not _OF_PERSON.search(plain):
+    fitting = _notes_for(plain, notes)
+    if not fitting and not _OF_PERSON.search(plain):
         return None
-    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in found])
+    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
 
 
 def _asks(message: str) -> bool:
@@ -89,14 +90,14 @@ def _asks(message: str) -> bool:
 
 def _about(message: str) -> str:
     """Return the words of a question that say what it is about."""
-    kept = [word for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message)) if fold(word) not in STOP_WORDS]
-    return " ".join(kept)
+    words = [word for word in re.findall(r"[\w'-]+", _EMPTY.sub(" ", message)) if fold(word) not in STOP_WORDS]
+    return " ".join(words)
 
 
 def _words(text: str, characters: bool = False) -> set[str]:
     spaced = CJK.sub(lambda match: f" {match[0]} ", text) if characters else text
-    found = content_stems(_EMPTY.sub(" ", spaced))
-    return {word[:_ROOT] for word in found}
+    stems = content_stems(_EMPTY.sub(" ", spaced))
+    return {word[:_ROOT] for word in stems}
 
 
 def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
@@ -112,7 +113,7 @@ def _notes_for(message: str, notes: Sequence[Memory]) -> list[Memory]:
     if fitting or not liking or not _OPEN.search(message):
         return sorted(fitting, key=lambda n: -shared[n["id"]])[:1]
     polarity = "dislike" if _DISLIKING.search(message) else "like"
-    return [note for note in newest if note["polarity"] == polarity][:_MOST]
+    return [note for note in newest if note["polarity"] == polarity][:_LIMIT]
 
 
 # --- What they are answered with ---
@@ -127,102 +128,88 @@ class _Exchange(NamedTuple):
 
 def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
     """Return what is noted, not kept or no longer held of a message, and how to change that."""
+    labels = Labels("zh" if zh else "en")
     whose = "" if user == "default" else f", user={user!r}"
-    lines = list[str]()
-    ended = [note for note in noted if note["section"] == TAKEN_BACK]
-    if erase := [f"wb.memory.forget({one!r}{whose})" for note in ended for one in note["replaces"]]:
-        told, how = _joined((note["content"] for note in ended), zh), ", ".join(erase)
-        lines.append(
-            f"不再采用：{told}。它还留在历史里；要彻底删除：{how}。"
-            if zh
-            else f"No longer held: {told}. It stays in the history; to erase it everywhere: {how}."
-        )
-    elif ended:
-        lines.append("没有记过这件事。" if zh else "Nothing of that is noted.")
-    undo = f"wb.memory.undo({whose.removeprefix(', ')})"
-    if told := _joined((note["content"] for note in noted if note["section"] not in (TAKEN_BACK, NOT_KEPT)), zh):
-        lines.append(f"记住了：{told}。撤销：{undo}。" if zh else f"Noted: {told}. To undo: {undo}.")
+    texts: dict[str, list[str]] = {TAKEN_BACK: [], NOT_KEPT: [], "": []}
     for note in noted:
-        if note["section"] == NOT_KEPT:
-            fact = note["content"] if zh else re.sub(r"^My\b", "my", note["content"])
-            lines.append(
-                f"未记住。要记住，请说：记住{fact}。" if zh else f"Not kept. To keep it: remember that {fact}."
-            )
+        key = note["section"] if note["section"] in texts else ""
+        texts[key].append(note["content"].rstrip(" .。！!"))
+    lines = list[str]()
+    ids = [memory_id for note in noted if note["section"] == TAKEN_BACK for memory_id in note["replaces"]]
+    if ids:
+        how = ", ".join(f"wb.memory.forget({memory_id!r}{whose})" for memory_id in ids)
+        lines.append(labels("ack_ended", text=labels("semicolon").join(texts[TAKEN_BACK]), how=how))
+    elif texts[TAKEN_BACK]:
+        lines.append(labels("ack_nothing"))
+    if texts[""]:
+        undo = f"wb.memory.undo({whose.removeprefix(', ')})"
+        lines.append(labels("ack_noted", text=labels("semicolon").join(texts[""]), undo=undo))
+    lines += [labels("ack_not_kept", fact=re.sub(r"^My\b", "my", fact)) for fact in texts[NOT_KEPT]]
     return "\n".join(lines)
 
 
-def _joined(texts: Iterable[str], zh: bool) -> str:
-    return ("；" if zh else "; ").join(text.rstrip(" .。！!") for text in texts)
-
-
-def answer_from_memory(asked: Asked, state: Data, zh: bool) -> str:
+def answer_from_memory(request: Asked, state: Data, zh: bool) -> str:
     """Return what was said or noted, quoted with its day; or that nothing was."""
-    if asked["notes"] is None:
-        return "\n".join(_from_conversation(asked, state, zh)) or _nothing_said(asked["about"], zh)
+    labels, about = Labels("zh" if zh else "en"), request["about"]
+    if request["notes"] is None:
+        quotations = _from_conversation(request, state, labels)
+        return "\n".join(quotations) or labels("said_nothing_about" if about else "said_nothing", about=about)
     notes = {note["id"]: note for note in state.get("known") or []}
-    quoted = [notes[one] for one in asked["notes"] if one in notes]
+    quoted = [notes[note_id] for note_id in request["notes"] if note_id in notes]
     if quoted:
-        return "\n".join(_quoted("user", note["created_at"], note["content"], zh) for note in quoted)
-    hint = f" To search this conversation: what did I say about {asked['about']}?" if asked["about"] else ""
-    hint_zh = f"要在这段对话里查找，请问：关于{asked['about']}我说过什么？" if asked["about"] else ""
-    return f"没有记过这件事。{hint_zh}" if zh else f"Nothing of that is noted about you.{hint}"
+        return "\n".join(_quoted("user_say", note["created_at"], note["content"], labels) for note in quoted)
+    return labels("noted_nothing") + (labels("noted_nothing_search", about=about) if about else "")
 
 
-def _nothing_said(about: str, zh: bool) -> str:
-    if zh:
-        return f"在这段对话里没有找到关于“{about}”的内容。" if about else "在这段对话里没有找到。"
-    return f"Nothing in this conversation is about “{about}”." if about else "Nothing of that kind was said here."
-
-
-def _from_conversation(asked: Asked, state: Data, zh: bool) -> list[str]:
+def _from_conversation(request: Asked, state: Data, labels: Labels) -> list[str]:
     """Quote the exchanges that have most of the words asked for on either side, of equal ones the newest.
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
-    exchanges = _exchanges(state)
-    wanted, of_user = _words(asked["about"]), asked["whose"] == "user"
-    share = {one: len(wanted & _words(f"{one.user} {one.assistant}")) / (len(wanted) or 1) for one in exchanges}
-    if of_user:
-        share = {one: len(wanted & _words(one.user)) / (len(wanted) or 1) for one in exchanges}
-    fitting = [one for one in exchanges if share[one] > _SHARE or (wanted and share[one] >= 1)]
+    exchanges, wanted, of_user = _exchanges(state), _words(request["about"]), request["whose"] == "user"
+    shares = {
+        exchange: len(wanted & _words(exchange.user if of_user else f"{exchange.user} {exchange.assistant}"))
+        / (len(wanted) or 1)
+        for exchange in exchanges
+    }
+    fitting = [exchange for exchange, share in shares.items() if share > _SHARE]
     if not wanted:
         fitting = exchanges[-1:]
     elif not fitting:
-        fitting = [one for one in exchanges if share[one] >= _SHARE or one.similarity >= _NEAR][-1:]
-    if of_user and any(not _IS_QUESTION.search(one.user) for one in fitting):
-        fitting = [one for one in fitting if not _IS_QUESTION.search(one.user)]
-    best = sorted(fitting, key=lambda one: -share[one])[:_MOST]
+        fitting = [e for e, share in shares.items() if share >= _SHARE or e.similarity >= _SIMILAR][-1:]
+    statements = [exchange for exchange in fitting if not _IS_QUESTION.search(exchange.user)]
+    if of_user and statements:
+        fitting = statements
+    best = sorted(fitting, key=lambda exchange: -shares[exchange])[:_LIMIT]
     if not of_user:
-        best = [one for one in best if share[one] == share[best[0]]]
-    return [_side(one, asked["whose"], wanted, zh) for one in best]
+        best = [exchange for exchange in best if shares[exchange] == shares[best[0]]]
+    return [_side(exchange, request["whose"], wanted, labels) for exchange in best]
 
 
-def _side(one: _Exchange, whose: str, wanted: set[str], zh: bool) -> str:
-    role = whose or ("assistant" if _IS_QUESTION.search(one.user) and one.assistant else "user")
-    text = one.user if role == "user" else one.assistant
-    also = _words(one.user)
+def _side(exchange: _Exchange, whose: str, wanted: set[str], labels: Labels) -> str:
+    role = whose or ("assistant" if _IS_QUESTION.search(exchange.user) and exchange.assistant else "user")
+    text = exchange.user if role == "user" else exchange.assistant
+    also = _words(exchange.user)
     best = max(sentences(text) or [text], key=lambda s: (len(wanted & _words(s)), len(also & _words(s))))
-    return _quoted(role, one.at, best, zh, "ask" if role == "user" and _IS_QUESTION.search(best) else "say")
+    verb = "ask" if role == "user" and _IS_QUESTION.search(best) else "say"
+    return _quoted(f"{role}_{verb}", exchange.at, best, labels)
 
 
 def _exchanges(state: Data) -> list[_Exchange]:
     """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
-    found = [
-        _Exchange(one["created_at"], one["user_message"], one["assistant_message"], one["similarity"])
-        for one in state.get("recalled_episodes") or []
-    ]
-    recalled = {(one.user, one.assistant) for one in found}
-    for asked, told in pairwise(state.get("history") or []):
-        said = asked["content"], told["content"]
-        if (asked["role"], told["role"]) == ("user", "assistant") and said not in recalled:
-            found.append(_Exchange(told["created_at"], *said, 0.0))
-    ordinary = [one for one in found if not is_small_talk(one.user) and not question_to_memory(one.user, [])]
-    return sorted(ordinary, key=lambda one: one.at)
+    by_texts = {
+        (episode["user_message"], episode["assistant_message"]): (episode["created_at"], episode["similarity"])
+        for episode in state.get("recalled_episodes") or []
+    }
+    for question, reply in pairwise(state.get("history") or []):
+        if (question["role"], reply["role"]) == ("user", "assistant"):
+            by_texts.setdefault((question["content"], reply["content"]), (reply["created_at"], 0.0))
+    exchanges = [_Exchange(at, *texts, similarity) for texts, (at, similarity) in by_texts.items()]
+    ordinary = [e for e in exchanges if not is_small_talk(e.user) and not question_to_memory(e.user, [])]
+    return sorted(ordinary, key=lambda exchange: exchange.at)
 
 
-def _quoted(role: str, at: str, text: str, zh: bool, verb: str = "say") -> str:
+def _quoted(who: str, at: str, text: str, labels: Labels) -> str:
     text = re.sub(r"\s?\[\d+\]", "", " ".join(text.split()))
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    who = ("你" if role == "user" else "我") if zh else ("You" if role == "user" else "I")
-    did = {"say": ("said", "说"), "ask": ("asked", "问")}[verb][zh]
-    return f"{who}在 {at[:10]} {did}过：“{text}”" if zh else f"{who} {did} on {at[:10]}: “{text}”"
+    return labels(f"quoted_{who}", day=at[:10], text=text)

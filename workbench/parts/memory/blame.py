@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Row = Json
 _QUOTED = re.compile(r"[“\"「]([^”\"」]{4,})[”\"」]")
 _MARKS = re.compile(r"\s?\[\d+\]")
-_SHARED, _LEAST, _MOST = 2, 0.25, 2
-"""Own words of a sentence that a memory has at least; their share of the sentence's; memories that are told of it."""
+_SHARED, _MIN_SHARE, _LIMIT = 2, 0.25, 2
+"""Own words of a sentence that a memory has at least; their share of the sentence's; memories named for it."""
 
 
 def prompt_parts(run: Recording) -> Rows:
@@ -43,13 +43,13 @@ def prompt_parts(run: Recording) -> Rows:
     run = run.recording()
     prompt = run.prompts.of("writer", "zh" if language_of(run.message) == "zh" else "en")
     default = Settings.model_fields["merge_max_characters"].default
-    most = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
+    limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
     struck = run.state.get("struck") or []
     recalled = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in _recalled(run)]
     parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
     if run.evidence:
-        parts.append(_part("evidence", told_evidence(run.evidence, int(most))))
+        parts.append(_part("evidence", told_evidence(run.evidence, int(limit))))
     parts += [*(p for p in recalled if p["part"] == "history"), _part("question", run.message)]
     return Rows(parts, run.message, prompt_blocks)
 
@@ -67,33 +67,33 @@ def blame(run: Recording) -> Rows:
     recalled = [part for part in _recalled(run) if part["why"] != "left_out"]
     by_id = {part["id"]: part for part in recalled}
     rows = list[Row]()
-    for one in run.obeyed:
-        memory = by_id.get(one["memory_id"])
+    for entry in run.obeyed:
+        memory = by_id.get(entry["memory_id"])
         if memory is None:  # said in this very message
-            own = SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:user")
-            memory = {**_part("core", one["told"]), "id": one["memory_id"], **_source(run, own)}
+            own = SqlConversations.message_id(run.conversation_id, f"{run.run_id}:user")
+            memory = {**_part("core", entry["told"]), "id": entry["memory_id"], **_source(run, own)}
         rows.append(_blamed("", "obeyed", 1.0, memory))
     evidence = {str(n): told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
-    stated = [one["sentence"] for one in run.state.get("support", [])]  # without what is said there of their sources
+    stated = [entry["sentence"] for entry in run.support]  # without what is said there of their sources
     for sentence in stated or marked_sentences(run.answer):
         cited = [evidence[n] for n in re.findall(r"\[(\d+)\]", sentence) if n in evidence]
-        other = _words("\n".join([run.message, *(cited or evidence.values())]))
-        rows += _behind(sentence, recalled, other)
+        other_words = _words("\n".join([run.message, *(cited or evidence.values())]))
+        rows += _behind(sentence, recalled, other_words)
     return Rows(rows, run.message, blame_blocks)
 
 
-def _behind(sentence: str, recalled: Sequence[Row], other: frozenset[str]) -> list[Row]:
+def _behind(sentence: str, recalled: Sequence[Row], other_words: frozenset[str]) -> list[Row]:
     """Return the memories that a sentence quotes, else those with which it shares words that nothing else has."""
     bare = _MARKS.sub("", sentence).strip()
     quotes = [fold(quote).strip("… ") for quote in _QUOTED.findall(bare)]
     quoted = [part for part in recalled if any(quote in fold(part["text"]) for quote in quotes)]
     if quoted:
-        return [_blamed(sentence, "quoted", 1.0, part) for part in quoted[:_MOST]]
+        return [_blamed(sentence, "quoted", 1.0, part) for part in quoted[:_LIMIT]]
     words = _words(bare)
-    shared = [(len((words - other) & _words(part["text"])), part) for part in recalled]
-    shared = [(n, part) for n, part in shared if n >= _SHARED and n / len(words) >= _LEAST]
+    shared = [(len((words - other_words) & _words(part["text"])), part) for part in recalled]
+    shared = [(n, part) for n, part in shared if n >= _SHARED and n / len(words) >= _MIN_SHARE]
     shared.sort(key=lambda pair: -pair[0])
-    return [_blamed(sentence, "words", n / len(words), part) for n, part in shared[:_MOST]]
+    return [_blamed(sentence, "words", n / len(words), part) for n, part in shared[:_LIMIT]]
 
 
 def _blamed(sentence: str, how: str, share: float, part: Row) -> Row:
@@ -117,11 +117,11 @@ def _recalled(run: Recording) -> Iterator[Row]:
     rows = {str(row["id"]): row for row in (*tape.get("memories", ()), *tape.get("episodes", ()))}
     if summary := tape.get("summary"):
         rows["summary"] = summary
-    for one in run.state.get("remembered", []):
-        row: Data = rows.get(one["id"], {})
-        own = one["id"] if one["part"] == "history" else ""
+    for entry in run.state.get("remembered", []):
+        row: Data = rows.get(entry["id"], {})
+        own = entry["id"] if entry["part"] == "history" else ""
         message_id = own or row.get("message_id") or row.get("user_message_id") or ""
-        part = {name: value for name, value in one.items() if name != "score"}
+        part = {name: value for name, value in entry.items() if name != "score"}
         yield {**part, "author": str(row.get("author", "")), **_source(run, str(message_id))}
 
 

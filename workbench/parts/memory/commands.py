@@ -16,14 +16,14 @@ _text = click.argument("text")
 
 @click.group()
 def memory() -> None:
-    """What is remembered of a person: show, add, edit, forget."""
+    """Show, add, edit and forget what is remembered of a person."""
 
 
 @memory.command()
 @click.argument("query", default="")
 @_user
 @click.option("--session", help="Only of this conversation.")
-@click.option("--at", help="As of a turn of --session, a run, or a day: 2026-01-31.")
+@click.option("--at", help="As of a turn of --session, or a day: 2026-01-31.")
 @click.option("--ended", is_flag=True, help="With what does not hold any more, and why.")
 @paged
 def show(page: Page, query: str, user: str, session: str | None, at: Any, ended: bool) -> None:
@@ -32,8 +32,8 @@ def show(page: Page, query: str, user: str, session: str | None, at: Any, ended:
         raise click.UsageError("QUERY searches what is known now: leave --at and --ended out.")
     with page.open() as wb:
         if query:
-            found = wb.memory.search(query, user=user, session=session)
-            page.present(found, {"found": [*found]})
+            results = wb.memory.search(query, user=user, session=session)
+            page.present(results, {"found": [*results]})
         else:
             turn = int(at) if at and at.isdecimal() and len(at) < 7 else at
             page.present(wb.memory.view(user, session=session, at=turn, ended=ended))
@@ -77,5 +77,5 @@ def edit(page: Page, memory_id: str, text: str, why: str, user: str) -> None:
 def forget(page: Page, yes: bool, **what: str | None) -> None:
     """Say what would go, and with --yes forget it for good: no file of the workspace holds it then."""
     with page.open() as wb:
-        found = wb.memory.forget(**what, dry_run=not yes)
-    page.present(found, {name: value for name, value in vars(found).items() if name != "message"})
+        report = wb.memory.forget(**what, dry_run=not yes)
+    page.present(report, {name: value for name, value in vars(report).items() if name != "message"})

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
 from workbench.parts.memory.service import store_of
-from workbench.parts.memory.tracing import Candidate, Found, Trace, candidates, own_files, strings
+from workbench.parts.memory.tracing import Candidate, Trace, TraceIds, candidates, strings
 from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 Kind = Literal["memory", "exchange", "conversation", "user"]
 _ROUNDS, _WAIT_S = 5, 0.05
 """How often to look for what came meanwhile; between two tries for a file that another process reads."""
-_READ_AT_MOST = 1 << 26
-"""Bytes of a file that is not the workspace's own, in which the words are looked for."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Forgotten(Shown):
         dependents: those of them that only had it from memory, by their tapes.
         waiting: those of them that waited for a person.
         capsules: files in the workspace that go.
-        left: what cannot be reached from here: the name of a label, and the path of a file that it is about.
+        left: what cannot be reached from here: the name of a label, and how many or which.
     """
 
     kind: Kind
@@ -74,14 +72,16 @@ class Forgotten(Shown):
         title = labels("forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}"))
         rows = [(labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count]
         rows = rows or [(labels("forgot_nothing"), "")]
-        runs = [(one, self._why(one, labels), labels("paused") if one in self.waiting else "") for one in self.runs]
+        runs = [
+            (entry, self._why(entry, labels), labels("paused") if entry in self.waiting else "") for entry in self.runs
+        ]
         blocks: list[Block] = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
         if runs:
             blocks.append(
                 clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why", "status"), runs)
             )
-        if told := [*(("forgot_file", one) for one in self.capsules), *self.left]:
-            blocks.append(Lines(tuple(((labels(label, path=path), "dim"),) for label, path in told)))
+        if notes := [*(("forgot_file", entry) for entry in self.capsules), *self.left]:
+            blocks.append(Lines(tuple(((labels(label, path=path), "dim"),) for label, path in notes)))
         return blocks
 
     def _why(self, run_id: str, labels: Labels) -> str:
@@ -113,12 +113,12 @@ def forget(
         RunError: a run that has it is at work.
         WorkspaceBusy: another process reads on, or works with it; forgetting the same again continues from there.
     """
-    given: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
-    asked = [(kind, clean(str(value))) for kind, value in given.items() if value is not None]
-    if len(asked) > 1 or not (asked or user is not None):
+    kinds: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
+    targets = [(kind, clean(str(value))) for kind, value in kinds.items() if value is not None]
+    if len(targets) > 1 or not (targets or user is not None):
         raise WorkbenchError("Name one thing to forget: a memory, a message, a session, or a user alone.")
     who = "default" if user is None else clean(str(user))
-    kind, what = asked[0] if asked else ("user", who)
+    kind, what = targets[0] if targets else ("user", who)
     forgetting = _Forgetting(wb, kind, what, who)
     report = forgetting.look()
     if kind in ("memory", "exchange") and not any(report.counts.values()) and not forgetting.begun:
@@ -138,7 +138,6 @@ class _Forgetting:
         self._kind, self._what, self._who = kind, what, who
         named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
         self._note = wb.path / f".forgetting-{named_so}.json"
-        self._words = set[str]()
         self._language = ""
 
     @property
@@ -150,60 +149,59 @@ class _Forgetting:
 
     def look(self) -> Forgotten:
         """Return everything that belongs to it, as it stands now."""
-        self._found = found = Found()
+        self._traced = traced = TraceIds()
         runs = list(candidates(self._work, self._wb.path, self._who))
         trace = Trace(self._store, self._who, runs, self._kind == "memory")
         if self.begun:
-            found.add(self._note.read_text(encoding="utf-8"))
-            trace.follow(found)
+            traced.add(self._note.read_text(encoding="utf-8"))
+            trace.follow(traced)
         else:
             self._seed(trace)
-            trace.widen(found)
+            trace.widen(traced)
         return self._report(trace)
 
     def _seed(self, trace: Trace) -> None:
-        found = self._found
+        traced = self._traced
         if self._kind == "user":
-            found.conversations |= {*trace.said, *(str(run.row["conversation_id"]) for run in trace.runs)}
-            found.memories |= {m["id"] for m in trace.memories}
+            traced.conversations |= {*trace.said, *(str(run.row["conversation_id"]) for run in trace.runs)}
+            traced.memories |= {m["id"] for m in trace.memories}
         elif self._kind == "conversation":
-            found.conversations.add(self._store.conversation_id(self._who, self._what))
+            traced.conversations.add(self._store.conversation_id(self._who, self._what))
         else:
-            (found.memories if self._kind == "memory" else found.messages).add(self._what)
+            (traced.memories if self._kind == "memory" else traced.messages).add(self._what)
 
     def _report(self, trace: Trace) -> Forgotten:
-        found = self._found
-        going = [run for run in trace.runs if run.run_id in found.runs]
+        traced = self._traced
+        going = [run for run in trace.runs if run.run_id in traced.runs]
         self._going = [run for run in going if run.file is None]
         self._reading = [run for run in trace.runs if run.file is None and not run.told]
         self._capsules = [run for run in going if run.file is not None]
-        erased = [m for m in trace.memories if m["id"] in found.memories]
-        messages = [m for said in trace.said.values() for m in said if m["id"] in found.messages]
+        erased = [m for m in trace.memories if m["id"] in traced.memories]
+        messages = [m for talk in trace.said.values() for m in talk if m["id"] in traced.messages]
         texts = [m["content"] for m in (*erased, *messages)]
-        self._words |= {*texts, *(str(run.row["message"]) for run in going if run.run_id in found.saying)}
         self._language = self._language or "".join(texts[:1])
         feedback, summaries = self._feedback(trace), self._summaries(trace)
-        found.feedback |= set(feedback)
-        found.summaries |= set(summaries)
-        ids = {one: {m["id"] for m in said} for one, said in trace.said.items()}
+        traced.feedback |= set(feedback)
+        traced.summaries |= set(summaries)
+        ids = {entry: {m["id"] for m in talk} for entry, talk in trace.said.items()}
         counts = {
             "memories": len(erased),
             "messages": len(messages),
-            "episodes": sum(one["id"] in found.messages for one in trace.exchanges),
+            "episodes": sum(entry["id"] in traced.messages for entry in trace.exchanges),
             "summaries": len(summaries),
-            "conversations": sum(one in found.conversations and ids[one] <= found.messages for one in ids),
+            "conversations": sum(entry in traced.conversations and ids[entry] <= traced.messages for entry in ids),
             "feedback": len(feedback),
             "runs": len(self._going),
             "capsules": len({run.file for run in self._capsules}),
         }
         began = {m["message_id"] for m in erased} | {self._what}
-        dependents = [run for run in self._going if run.had(found) and not run.messages & began]
+        dependents = [run for run in self._going if run.had(traced) and not run.messages & began]
         return Forgotten(
             kind=self._kind,
             done=False,
             counts=counts,
             runs=tuple(run.run_id for run in self._going),
-            dependents=tuple(r.run_id for r in dependents if r.row["conversation_id"] not in found.conversations),
+            dependents=tuple(r.run_id for r in dependents if r.row["conversation_id"] not in traced.conversations),
             waiting=tuple(run.run_id for run in self._going if self._stands(run) == "paused"),
             capsules=tuple(str(run.file) for run in self._capsules),
             left=(),
@@ -218,19 +216,19 @@ class _Forgetting:
             return ""
 
     def _summaries(self, trace: Trace) -> list[str]:
-        found, ids = self._found, list[str]()
+        traced, ids = self._traced, list[str]()
         for conversation in trace.said:
             if (row := self._store.get_summary(conversation)) is None:
                 continue
-            has = conversation in found.conversations or conversation in found.places
+            has = conversation in traced.conversations or conversation in traced.places
             has = has or trace.words.within([row["summary"]])
-            if row["id"] in found.summaries or (has and not self.begun):
+            if row["id"] in traced.summaries or (has and not self.begun):
                 ids.append(str(row["id"]))
         return ids
 
     def _feedback(self, trace: Trace) -> list[str]:
         rows = self._store.list_feedback(user_id=self._who)
-        gone = self._found.messages | self._found.feedback
+        gone = self._traced.messages | self._traced.feedback
         return [f["id"] for f in rows if {f["message_id"], f["id"]} & gone or trace.words.within(strings(dict(f)))]
 
     # doing
@@ -246,7 +244,9 @@ class _Forgetting:
             if not any(self.look().counts.values()):
                 break
         else:
-            raise WorkspaceBusy("It is read as fast as it is forgotten. Stop what is asked, and forget it again.")
+            raise WorkspaceBusy(
+                "It is read as fast as it is forgotten. Stop the runs that read it, and forget it again."
+            )
         for name in ("workbench.db", "checkpoints.db"):
             if (self._wb.path / name).exists():
                 scrub(self._wb.path / name)
@@ -269,7 +269,7 @@ class _Forgetting:
     def _write_note(self) -> None:
         fresh = self._note.with_suffix(".new")
         with named(fresh), fresh.open("w", encoding="utf-8") as file:
-            file.write(self._found.dumps())
+            file.write(self._traced.dumps())
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self._note)
@@ -277,13 +277,13 @@ class _Forgetting:
     def _remove(self) -> None:
         for candidate in self._capsules:
             _remove_capsule(candidate)
-        found = self._found
+        traced = self._traced
         self._store.forget(
-            memories=found.memories,
-            messages=found.messages,
-            conversations=found.conversations,
-            summaries=found.summaries,
-            feedback=found.feedback,
+            memories=traced.memories,
+            messages=traced.messages,
+            conversations=traced.conversations,
+            summaries=traced.summaries,
+            feedback=traced.feedback,
         )
         self._work.remove(*(candidate.run_id for candidate in self._going))
         self._wb._cleared()
@@ -306,17 +306,7 @@ class _Forgetting:
         left = [("forgot_elsewhere", "")]
         if not isinstance(self._store.conversations_store, SqliteConversations):
             left.append(("forgot_server", ""))
-        spelled = [spelling for word in self._words for spelling in _spellings(word)]
-        for file in own_files(self._wb.path):
-            if file.stat().st_size <= _READ_AT_MOST:
-                content = file.read_bytes()
-                left += [("forgot_holds", str(file))] if any(one in content for one in spelled) else []
         return left
-
-
-def _spellings(text: str) -> list[bytes]:
-    """Return a text as files may have it: unchanged, and in JSON."""
-    return [text.encode(), *(json.dumps(text, ensure_ascii=ascii)[1:-1].encode() for ascii in (True, False))]
 
 
 def scrub(path: Path) -> None:
@@ -335,5 +325,5 @@ def scrub(path: Path) -> None:
 
 
 def _remove_capsule(candidate: Candidate) -> None:
-    if candidate.file is not None:
-        candidate.file.unlink(missing_ok=True)
+    assert candidate.file is not None
+    candidate.file.unlink(missing_ok=True)

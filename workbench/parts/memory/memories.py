@@ -11,8 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError, shown
@@ -21,11 +20,9 @@ from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.service import store_of
-from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_of
+from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
-from workbench.records.writing import write_file
-from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.text import clean, content_stems
 from workbench.views.labels import labels_for
@@ -39,13 +36,13 @@ if TYPE_CHECKING:
 
 HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""
-_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
-At = int | str | date | datetime | Run | None
-"""A moment: a turn (from 1, with its session), a run or its id, a day, a time; None is now."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(\+00:00)?)?")
+At = int | str | None
+"""A moment: a turn (from 1, with its session), a day or a time in UTC, as 2026-01-31; None is now."""
 
 
 @dataclass(frozen=True)
-class Known(Shown):
+class MemoryView(Shown):
     """What is known of a person, or was: shows itself, and is data by ``to_dict`` and ``to_frame``.
 
     Attributes:
@@ -71,7 +68,7 @@ class Known(Shown):
     @property
     def core(self) -> Json:
         """Core memory: ``persona``, and ``human`` with ``name``, ``preferences``, ``current_intent`` and ``facts``."""
-        return core_of(row for row in self.memories if not row["ended_at"])
+        return core_memory(row for row in self.memories if not row["ended_at"])
 
     def to_dict(self) -> Json:
         """Return all of it as JSON."""
@@ -79,7 +76,7 @@ class Known(Shown):
         return {name: getattr(self, name) for name in names}
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a memory."""
+        """Return one row per memory."""
         import pandas
 
         return pandas.DataFrame(self.memories)
@@ -104,13 +101,15 @@ class Memories:
 
     # looking
 
-    def view(self, user: str = "default", *, session: str | None = None, at: At = None, ended: bool = False) -> Known:
-        """What is known of a person, each with where it is from, who noted it, since when, and which version it is.
+    def view(
+        self, user: str = "default", *, session: str | None = None, at: At = None, ended: bool = False
+    ) -> MemoryView:
+        """Return what is known of a person, each with its source, author, time and version.
 
         Args:
             user: of whom.
             session: only what one conversation brought; and its summary.
-            at: as of a turn of that session (until the next one began), of a run, a day or a time.
+            at: as of a turn of that session (until the next one began), a day or a time.
             ended: with what does not hold any more, and why.
 
         Raises:
@@ -121,12 +120,12 @@ class Memories:
         rows = [self._row(m, versions) for m in self._store.memories(who, at=moment, ended=ended)]
         talks = [t for t in self._store.talks(who) if session in (None, t["session_id"])]
         if session is not None:
-            of = self._store.conversation_id(who, clean(session))
-            rows = [row for row in rows if row["conversation_id"] == of]
+            conversation_id = self._store.conversation_id(who, clean(session))
+            rows = [row for row in rows if row["conversation_id"] == conversation_id]
         if moment is not None:
             talks = [talk for talk in talks if talk["created_at"] <= moment]
         summaries = [summed for talk in talks if (summed := self._summary(talk, moment))]
-        return Known(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
+        return MemoryView(user=who, at=moment, memories=rows, conversations=talks, summaries=summaries)
 
     def search(self, query: str, *, user: str = "default", session: str | None = None, limit: int = 10) -> Rows:
         """Return what fits a query best, by words and by meaning: of core memory, of the archive, of earlier exchanges.
@@ -143,17 +142,17 @@ class Memories:
         """
         who, settings = clean(str(user)), self._wb.settings
         wide = {"memory_top_k": limit, "history_window": 0, "memory_scope": "conversation"}
-        of = "" if session is None else self._store.conversation_id(who, clean(session))
+        conversation_id = "" if session is None else self._store.conversation_id(who, clean(session))
         recalling = Recalling(self._store, settings.model_copy(update=wide), self._now)
-        rows = [self._found(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
-        for e in recalling.episodes(query, who, of)[0]:
+        rows = [self._result(m["section"], m["content"], m, similarity) for m, similarity in self._fitting(query, who)]
+        for e in recalling.episodes(query, who, conversation_id)[0]:
             text = f"{e['user_message']} → {e['assistant_message']}"
-            rows.append(self._found("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
+            rows.append(self._result("episode", text, {**e, "message_id": e["user_message_id"]}, e["similarity"]))
         rows = sorted((r for r in rows if r["similarity"] >= settings.memory_least), key=lambda r: -r["similarity"])
         return Rows(rows[:limit], query, lambda own, labels: found_blocks(query, own, labels))
 
     def tokens(self, session: str, *, user: str = "default") -> Picture:
-        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, next to sending all of it.
+        """Draw what a conversation costs by turn: tokens of each part of memory in a prompt, next to sending all of it.
 
         ``to_frame()`` is the table behind it; tokens are estimated.
         """
@@ -161,13 +160,13 @@ class Memories:
 
         newest = self._wb.runs.list(10_000, session_id=session, user_id=user)
         runs = [run for run in reversed(newest) if run.status == "done"]
-        rows, said = list[dict[str, int]](), 0
+        rows, total = list[dict[str, int]](), 0
         for turn, run in enumerate(runs, 1):
-            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": said}
+            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": total}
             for part in run.state.get("remembered", []):
                 row[part["part"]] += part["tokens"] if part["kept"] else 0
             rows.append(row)
-            said += estimated_tokens([run.message, run.answer])
+            total += estimated_tokens([run.message, run.answer])
         labels = labels_for(runs[0].message if runs else "")
         return tokens(rows, labels("mem_costs", session=session), labels)
 
@@ -181,23 +180,16 @@ class Memories:
         Raises:
             WorkbenchError: there is no such memory that holds, or the text is empty.
         """
-        who, old = clean(str(user)), self._held(memory_id, user)
+        who, old = clean(str(user)), self._current(memory_id, user)
         names = ("about", "attribute", "polarity")
-        of = {name: str(dict(old)[name]) for name in names}
+        fields = {name: str(dict(old)[name]) for name in names}
         if read := read_note(content):
-            of = {name: getattr(read, name) or kept for name, kept in of.items()}
+            fields = {name: getattr(read, name) or old_value for name, old_value in fields.items()}
         elif old["section"] == "name":
-            of["about"] = content
-        of["polarity"] = of["polarity"] if old["section"] == "preferences" else old["polarity"]
-        given: Any = {"replaces": [old["id"]], "why": why or "edited", **of}
-        new = self._store.remember(who, old["section"], content, **given)
-        if old["pinned"]:
-            self._store.pin(who, new, True)
-        return new
-
-    def pin(self, memory_id: str, pinned: bool = True, *, user: str = "default") -> None:
-        """Keep a memory whatever else is said, and first in a prompt; or, with ``pinned=False``, release that."""
-        self._store.pin(user, memory_id, pinned)
+            fields["about"] = content
+        fields["polarity"] = fields["polarity"] if old["section"] == "preferences" else old["polarity"]
+        arguments: Any = {"replaces": [old["id"]], "why": why or "edited", **fields}
+        return self._store.remember(who, old["section"], content, **arguments)
 
     def invalidate(self, memory_id: str, why: str, *, user: str = "default") -> None:
         """Say that a memory does not hold any more, and why; it stays in the history.
@@ -207,7 +199,7 @@ class Memories:
         """
         if not why.strip():
             raise WorkbenchError("Say why the memory does not hold any more: why='moved to another town'.")
-        self._store.end(user, [self._held(memory_id, user)["id"]], why)
+        self._store.end(user, [self._current(memory_id, user)["id"]], why)
 
     def undo(self, *, user: str = "default") -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about."""
@@ -232,7 +224,7 @@ class Memories:
             author: who writes it.
 
         Returns:
-            Core memory as it is then.
+            Core memory after that.
 
         Raises:
             WorkbenchError: there is no such section, or nothing to write.
@@ -247,10 +239,10 @@ class Memories:
                     self.core_memory_update(part, text, user=user, author=author)
         else:
             self._update(clean(str(user)), section, str(content), author)
-        return core_of(self._store.memories(clean(str(user))))
+        return core_memory(self._store.memories(clean(str(user))))
 
     def archival_memory_insert(self, content: str, *, user: str = "default", author: str = "person") -> str:
-        """Keep a text for later: it is found by ``archival_memory_search``, and stands in a prompt while there is room.
+        """Keep a text for later: it is found by ``archival_memory_search``, and is in a prompt while there is room.
 
         Returns:
             Its id.
@@ -262,7 +254,7 @@ class Memories:
         return [*self.search(query, user=user, limit=limit)]
 
     def tools(self, user: str = "default") -> list[Callable[..., Any]]:
-        """The three tools over what is remembered of one person, for an agent: LangChain takes them as they are."""
+        """Return the three tools over what is remembered of one person, for an agent; LangChain accepts them."""
 
         def core_memory_update(section: str, content: str) -> str:
             """Change what is always known of the person: section `persona`, `human`, `name`, `preferences`,
@@ -279,22 +271,6 @@ class Memories:
 
         return [core_memory_update, archival_memory_insert, archival_memory_search]
 
-    def export(self, path: str | Path, *, user: str = "default", replace: bool = False) -> Path:
-        """Write everything that is remembered of a person into a JSON file: memories with their history, summaries,
-        messages.
-
-        The file is a copy: what is forgotten in the workspace stays in it.
-
-        Raises:
-            WorkbenchError: another file is there and may not be replaced, or it cannot be written.
-        """
-        where, known = Path(path).expanduser(), self.view(user, ended=True).to_dict()
-        for talk in known["conversations"]:
-            talk["messages"] = self._store.list_messages(talk["id"])
-        document = {"document": "workbench.memory/1", **known}
-        text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-        return write_file(where, text.encode(), replace=replace)
-
     # how it shows itself
 
     def __repr__(self) -> str:
@@ -309,25 +285,18 @@ class Memories:
     # inside
 
     def _moment(self, at: At, user: str, session: str | None) -> str | None:
-        """A moment as the store writes it; of a turn, the one at which the next turn of its conversation began."""
-        if isinstance(at, Run) or (isinstance(at, str) and at in self._wb.runs):
-            run = at if isinstance(at, Run) else self._wb.run(at)
-            conversation = run.row["conversation_id"]
-            return self._after(conversation, self._store.message_id(conversation, f"{run.run_id}:user"))
+        """Return a moment as the store writes it; of a turn, when the next one of its conversation began."""
         if isinstance(at, int):
             if session is None:
                 raise WorkbenchError("A turn is one of a conversation: name it with session=.")
-            of = self._store.conversation_id(clean(str(user)), clean(session))
-            asked = [m["id"] for m in self._store.list_messages(of) if m["role"] == "user"]
-            if not 1 <= at <= len(asked):
-                raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(asked)}.")
-            return self._after(of, asked[at - 1])
-        return _written(at)
-
-    def _after(self, conversation_id: str, message_id: str) -> str | None:
-        ids = self._store.list_messages(conversation_id)
-        place = next((n for n, m in enumerate(ids) if m["id"] == message_id), len(ids))
-        return next((m["created_at"] for m in ids[place + 1 :] if m["role"] == "user"), None)
+            messages = self._store.list_messages(self._store.conversation_id(clean(str(user)), clean(session)))
+            turns = [message["created_at"] for message in messages if message["role"] == "user"]
+            if not 1 <= at <= len(turns):
+                raise WorkbenchError(f"There is no turn {at} in {shown(session)}. It has {len(turns)}.")
+            return turns[at] if at < len(turns) else None
+        if at is not None and not _TIME.fullmatch(at):
+            raise WorkbenchError(f"{shown(at)} is no moment. Give a turn with its session, or a day as 2026-01-31.")
+        return f"{at}T23:59:59.999999" if at and "T" not in at else at
 
     def _source(self, message_id: str) -> Json:
         row = (self._store.source(message_id) if message_id else None) or {}
@@ -336,23 +305,25 @@ class Memories:
     def _row(self, memory: Memory, versions: Mapping[str, int]) -> Json:
         return {**memory, **self._source(memory["message_id"]), "version": versions[memory["id"]]}
 
-    def _found(self, part: str, text: str, row: Data, similarity: float) -> Json:
-        found = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
-        found |= self._source(row["message_id"])
-        return {**found, "author": row.get("author", ""), "at": row["created_at"]}
+    def _result(self, part: str, text: str, row: Data, similarity: float) -> Json:
+        result = {"part": part, "id": row["id"], "text": text, "similarity": similarity}
+        result |= self._source(row["message_id"])
+        return {**result, "author": row.get("author", ""), "at": row["created_at"]}
 
     def _fitting(self, query: str, user: str) -> list[tuple[Memory, float]]:
         """Memories that hold, with the larger of the cosine and the share of the query's words."""
-        held = self._store.memories(user)
-        asked = content_stems(query)
-        near = [len(asked & content_stems(m["content"])) / len(asked) if asked else 0.0 for m in held]
-        if held:
+        memories = self._store.memories(user)
+        words = content_stems(query)
+        shares = [len(words & content_stems(m["content"])) / len(words) if words else 0.0 for m in memories]
+        if memories:
             try:
-                vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in held)])
-                near = [max(one, float(cosine)) for one, cosine in zip(near, vectors[1:] @ vectors[0], strict=True)]
+                vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in memories)])
+                shares = [
+                    max(share, float(cosine)) for share, cosine in zip(shares, vectors[1:] @ vectors[0], strict=True)
+                ]
             except ModelError as error:
                 warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
-        return [(m, round(one, 4)) for m, one in zip(held, near, strict=True)]
+        return [(m, round(share, 4)) for m, share in zip(memories, shares, strict=True)]
 
     def _summary(self, talk: Data, moment: str | None) -> Json | None:
         row = self._store.get_summary(talk["id"])
@@ -361,53 +332,37 @@ class Memories:
         names = ("author", "covered_message_count", "update_count", "created_at", "updated_at")
         return {"session_id": talk["session_id"], "text": row["summary"], **{name: row[name] for name in names}}
 
-    def _held(self, memory_id: str, user: str) -> Memory:
-        held = {m["id"]: m for m in self._store.memories(user)}
-        if memory_id not in held:
+    def _current(self, memory_id: str, user: str) -> Memory:
+        memories = {m["id"]: m for m in self._store.memories(user)}
+        if memory_id not in memories:
             raise WorkbenchError(
                 f"{shown(memory_id)} is no memory of {shown(user)} that holds. wb.memory.view() lists them."
             )
-        return held[memory_id]
+        return memories[memory_id]
 
     def _update(self, user: str, section: str, content: str, author: str) -> None:
-        """A new text in core memory, in the place of those that are about the same."""
+        """Write a text into core memory, in the place of those that are about the same."""
         read = read_note(content)
         if section == "human":
             section = read.section if read else "facts"
         if section == "facts":  # as if the person had asked to remember it
             read = next(iter(read_preferences(f"remember that {content}")[0]), None)
         read = read if read and read.section == section else None
-        free = [m for m in self._store.memories(user) if not m["pinned"] and m["section"] in HUMAN]
-        same = [m["id"] for m in free if read and same_thing(read, as_statement(m))]
-        of = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
-        of = {"about": content, **of}
-        self._store.remember(user, section, content, **of, author=author, replaces=same, why=content)
-
-
-def _written(at: str | date | datetime | None) -> str | None:
-    """Return a day (to its end) or a time, in UTC as the store writes it."""
-    if at is None:
-        return None
-    try:
-        if isinstance(at, str):
-            at = date.fromisoformat(at) if _DAY.match(at) else datetime.fromisoformat(at)
-    except ValueError:
-        raise WorkbenchError(
-            f"{shown(at)} is no moment. Give a turn with its session, the id of a run, or a day as 2026-01-31."
-        ) from None
-    if not isinstance(at, datetime):
-        at = datetime.combine(at, time.max, UTC)
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+        human = [m for m in self._store.memories(user) if m["section"] in HUMAN]
+        same = [m["id"] for m in human if read and same_thing(read, as_statement(m))]
+        fields = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
+        fields = {"about": content, **fields}
+        self._store.remember(user, section, content, **fields, author=author, replaces=same, why=content)
 
 
 def _versions(memories: Sequence[Memory]) -> dict[str, int]:
     """Return which version each memory is: one more than the one whose place it took."""
-    found: dict[str, int] = {}
+    versions: dict[str, int] = {}
     for memory in memories:  # oldest first
-        found.setdefault(memory["id"], 1)
+        versions.setdefault(memory["id"], 1)
         if after := memory["replaced_by"]:
-            found[after] = max(found.get(after, 1), found[memory["id"]] + 1)
-    return found
+            versions[after] = max(versions.get(after, 1), versions[memory["id"]] + 1)
+    return versions
 
 
 def _memory(wb: Any) -> Memories:

@@ -2,7 +2,7 @@
 
 ``Conversation`` takes turns one by one and ranks all of them for a question. Words are counted as the keyword index
 does (stems, Chinese bigrams) over a turn, the turns around it and its session; vectors, where there are any, add the
-cosine of sentences and the nearest words (MaxSim). Beside them stand who speaks, which days are meant, whether a turn
+cosine of sentences and the nearest words (MaxSim). Other signals are who speaks, which days are meant, whether a turn
 answers a question, and whether it holds what is asked for: a time, a number, a name, a place. Both languages alike.
 
 The weights were fitted by ``experiments/remembering.py``, which prints what they are worth on conversations that they
@@ -16,15 +16,18 @@ import json
 import math
 import re
 from array import array
+from calendar import monthrange
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from contextlib import suppress
+from datetime import date
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from workbench.language.dates import read_dates
 from workbench.models.embeddings import products
 from workbench.models.rerank import words as words_of
-from workbench.text import MONTHS, STOP_WORDS, days, month_number, spelled, stem, terms, whole
+from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,9 +79,7 @@ class Conversation:
         self._sessions: dict[str, int] = {}
         self._vectors, self._dimensions = array("f"), 0
         self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires", "length")}
-        self._days: list[list[Span]] = []
-        self._said: dict[int, list[Span]] = {}
-        self._years: set[int] = set()
+        self._days: list[int | None] = []
         self._names: dict[str, list[str]] = {}
         self._words = _Words(words) if words else None
 
@@ -87,25 +88,21 @@ class Conversation:
         number = len(self.turns)
         self.turns.append(turn)
         self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker)))
-        said = _terms(turn.text)
-        for term, count in Counter([*self._names[turn.speaker], *said, *_pairs(said)]).items():
+        turn_terms = _terms(turn.text)
+        for term, count in Counter([*self._names[turn.speaker], *turn_terms, *_pairs(turn_terms)]).items():
             places, counts = self._postings[term]
             places.append(number)
             counts.append(count)
-        self._lengths.append(len(said) + len(self._names[turn.speaker]))
+        self._lengths.append(len(turn_terms) + len(self._names[turn.speaker]))
         self._session.append(self._sessions.setdefault(turn.session, len(self._sessions)))
         self._vectors.frombytes(bytes(4 * self._dimensions))
         if vector is not None:
             self.place(number, vector)
         if self._words:
             self._words.add(words_of(turn.text))
-        for name, value in _traits(turn.text, said).items():
+        for name, value in _traits(turn.text, turn_terms).items():
             self._traits[name].append(value)
-        today = _day(turn.time)
-        self._days.append([(today.toordinal(),) * 2] if today else [])
-        self._years |= {today.year} if today else set()
-        if spans := spans_in(turn.text, today):
-            self._said[number] = spans
+        self._days.append(_day(turn.time))
 
     def place(self, number: int, vector: Sequence[float] | np.ndarray) -> None:
         """Give a turn its vector, of length 1; the length of the first is that of all."""
@@ -135,9 +132,9 @@ class Conversation:
 
         if not self.turns:
             return
-        found = self.signals(question, vector, today=today)
-        weights = WEIGHTS["words" if "cosine" not in found else "nearest" if "word" in found else "vectors"]
-        scores = np.sum([found[name] * weight for name, weight in weights.items()], axis=0).round(5)
+        values = self.signals(question, vector, today=today)
+        weights = WEIGHTS["words" if "cosine" not in values else "nearest" if "word" in values else "vectors"]
+        scores = np.sum([values[name] * weight for name, weight in weights.items()], axis=0).round(5)
         for number in np.argsort(-scores, kind="stable").tolist():
             yield Ranked(self.turns[number].id, float(scores[number]))
 
@@ -147,31 +144,34 @@ class Conversation:
         """Each signal's value for each turn, about 0 to 1: what the weights are fitted to, and why a turn was found."""
         import numpy as np
 
-        near = _Near(np.frombuffer(self._session, np.int64))
-        whole, question = question, _without_days(question) if today else question
-        asked = _terms(question)
+        neighbours = _Neighbours(np.frombuffer(self._session, np.int64))
+        spans, rest = self._asked_days(question, today)
+        query_terms = _terms(rest)
         people = {term for name in self._names.values() for term in name}
-        alone = [term for term in asked if term not in people] or asked
+        alone = [term for term in query_terms if term not in people] or query_terms
         lengths = np.frombuffer(self._lengths, np.int64).astype(float)
-        every, bare = self._counts(asked), self._counts(alone)
-        found = {
+        every, bare = self._counts(query_terms), self._counts(alone)
+        values = {
             "turn": _scaled(_bm25(bare, lengths)),
-            "around": _scaled(_bm25(near.sums(every), near.sums(lengths))),
-            "session": _scaled(_bm25(near.by_session(every), near.by_session(lengths)))[near.session],
-            "pairs": _scaled(_bm25(self._counts(_pairs(asked)), lengths)),
+            "around": _scaled(_bm25(neighbours.sums(every), neighbours.sums(lengths))),
+            "session": _scaled(_bm25(neighbours.by_session(every), neighbours.by_session(lengths)))[neighbours.session],
+            "pairs": _scaled(_bm25(self._counts(_pairs(query_terms)), lengths)),
         }
-        base = found["turn"]
+        base = values["turn"]
         if vector is not None and self._dimensions:
             cosines = self.cosines(vector)
-            found |= {"cosine": _standard(cosines), "near": _standard(near.sums(cosines, 1) / near.sums(near.ones, 1))}
+            values |= {
+                "cosine": _standard(cosines),
+                "near": _standard(neighbours.sums(cosines, 1) / neighbours.sums(neighbours.ones, 1)),
+            }
             base = base + _scaled(cosines)
         if self._words:
-            wanted = [w for w in words_of(question) if stem(w) not in people] or list(words_of(question))
+            wanted = [w for w in words_of(rest) if stem(w) not in people] or list(words_of(rest))
             closest = self._words.closest(list(dict.fromkeys(wanted)))
-            found["word"] = _scaled(closest.sum(1))
-            found["word_before"] = _scaled(np.maximum(closest, near.before(closest)).sum(1))
-            base = base + found["word"]
-        return found | self._circumstances(whole, near, base / (base.max() + _TINY), today)
+            values["word"] = _scaled(closest.sum(1))
+            values["word_before"] = _scaled(np.maximum(closest, neighbours.before(closest)).sum(1))
+            base = base + values["word"]
+        return values | self._circumstances(question, neighbours, base / (base.max() + _TINY), spans)
 
     def keywords(self, question: str) -> np.ndarray:
         """BM25 of each turn, its speaker's name read with it."""
@@ -184,45 +184,41 @@ class Conversation:
         import numpy as np
 
         rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
-        found, known = products(rows, np.asarray(vector, np.float32)).astype(float), rows.any(axis=1)
-        found[~known] = found[known].mean() if known.any() else 0.0
-        return found
+        results, embedded = products(rows, np.asarray(vector, np.float32)).astype(float), rows.any(axis=1)
+        results[~embedded] = results[embedded].mean() if embedded.any() else 0.0
+        return results
 
-    def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
+    def _circumstances(
+        self, question: str, neighbours: _Neighbours, base: np.ndarray, spans: Sequence[Span]
+    ) -> dict[str, np.ndarray]:
         """Return what speaks for a turn besides its words."""
         import numpy as np
 
         traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
-        before = near.before(base)
-        asked = self._asked_days(question, today)
-        said = np.zeros(len(base))
-        if asked:
-            for number, spans in self._said.items():
-                said[number] = _match(asked, spans)
+        before = neighbours.before(base)
         kinds = [traits[name] for name, (wanted, _) in _KINDS.items() if wanted.search(question)]
         return {
             "before": before,
-            "answer": before * near.before(traits["inquires"]),
-            "best": np.array(near.best(base))[near.session],
-            "who": self._named(question),
-            "when": np.array([_match(asked, spans) for spans in self._days]) if asked else np.zeros(len(base)),
-            "said": said,
+            "answer": before * neighbours.before(traits["inquires"]),
+            "best": np.array(neighbours.best(base))[neighbours.session],
+            "who": self._speaker_named(question),
+            "when": np.array([_match(spans, day) for day in self._days]),
             "kind": np.maximum.reduce(kinds) if kinds else np.zeros(len(base)),
             "asks": traits["asks"],
             "length": traits["length"],
         }
 
-    def _counts(self, asked: Sequence[str]) -> np.ndarray:
-        """``(turns, terms)``: how often each term stands in each turn, terms that stand nowhere left out."""
+    def _counts(self, query_terms: Sequence[str]) -> np.ndarray:
+        """``(turns, terms)``: how often each term is in each turn, without terms that are nowhere."""
         import numpy as np
 
-        held = [self._postings[term] for term in dict.fromkeys(asked) if term in self._postings]
-        counts = np.zeros((len(self.turns), len(held)))
-        for column, (places, numbers) in enumerate(held):
+        postings = [self._postings[term] for term in dict.fromkeys(query_terms) if term in self._postings]
+        counts = np.zeros((len(self.turns), len(postings)))
+        for column, (places, numbers) in enumerate(postings):
             counts[np.frombuffer(places, np.int64), column] = np.frombuffer(numbers, np.int64)
         return counts
 
-    def _named(self, question: str) -> np.ndarray:
+    def _speaker_named(self, question: str) -> np.ndarray:
         """1 where the speaker is named in the question, and not all speakers are."""
         import numpy as np
 
@@ -232,11 +228,24 @@ class Conversation:
             named = set()
         return np.array([float(turn.speaker in named) for turn in self.turns])
 
-    def _asked_days(self, question: str, today: str) -> list[Span]:
-        return spans_in(question, _day(today), sorted(self._years))
+    def _asked_days(self, question: str, today: str) -> tuple[list[Span], str]:
+        """Return the days that a question asks for, and the question without those that are counted from ``today``.
+
+        Once "yesterday" is read, a turn that says it too is no nearer. Where no day is today, that of the newest turn
+        is: a month without a year is its last one.
+        """
+        newest = max((day for day in self._days if day), default=None)
+        begin = today or (date.fromordinal(newest).isoformat() if newest else "")
+        spans: list[Span] = []
+        for found in reversed(read_dates(question, begin)):
+            with suppress(ValueError):  # open at one end, or no such day in that year
+                spans.append((_first_day(found.low), _last_day(found.high)))
+                if today and not re.search(r"\d", question[found.start : found.end]):
+                    question = f"{question[: found.start]} {question[found.end :]}"
+        return spans, question
 
 
-class _Near:
+class _Neighbours:
     """Turns next to one another in the same session."""
 
     def __init__(self, session: np.ndarray):
@@ -255,28 +264,28 @@ class _Near:
 
     def sums(self, values: np.ndarray, around: int = AROUND) -> np.ndarray:
         """Over the turn and so many on each side."""
-        found = values.astype(float)
+        totals = values.astype(float)
         for n in range(1, around + 1):
             same = self._same[n]
-            found[n:] += (values[:-n].T * same).T
-            found[:-n] += (values[n:].T * same).T
-        return found
+            totals[n:] += (values[:-n].T * same).T
+            totals[:-n] += (values[n:].T * same).T
+        return totals
 
     def by_session(self, values: np.ndarray) -> np.ndarray:
         """Over the turns of each session."""
         import numpy as np
 
-        found = np.zeros((self.session.max() + 1, *values.shape[1:]))
-        np.add.at(found, self.session, values)
-        return found
+        totals = np.zeros((self.session.max() + 1, *values.shape[1:]))
+        np.add.at(totals, self.session, values)
+        return totals
 
     def best(self, values: np.ndarray) -> np.ndarray:
         """Return the highest of each session."""
         import numpy as np
 
-        found = np.zeros(self.session.max() + 1)
-        np.maximum.at(found, self.session, values)
-        return found
+        totals = np.zeros(self.session.max() + 1)
+        np.maximum.at(totals, self.session, values)
+        return totals
 
 
 class _Words:
@@ -290,7 +299,7 @@ class _Words:
         self._rows = np.zeros((0, 0), np.float32)
 
     def add(self, words: Sequence[str]) -> None:
-        """The words of the next turn."""
+        """Add the words of the next turn."""
         self._starts.append(len(self._of_turns))
         for word in dict.fromkeys(words):
             number = self._numbers.setdefault(word, len(self._numbers))
@@ -299,34 +308,37 @@ class _Words:
                 self._held.append(0)
             self._held[number] += 1
 
-    def closest(self, asked: Sequence[str]) -> np.ndarray:
+    def closest(self, query_words: Sequence[str]) -> np.ndarray:
         """``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
         import numpy as np
 
-        found = np.zeros((len(self._starts), len(asked)))
-        if not asked or not self._numbers:
-            return found
-        held = np.array([self._held[self._numbers[word]] if word in self._numbers else 0 for word in asked])
-        similar = self._similar(asked) * _rarity(held, len(found))
+        results = np.zeros((len(self._starts), len(query_words)))
+        if not query_words or not self._numbers:
+            return results
+        counts = np.array([self._held[self._numbers[word]] if word in self._numbers else 0 for word in query_words])
+        similar = self._similar(query_words) * _rarity(counts, len(results))
         starts = np.frombuffer(self._starts, np.int64)
-        some = np.diff(np.append(starts, len(self._of_turns))) > 0
+        has_words = np.diff(np.append(starts, len(self._of_turns))) > 0
         nearest = similar[np.frombuffer(self._of_turns, np.int64)]
-        found[some] = np.maximum.reduceat(nearest, starts[some], axis=0)
-        return found
+        results[has_words] = np.maximum.reduceat(nearest, starts[has_words], axis=0)
+        return results
 
-    def _similar(self, asked: Sequence[str]) -> np.ndarray:
+    def _similar(self, query_words: Sequence[str]) -> np.ndarray:
         """``(words, asked)``: the square of each cosine above 0, the mean of all words taken away from both."""
         import numpy as np
 
         new = list(self._numbers)[len(self._rows) :]
-        strange = [word for word in asked if word not in self._numbers]
+        strange = [word for word in query_words if word not in self._numbers]
         if new or strange:  # in one call, since a call has a price of its own
-            given = np.asarray(self._vectors_of([*new, *strange]), np.float32)
-            self._rows = np.concatenate([self._rows.reshape(-1, given.shape[1]), given[: len(new)]])
-        others = dict(zip(strange, given[len(new) :], strict=True)) if strange else {}
+            vectors = np.asarray(self._vectors_of([*new, *strange]), np.float32)
+            self._rows = np.concatenate([self._rows.reshape(-1, vectors.shape[1]), vectors[: len(new)]])
+        strange_vectors = dict(zip(strange, vectors[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
-        known = [others[word] if word in others else self._rows[self._numbers[word]] for word in asked]
-        wanted = np.array(known) - middle
+        query_vectors = [
+            strange_vectors[word] if word in strange_vectors else self._rows[self._numbers[word]]
+            for word in query_words
+        ]
+        wanted = np.array(query_vectors) - middle
         wanted /= np.linalg.norm(wanted, axis=1, keepdims=True) + _TINY
         lengths = np.einsum("ij,ij->i", self._rows, self._rows) - 2 * products(self._rows, middle) + middle @ middle
         across = np.array([products(self._rows, row) - middle @ row for row in wanted]).T
@@ -351,8 +363,8 @@ def _terms(text: str) -> list[str]:
     return [stem(term) for term in terms(text.replace("’", "'")) if term not in _EMPTY]
 
 
-def _pairs(said: Sequence[str]) -> list[str]:
-    return [f"{one} {other}" for one, other in itertools.pairwise(said)]
+def _pairs(words: Sequence[str]) -> list[str]:
+    return [f"{first} {second}" for first, second in itertools.pairwise(words)]
 
 
 def _spaced(name: str) -> str:
@@ -364,10 +376,10 @@ def _spaced(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name)
 
 
-def _rarity(held: np.ndarray, of: int) -> np.ndarray:
+def _rarity(counts: np.ndarray, total: int) -> np.ndarray:
     import numpy as np
 
-    return np.log(1 + (of - held + 0.5) / (held + 0.5))
+    return np.log(1 + (total - counts + 0.5) / (counts + 0.5))
 
 
 def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -403,8 +415,8 @@ _WORKS = "name|called|book|show|game|song|band"
 _PLACES = "park|beach|city|country|home|place|museum|cafe|restaurant"
 _PLACES_ZH = r"[在去到从][\u4e00-\u9fff]{2,}|公园|海边|城市|国家|家里|博物馆|咖啡馆|餐厅|饭店"
 _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
-    name: (re.compile(f"{asked}|{asked_zh}", re.I), re.compile(f"{held}|{held_zh}"))
-    for name, asked, asked_zh, held, held_zh in (
+    name: (re.compile(f"{question}|{question_zh}", re.I), re.compile(f"{turn}|{turn_zh}"))
+    for name, question, question_zh, turn, turn_zh in (
         (
             "time",
             r"\bwhen\b|what (year|month|date|day|time)|how long",
@@ -439,16 +451,16 @@ _KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
 _INQUIRES = re.compile(r"[?？]|[吗呢][。.!！]?$")
 
 
-def _traits(text: str, said: Sequence[str]) -> dict[str, float]:
+def _traits(text: str, words: Sequence[str]) -> dict[str, float]:
     """
     >>> _traits("你去哪儿了？", [])["asks"], _traits("It was in Lisbon, in 2019.", ["lisbon", "2019"])["time"]
     (1.0, 1.0)
     """
-    held = {name: float(bool(pattern.search(text))) for name, (_, pattern) in _KINDS.items()}
-    return held | {
+    kinds = {name: float(bool(pattern.search(text))) for name, (_, pattern) in _KINDS.items()}
+    return kinds | {
         "asks": float(text.rstrip().endswith(("?", "？", "吗", "呢"))),
         "inquires": float(bool(_INQUIRES.search(text.rstrip()))),
-        "length": min(1.0, math.log1p(len(set(said))) / math.log(20)),
+        "length": min(1.0, math.log1p(len(set(words))) / math.log(20)),
     }
 
 
@@ -470,129 +482,35 @@ def _is_named(speaker: str, squeezed: str, question: str) -> bool:
 
 Span = tuple[int, int]
 """The first and the last day, as ``date.toordinal`` counts them."""
-_AFTERWARDS = ((3, 0.5), (10, 0.25))
-"""What is told so many days later may still be about it."""
+_AFTER = ((0, 1.0), (3, 0.5), (10, 0.25))
+"""What a turn is worth that comes so many days after those that are asked for: it may still be about them."""
 
 
-def _match(asked: Sequence[Span], told: Sequence[Span]) -> float:
-    """1 where the days meet, less where a turn comes soon after."""
-    gaps = [0 if first <= end and begin <= last else first - end for begin, end in asked for first, last in told]
-    worth = [1.0 if gap == 0 else next((w for most, w in _AFTERWARDS if 0 < gap <= most), 0.0) for gap in gaps]
-    return max(worth, default=0.0)
+def _match(spans: Sequence[Span], day: int | None) -> float:
+    """Return 1 for a day that is asked for, less for one soon after."""
+    gaps = [max(day - last, 0) for first, last in spans if day and first <= day]
+    return next((share for days_after, share in _AFTER if gaps and min(gaps) <= days_after), 0.0)
 
 
-def _day(written: str) -> date | None:
+def _day(text: str) -> int | None:
     """Return the first day in a text that has its year."""
-    return next((date(*day) for _, _, day in days(written) if day.year and _exists(day)), None)
+    for _, _, day in days(text):
+        if day.year:
+            with suppress(ValueError):
+                return date(*day).toordinal()
+    return None
 
 
-def _exists(day: tuple[int, int, int]) -> bool:
-    try:
-        date(*day)
-    except ValueError:
-        return False
-    return True
+def _first_day(written: str) -> int:
+    return date.fromisoformat(f"{written}-01-01"[:10]).toordinal()
 
 
-_MONTH_ALONE = re.compile(
-    rf"(?:(?P<y>(?:19|20)\d\d)年)?(?P<zh>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月(?!\s*\d)"
-    rf"|\b(?:(?P<en>{_MONTH})(?:(?<!may)(?<!march)|(?=,? (?:19|20)\d\d))"
-    r"|(?:in|of|during|since|by|early|late|mid|last|this|next)[ -](?P<may>may|march))\b"
-    r"(?:,? (?P<when>(?:19|20)\d\d))?",
-    re.I,
-)
-_COUNTED = re.compile(
-    r"\b(?P<en>\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>day|week|month|year)s? ago"
-    r"|(?P<zh>\d+|[一二两三四五六七八九十])个?(?P<what>天|日|周|星期|月|年)(?:以?前|之前)",
-    re.I,
-)
-_UNITS = {"day": 1, "天": 1, "日": 1, "week": 7, "周": 7, "星期": 7, "month": 30, "月": 30, "year": 365, "年": 365}
-_RELATIVE: Sequence[tuple[re.Pattern[str], str, int]] = [
-    (re.compile(pattern, re.I), unit, by)
-    for pattern, unit, by in (
-        (r"(?<!before )\byesterday\b|last night|昨天|昨晚|昨日", "day", -1),
-        (r"\bday before yesterday\b|前天", "day", -2),
-        (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今天|今晚|今早", "day", 0),
-        (r"(?<!after )\btomorrow\b|明天|明晚", "day", 1),
-        (r"\bday after tomorrow\b|后天", "day", 2),
-        (r"\blast week\b(?!end)|上周(?![一二三四五六日天末])|上个?星期(?![一二三四五六日天])", "week", -1),
-        (r"\bthis week\b|[本这]周(?![一二三四五六日天末])|这个?星期(?![一二三四五六日天])", "week", 0),
-        (r"\bnext week\b(?!end)|下周(?![一二三四五六日天末])|下个?星期(?![一二三四五六日天])", "week", 1),
-        (r"\b(?:last|past) weekend\b|上周末|上个周末", "weekend", -1),
-        (r"\bthis weekend\b|[本这]个?周末", "weekend", 0),
-        (r"\blast month\b|上个?月", "month", -1),
-        (r"\bthis month\b|这个?月|本月", "month", 0),
-        (r"\bnext month\b|下个?月", "month", 1),
-    )
-]
-_LAST_WEEKDAY = re.compile(
-    rf"\b(?:last|on|this past) (?P<en>{'|'.join(_WEEKDAYS)})\b|上个?(?:周|星期)(?P<zh>[一二三四五六日天])", re.I
-)
+def _last_day(written: str) -> int:
+    """Return the last day of an ISO date of any precision.
 
-
-def spans_in(text: str, today: date | None = None, years: Sequence[int] = ()) -> list[Span]:
-    """Return the days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
-
-    Args:
-        text: English or Chinese.
-        today: the day on which it was said; None leaves "yesterday" unread.
-        years: of what may be meant where no year is said; else ``today``'s.
-
-    >>> told = lambda text: [[str(date.fromordinal(day)) for day in span] for span in spans_in(text, date(2023, 5, 10))]
-    >>> told("I saw it last week"), told("昨天和3月5日")
-    ([['2023-05-01', '2023-05-07']], [['2023-03-05', '2023-03-05'], ['2023-05-09', '2023-05-09']])
+    >>> date.fromordinal(_last_day("2024-02")).isoformat(), date.fromordinal(_last_day("2023")).isoformat()
+    ('2024-02-29', '2023-12-31')
     """
-    anyway = [today.year] if today and not years else list(years)
-    found: list[Span] = []
-    rest = text
-    for begin, end, day in reversed(days(text)):
-        dated = [(year, day.month, day.day) for year in ([day.year] if day.year else anyway)]
-        found += [(date(*one).toordinal(),) * 2 for one in dated if _exists(one)]
-        rest = f"{rest[:begin]} {rest[end:]}"
-    for match in _MONTH_ALONE.finditer(rest):
-        said = match["y"] or match["when"]
-        month = whole(match["zh"]) if match["zh"] else month_number(match["en"] or match["may"])
-        found += [_period(date(year, month or 1, 1), "month", 0) for year in ([int(said)] if said else anyway)]
-    return found + (_relative(rest, today) if today else [])
-
-
-def _relative(text: str, today: date) -> list[Span]:
-    found = [_period(today, unit, by) for pattern, unit, by in _RELATIVE if pattern.search(text)]
-    for match in _COUNTED.finditer(text):
-        unit = _UNITS[(match["unit"] or match["what"]).lower()]
-        middle = today.toordinal() - unit * (whole(match["en"] or match["zh"]) or 1)
-        found.append((middle - unit // 4, middle + unit // 4))
-    for match in _LAST_WEEKDAY.finditer(text):
-        weekday = _WEEKDAYS.index(match["en"].lower()) if match["en"] else min("一二三四五六日天".index(match["zh"]), 6)
-        back = (today.weekday() - weekday - 1) % 7 + 1
-        found.append((today.toordinal() - back,) * 2)
-    return found
-
-
-def _period(day: date, unit: str, by: int) -> Span:
-    """Return the day, week, weekend or month that is so many from that of a day.
-
-    >>> [date.fromordinal(day).isoformat() for day in _period(date(2024, 1, 31), "month", 1)]
-    ['2024-02-01', '2024-02-29']
-    """
-    if unit == "day":
-        first = last = day + timedelta(by)
-    elif unit == "month":
-        number = day.year * 12 + day.month - 1 + by
-        first = date(number // 12, number % 12 + 1, 1)
-        last = date((number + 1) // 12, (number + 1) % 12 + 1, 1) - timedelta(1)
-    else:
-        monday = day - timedelta(day.weekday()) + timedelta(7 * by)
-        first, last = monday + timedelta(5 if unit == "weekend" else 0), monday + timedelta(6)
-    return first.toordinal(), last.toordinal()
-
-
-def _without_days(question: str) -> str:
-    """A question without its relative days: once they are read, a turn that says "yesterday" too is none the nearer.
-
-    >>> _without_days("What did Ann say yesterday?"), _without_days("上周五谁来了")
-    ('What did Ann say  ?', ' 谁来了')
-    """
-    for pattern in (_COUNTED, _LAST_WEEKDAY, *(pattern for pattern, _, _ in _RELATIVE)):
-        question = pattern.sub(" ", question)
-    return question
+    whole_year = len(written) == len("2024")
+    year, month, day = map(int, (f"{written}-12-0" if whole_year else f"{written}-0").split("-")[:3])
+    return date(year, month, day or monthrange(year, month)[1]).toordinal()

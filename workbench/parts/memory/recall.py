@@ -1,7 +1,7 @@
 """Recall: what an answer has of the conversation and of the person, in the order of the contract and within a budget.
 
 Core memory, summary, earlier exchanges, and the last messages before the one that is answered. What did not fit, or was
-switched off, is told with its reason. The message itself is read too: what it says that is worth remembering, whether
+switched off, is listed with its reason. The message itself is read too: what it says that is worth remembering, whether
 it asks what was said before, and what of it is to be searched.
 """
 
@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.graphs.memory import window
 from workbench.graphs.roles import numbered, say, told_history
 from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
 from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
-from workbench.parts.memory.store import Memory, as_statement, core_of
+from workbench.parts.memory.store import Memory, as_statement, core_memory
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
@@ -28,14 +28,6 @@ from workbench.state import Asked, ConversationState, Data, Json, Message, Noted
 from workbench.text import STOP_WORDS, clean, content_stems, language_of, sentences, stems, terms
 from workbench.views.labels import Labels
 
-_HEADINGS = {
-    "persona": ("The assistant", "助手"),
-    "name": ("Name", "称呼"),
-    "preferences": ("Preferences", "偏好"),
-    "current_intent": ("At the moment", "当前目标"),
-    "facts": ("Known", "已知"),
-    "archival": ("Noted", "备忘"),
-}
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
 _EXCERPT = 24
@@ -49,7 +41,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     context, message = runtime.context, state.get("message", "")
     conversation, stored = state.get("conversation_id", ""), window(state, context)
     history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
-    told = await asyncio.to_thread(
+    recalled = await asyncio.to_thread(
         context.memory.recall,
         _sought(context, message),
         user_id=state.get("user_id", ""),
@@ -57,22 +49,22 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
         before=state.get("user_message_id") or None,
     )
     left_out = set(state.get("without", []))
-    memories = [m for m in told["memories"] if m["id"] not in left_out]
+    memories = [m for m in recalled["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    text = str(told["summary"]["summary"]) if told["summary"] else ""
+    text = str(recalled["summary"]["summary"]) if recalled["summary"] else ""
     summary = text if "summary" not in left_out else ""
-    parts = assembled({**told, "summary_text": text}, stored, left_out, context, message)
-    kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
-    zh, counted = language_of(message) == "zh", Counter(part for part, _ in kept)
+    parts = assembled({**recalled, "summary_text": text}, stored, left_out, context, message)
+    in_prompt = {(p["part"], p["id"]) for p in parts if p["kept"]}
+    zh, counted = language_of(message) == "zh", Counter(part for part, _ in in_prompt)
     told_of = {"history_count": len(history), "has_memory_context": bool(counted["core"])}
     told_of |= {"has_summary": bool(counted["summary"]), "episodic_count": counted["episode"]}
     runtime.stream_writer({"history": told_of})
     return {
         "history": history,
-        "memory_context": told_core([m for m in memories if ("core", m["id"]) in kept], zh),
-        "conversation_summary": summary if ("summary", "summary") in kept else "",
-        "episodic_memory": [e for e in told["episodes"] if ("episode", e["id"]) in kept],
-        "recalled_episodes": [e for e in told["episodes"] if e["id"] not in left_out],
+        "memory_context": told_core([m for m in memories if ("core", m["id"]) in in_prompt], zh),
+        "conversation_summary": summary if ("summary", "summary") in in_prompt else "",
+        "episodic_memory": [e for e in recalled["episodes"] if ("episode", e["id"]) in in_prompt],
+        "recalled_episodes": [e for e in recalled["episodes"] if e["id"] not in left_out],
         "known": memories,
         "remembered": parts,
         **read,
@@ -84,66 +76,66 @@ def _sought(context: Context, message: str) -> str:
 
     By its own words it would fit the earlier questions of that kind best, of whatever they were.
     """
-    asked = question_to_memory(message, []) if context.settings.memory_core else None
-    return asked["about"] if asked and asked["about"] else message
+    request = question_to_memory(message, []) if context.settings.memory_core else None
+    return request["about"] if request and request["about"] else message
 
 
 def assembled(
-    told: Data, stored: Sequence[Data], left_out: set[str], context: Context, message: str
+    recalled: Data, stored: Sequence[Data], left_out: set[str], context: Context, message: str
 ) -> list[Remembered]:
-    """Everything that was recalled, in the order of a prompt, with what stands in it and why the rest does not.
+    """Return all that was recalled, in the order of a prompt, with what is in it and why the rest is not.
 
-    The budget goes to core memory first (what is pinned before the rest, what is newer before what is older), then to
-    the last messages from the newest on, to the summary, and to exchanges by how well they fit. What was archived, and
-    shares no word with the message, has what is left then.
+    The budget goes to core memory first, the newest before what is older, then to the last messages from the newest on,
+    to the summary, and to exchanges by how well they fit. What was archived, and shares no word with the message, has
+    what is left then.
     """
     settings, zh = context.settings, language_of(message) == "zh"
-    core = [("core", m["id"], told_memory(m, zh), m["created_at"], float(m["pinned"])) for m in told["memories"]]
-    text = told["summary_text"]
-    said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
-    fitting = [e for e in told["episodes"] if not e["shown"]]
+    core = [("core", m["id"], told_memory(m, zh), m["created_at"], 1.0) for m in recalled["memories"]]
+    text = recalled["summary_text"]
+    summary = [("summary", "summary", text, recalled["summary"]["updated_at"], 1.0)] if text else []
+    fitting = [e for e in recalled["episodes"] if not e["shown"]]
     episodes = [("episode", e["id"], told_episode(e, message), e["created_at"], e["similarity"]) for e in fitting]
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in stored]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
-    spare = [c for c, m in zip(core, told["memories"], strict=True) if _only_archived(m, message)]
-    always = sorted((c for c in reversed(core) if c not in spare), key=lambda c: -c[4])
-    by_need = [*always, *reversed(history), *said, *episodes, *reversed(spare)]
+    spare = [c for c, m in zip(core, recalled["memories"], strict=True) if _only_archived(m, message)]
+    always = [c for c in reversed(core) if c not in spare]
+    by_need = [*always, *reversed(history), *summary, *episodes, *reversed(spare)]
     shown = 0
-    for part, one, text, at, score in by_need:
+    for part, part_id, text, at, score in by_need:
         tokens = estimated_tokens(text)
-        why = "left_out" if one in left_out else "budget" if tokens > left else ""
+        why = "left_out" if part_id in left_out else "budget" if tokens > left else ""
         if part == "episode" and not why:
             why, shown = ("enough", shown) if shown >= settings.memory_in_prompt else ("", shown + 1)
         left -= 0 if why else tokens
-        parts[part, one] = Remembered(
-            part=part, id=one, text=text, tokens=tokens, kept=not why, why=why, at=at, score=round(score, 3)
+        parts[part, part_id] = Remembered(
+            part=part, id=part_id, text=text, tokens=tokens, kept=not why, why=why, at=at, score=round(score, 3)
         )
-    return [parts[part, one] for part, one, *_ in (*core, *said, *episodes, *history)]
+    return [parts[part, part_id] for part, part_id, *_ in (*core, *summary, *episodes, *history)]
 
 
 def _only_archived(memory: Memory, message: str) -> bool:
-    asked, kept = (content_stems(text) for text in (message, memory["content"]))
-    return memory["section"] == "archival" and not memory["pinned"] and not asked & kept
+    wanted, words = (content_stems(text) for text in (message, memory["content"]))
+    return memory["section"] == "archival" and not wanted & words
 
 
 def told_memory(memory: Memory, zh: bool) -> str:
     """Return a memory in a line."""
-    return f"{_HEADINGS[memory['section']][zh]}{'：' if zh else ': '}{memory['content']}"
+    return _line(memory["section"], memory["content"], zh)
+
+
+def _line(section: str, text: str, zh: bool) -> str:
+    labels = Labels("zh" if zh else "en")
+    return labels(f"core_{section}") + labels("colon") + text
 
 
 def told_core(memories: Sequence[Memory], zh: bool) -> str:
-    """Core memory for a prompt: a line a section."""
-    core = core_of(memories)
-    human = core["human"]
-    told = {
-        "persona": core["persona"],
-        **human,
-        "archival": [m["content"] for m in memories if m["section"] == "archival"],
-    }
+    """Return core memory for a prompt: one line per section."""
+    core = core_memory(memories)
+    archived = [m["content"] for m in memories if m["section"] == "archival"]
     lines = []
-    for section, value in told.items():
+    for section, value in {"persona": core["persona"], **core["human"], "archival": archived}.items():
         text = ("；" if zh else "; ").join(value) if isinstance(value, list) else value
-        lines += [f"{_HEADINGS[section][zh]}{'：' if zh else ': '}{text}"] if text else []
+        lines += [_line(section, text, zh)] if text else []
     return "\n".join(lines)
 
 
@@ -151,8 +143,8 @@ def prompt_text(state: Data, zh: bool) -> str:
     """Return what is remembered for the prompt, in the order of the contract; "" for nothing."""
     core = state.get("memory_context")
     if struck := state.get("struck"):  # what is not to count is not told either
-        kept = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
-        core = told_core([m for m in state.get("known") or [] if m["id"] in kept], zh)
+        ids = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
+        core = told_core([m for m in state.get("known") or [] if m["id"] in ids], zh)
     parts = {
         "prompt_core": core,
         "prompt_summary": state.get("conversation_summary"),
@@ -162,35 +154,33 @@ def prompt_text(state: Data, zh: bool) -> str:
     return "\n\n".join(f"{say(heading)}\n{clean(text)}" for heading, text in parts.items() if text)
 
 
-def episodes(found: Sequence[Data], message: str, most: int = 2) -> str:
+def episodes(results: Sequence[Data], message: str, limit: int = 2) -> str:
     """At most two earlier exchanges, one a line."""
-    return "\n".join(told_episode(episode, message) for episode in found[:most])
+    return "\n".join(told_episode(episode, message) for episode in results[:limit])
 
 
 def told_episode(episode: Data, message: str) -> str:
     """Return an exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
-    asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
-    return f"- {_fitting(asked, message)} → {_fitting(said, message)}"
+    question, answer = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
+    return f"- {_fitting(question, message)} → {_fitting(answer, message)}"
 
 
 def _fitting(text: str, message: str) -> str:
     """Return the sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
-    wanted, told = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
-    left, kept = _EXCERPT, set[int]()
-    for number in sorted(range(len(told)), key=lambda n: (-len(wanted & set(terms(told[n]))), n)):
-        if (size := estimated_tokens(told[number])) <= left:
-            kept.add(number)
+    wanted, texts = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
+    left, chosen = _EXCERPT, set[int]()
+    for number in sorted(range(len(texts)), key=lambda n: (-len(wanted & set(terms(texts[n]))), n)):
+        if (size := estimated_tokens(texts[number])) <= left:
+            chosen.add(number)
             left -= size
-    return " ".join(told[n] for n in sorted(kept)) or text[:_EXCERPT] + "…"
+    return " ".join(texts[n] for n in sorted(chosen)) or text[:_EXCERPT] + "…"
 
 
 # --- What a message says of the person, and what it asks of the conversation ---
 
 
-class Note(BaseModel):
+class Note(BaseModel, extra="forbid"):
     """Something to be remembered."""
-
-    model_config = ConfigDict(extra="forbid")
 
     section: Literal["name", "preferences", "current_intent", "facts"]
     content: str = Field(min_length=1, max_length=200)
@@ -199,10 +189,8 @@ class Note(BaseModel):
     replaces: list[int] = Field(default_factory=list, max_length=5)
 
 
-class Read(BaseModel):
+class Read(BaseModel, extra="forbid"):
     """What the memory's model fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     notes: list[Note] = Field(max_length=MOST_NOTED)
     question: str = Field(max_length=500)
@@ -211,7 +199,7 @@ class Read(BaseModel):
 
 
 async def noticed(context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]) -> Json:
-    """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
+    """Return what of the message is to be remembered, what it asks memory, and what is left to search."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
     if (gone := taken_back(message, memories)) is not None:
@@ -219,17 +207,18 @@ async def noticed(context: Context, message: str, history: Sequence[Message], me
         ids = [m["id"] for m in gone]
         note = Noted(section=TAKEN_BACK, content=content, about="", attribute="", polarity="", replaces=ids)
         return {"noted": [note], "recalls": None, "to_search": ""}
-    said = "memory" in context.models and _PERSONAL.search(message)  # a model is not asked about every question
-    if said and (read := await _by_model(context, message, history, memories)):
+    speaks_of_person = "memory" in context.models and _PERSONAL.search(
+        message
+    )  # a model is not asked about every question
+    if speaks_of_person and (read := await _by_model(context, message, history, memories)):
         return read
     return by_rules(message, memories)
 
 
 def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     """Return what ``noticed`` does, without a model."""
-    free = [m for m in memories if not m["pinned"]]
-    statements, rest = read_preferences(message, (m["content"] for m in free if m["section"] == "facts"))
-    noted = list(filter(None, (_noted(statement, free) for statement in statements)))[:MOST_NOTED]
+    statements, rest = read_preferences(message, (m["content"] for m in memories if m["section"] == "facts"))
+    noted = [_noted(statement, memories) for statement in statements][:MOST_NOTED]
     if not noted:
         return {"noted": [], "recalls": question_to_memory(message, memories), "to_search": message}
     # only what is disliked leaves the question: its words would be searched for
@@ -237,7 +226,7 @@ def by_rules(message: str, memories: Sequence[Memory] = ()) -> Json:
     return {"noted": noted, "recalls": None, "to_search": rest if cut else message}
 
 
-def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted | None:
+def _noted(statement: Statement, memories: Sequence[Memory]) -> Noted:
     """Return a statement as a note in the place of those about the same thing."""
     section, attribute = statement.section, statement.attribute
     replaced = [m for m in memories if same_thing(statement, as_statement(m))]
@@ -277,11 +266,8 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
     gone = [
         m
         for m in memories
-        if not m["pinned"]
-        and (
-            (wanted and wanted <= stems(f"{m['content']} {m['about']} {m['attribute']}"))
-            or (statement and same_thing(statement, as_statement(m)))
-        )
+        if (wanted and wanted <= stems(f"{m['content']} {m['about']} {m['attribute']}"))
+        or (statement and same_thing(statement, as_statement(m)))
     ]
     return gone if gone or _OWN.search(what) else None
 
@@ -289,14 +275,13 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory] | None:
 async def _by_model(
     context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
 ) -> Json | None:
-    free = [m for m in memories if not m["pinned"]]
     slots = {
-        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in free])),
+        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in memories])),
         "history": fenced(told_history(history, context.settings.history_window)),
         "message": message,
     }
-    said = await say(context, "memory", Read, slots, question=message)
-    if said.form is None:
+    reply = await say(context, "memory", Read, slots, question=message)
+    if reply.form is None:
         return None
     noted = [
         Noted(
@@ -305,9 +290,9 @@ async def _by_model(
             about=note.about.strip(),
             attribute="",
             polarity=note.polarity,
-            replaces=[free[n - 1]["id"] for n in note.replaces if 1 <= n <= len(free)],
+            replaces=[memories[n - 1]["id"] for n in note.replaces if 1 <= n <= len(memories)],
         )
-        for note in said.form.notes
+        for note in reply.form.notes
     ]
-    recalls = Asked(about=said.form.about, whose="", notes=None) if said.form.asks_what_was_said else None
-    return {"noted": noted, "recalls": recalls, "to_search": said.form.question.strip() if noted else message}
+    recalls = Asked(about=reply.form.about, whose="", notes=None) if reply.form.asks_what_was_said else None
+    return {"noted": noted, "recalls": recalls, "to_search": reply.form.question.strip() if noted else message}

@@ -28,8 +28,8 @@ from workbench.text import content_stems, stems
 if TYPE_CHECKING:
     import numpy as np
 
-_KEPT, _BATCH, _INLINE, _LOOKED_AT = 100, 64, 8, 50
-"""Conversations at hand; exchanges embedded at once, and while a question waits; exchanges of which the similarity is
+_CACHED, _BATCH, _INLINE, _LOOKED_AT = 100, 64, 8, 50
+"""Conversations in memory; exchanges embedded at once, and while a question waits; exchanges of which the similarity is
 looked at."""
 RETRIES_S = (1.0, 2.0, 4.0)
 """Waits before each new attempt to embed in the background."""
@@ -55,7 +55,7 @@ class Recalling:
     ):
         self.store, self._settings, self._now, self._given = store, settings, now, model
         self.remember, self.end = store.remember, store.end
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: OrderedDict[str, _Talk] = OrderedDict()
         self._lock, self._embedding = threading.Lock(), threading.Lock()
         self._refused, self._begun = set[str](), set[str]()
         """Episodes that the model does not take though it answers; users whose episodes were looked through."""
@@ -69,11 +69,11 @@ class Recalling:
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
-        known: list[Memory] = self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
-        memories = [memory for memory in known if memory["ended_at"] is None]
+        history: list[Memory] = self.store.memories(user_id, ended=True) if settings.memory_core and user_id else []
+        memories = [memory for memory in history if memory["ended_at"] is None]
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
-        if summary and outdated(summary, known):
-            summary = None  # until it is made anew
+        if summary and outdated(summary, history):
+            summary = None  # until it is made again
         episodes, note = list[Json](), ""
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
@@ -82,7 +82,7 @@ class Recalling:
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None
     ) -> tuple[list[Json], str]:
-        """The exchanges that fit best with their ``similarity``, and what failed; ``shown`` are in the window anyway.
+        """Return the exchanges that fit best with their ``similarity``, and what failed; ``shown`` are in the window.
 
         ``similarity`` is the larger of the cosine of the nearer message and the share of the question's words.
         """
@@ -92,20 +92,20 @@ class Recalling:
         today = self._now()
         since = (today - timedelta(days=settings.memory_days)).isoformat() if settings.memory_days else ""
         with self._lock:
-            held, vector, note = self._asked(message, "" if of_user else conversation_id, user_id)
-            ranked = held.turns.rank(message, vector, today=today.date().isoformat())
-            found = list[Json]()
-            for episode in itertools.islice(held.first(ranked, before, since), _LOOKED_AT):
+            talk, vector, note = self._lookup(message, "" if of_user else conversation_id, user_id)
+            ranked = talk.turns.rank(message, vector, today=today.date().isoformat())
+            results = list[Json]()
+            for episode in itertools.islice(talk.first(ranked, before, since), _LOOKED_AT):
                 episode_id = episode["id"]
-                similarity = held.similarity(episode_id, message, vector)
+                similarity = talk.similarity(episode_id, message, vector)
                 shown = episode["user_message_id"] in window
                 if similarity >= settings.memory_least:
-                    found.append({**episode, "similarity": round(similarity, 4), "shown": shown})
-                if sum(not one["shown"] for one in found) == settings.memory_top_k:
+                    results.append({**episode, "similarity": round(similarity, 4), "shown": shown})
+                if sum(not result["shown"] for result in results) == settings.memory_top_k:
                     break
-        return found, note
+        return results, note
 
-    def _asked(self, message: str, conversation_id: str, user_id: str) -> tuple[_Held, np.ndarray | None, str]:
+    def _lookup(self, message: str, conversation_id: str, user_id: str) -> tuple[_Talk, np.ndarray | None, str]:
         """Return what is in memory, and the vector of the question; without it where the model fails."""
         try:
             vector = self._model.array([message])[0]
@@ -120,23 +120,23 @@ class Recalling:
             note = f"recalled by words where there is no vector yet: {error}"
         return self._follow(conversation_id, user_id, self._model.name), vector, note
 
-    def _follow(self, conversation_id: str, user_id: str, model: str) -> _Held:
+    def _follow(self, conversation_id: str, user_id: str, model: str) -> _Talk:
         """Return what is kept in memory of a conversation, with what has come since."""
         key = f"{conversation_id or f'user:{user_id}'} {model}"
-        held = self._held.pop(key, None)
-        new = self.store.episodes(conversation_id, user_id, after=held.last - 1 if held else 0)
-        if held and held.is_as_kept(new, self.store.count_episodes(conversation_id, user_id, held.last)):
+        talk = self._held.pop(key, None)
+        new = self.store.episodes(conversation_id, user_id, after=talk.last - 1 if talk else 0)
+        if talk and talk.matches_store(new, self.store.count_episodes(conversation_id, user_id, talk.last)):
             new = new[1:]
-        else:  # of what was forgotten nothing stays at hand
-            held = _Held(self._words if model else None)
+        else:  # of what was forgotten nothing stays in memory
+            talk = _Talk(self._words if model else None)
             new = self.store.episodes(conversation_id, user_id)
-        while len(self._held) >= _KEPT:
+        while len(self._held) >= _CACHED:
             self._held.popitem(last=False)
-        held.add(new)
-        if model and held.blank:
-            held.place(self.store.vectors(list(held.blank), model))
-        self._held[key] = held
-        return held
+        talk.add(new)
+        if model and talk.blank:
+            talk.place(self.store.vectors(list(talk.blank), model))
+        self._held[key] = talk
+        return talk
 
     @property
     def _words(self) -> Callable[[Sequence[str]], np.ndarray] | None:
@@ -146,7 +146,7 @@ class Recalling:
         return lambda words: word_vectors(self._model, list(words))
 
     def forget(self) -> None:
-        """Let go of everything in memory."""
+        """Release everything in memory."""
         with self._lock:
             self._held.clear()
 
@@ -192,7 +192,7 @@ class Recalling:
         return False
 
 
-class _Held:
+class _Talk:
     """The exchanges of one conversation in memory, and their turns to be ranked."""
 
     def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None):
@@ -205,12 +205,12 @@ class _Held:
     def add(self, new: Sequence[Episode]) -> None:
         """Take in what is new, without vectors yet."""
         for episode in new:
-            one, day = episode["id"], episode["created_at"][:10]
-            self.blank[one] = len(self.turns.turns)
+            episode_id, day = episode["id"], episode["created_at"][:10]
+            self.blank[episode_id] = len(self.turns.turns)
             for part in _PARTS:
                 session, speaker = f"{episode['conversation_id']} {day}", part.partition("_")[0]
-                self.turns.add(Turn(f"{one} {speaker}", session, day, speaker, episode[part]))  # type: ignore[literal-required]
-            self.episodes[one], self.last = episode, episode["position"]
+                self.turns.add(Turn(f"{episode_id} {speaker}", session, day, speaker, episode[part]))  # type: ignore[literal-required]
+            self.episodes[episode_id], self.last = episode, episode["position"]
 
     def place(self, vectors: Mapping[str, bytes]) -> None:
         """Give episodes their vectors."""
@@ -222,13 +222,13 @@ class _Held:
             for offset, row in enumerate(rows):
                 self.turns.place(first + offset, row)
 
-    def is_as_kept(self, from_last: Sequence[Episode], count: int) -> bool:
-        """Whether the store still has what is at hand; the place of one that was forgotten may be taken by another."""
+    def matches_store(self, from_last: Sequence[Episode], count: int) -> bool:
+        """Check that the store still has what is in memory: a forgotten one may have been replaced by another."""
         newest = next(reversed(self.episodes), None)
         return newest is not None and len(self.episodes) == count and [e["id"] for e in from_last[:1]] == [newest]
 
     def first(self, ranked: Iterable[Ranked], before: str | None, since: str) -> Iterator[Episode]:
-        """The exchanges in the order of their best turns, without the one that is asked and those before a day."""
+        """Yield the exchanges in the order of their best turns, without the current one and those before a day."""
         seen: set[str] = set()
         for turn in ranked:
             episode = self.episodes[turn.id.partition(" ")[0]]
@@ -239,8 +239,8 @@ class _Held:
 
     def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
         """Return how near the nearer message of an exchange is to the question."""
-        asked = content_stems(message)
-        said = stems(" ".join(self.episodes[episode_id][part] for part in _PARTS))  # type: ignore[literal-required]
-        share = len(asked & said) / len(asked) if asked else 0.0
+        wanted = content_stems(message)
+        words = stems(" ".join(self.episodes[episode_id][part] for part in _PARTS))  # type: ignore[literal-required]
+        share = len(wanted & words) / len(wanted) if wanted else 0.0
         rows = self._vectors.get(episode_id)
         return share if rows is None or vector is None else max(share, *map(float, rows @ vector))

@@ -1,8 +1,8 @@
 """What is remembered is obeyed, and kept: preferences as conditions, notes with the answer, summaries after it.
 
 A preference becomes a condition of a recommendation where a field of the knowledge base has such a value, unless the
-question itself speaks of it; the plan says so, and a person can strike it. What a message says of the person is written
-down when it has been answered, by a run of its own alone: forks and replays write nothing.
+question itself speaks of it; the plan states it, and a person can strike it. What a message says of the person is noted
+when it has been answered, by a run of its own alone: forks and replays write nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
@@ -27,12 +27,12 @@ from workbench.text import fold
 RULES = "rules"
 
 
-def obeyed(
+def preference_conditions(
     preferences: Iterable[Data], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> list[Obeyed]:
     """Return what preferences come to as conditions on what is recommended.
 
-    What is disliked is left out, of a list too when this very message says so. What is liked is looked for where the
+    What is disliked is left out, of a list too when this message asks for it. What is liked is looked for where the
     question asks for nothing in particular: then the newest like leads, with the others of its field. Of two about one
     value the newest counts; none counts about what the question itself asks for, or that would leave nothing of it;
     and what is liked gives way to what is not.
@@ -47,32 +47,47 @@ def obeyed(
     if not reading or reading["intent"] not in ("recommend", "list"):
         return []
     question, not_these, newest = fold(reading["text"]), set(struck), dict[tuple[str, str], Obeyed]()
-    for one in preferences:
-        now = not one.get("id") and one["polarity"] == "dislike"
-        memory_id = str(one.get("id") or f"now:{one['about']}")
-        if not one["polarity"] or memory_id in not_these or not (now or reading["intent"] == "recommend"):
+    for preference in preferences:
+        now = not preference.get("id") and preference["polarity"] == "dislike"
+        memory_id = str(preference.get("id") or f"now:{preference['about']}")
+        if not preference["polarity"] or memory_id in not_these or not (now or reading["intent"] == "recommend"):
             continue
         for base in bases:
-            for field, value in _values(base, one["about"]):
+            for field, value in _values(base, preference["about"]):
                 newest.pop((field, value), None)
-                if fold(value) not in question and fold(one["about"]) not in question:
-                    newest[field, value] = _as_condition(one, memory_id, base, field, value, reading["language"])
-    likes = [one for one in newest.values() if one["condition"]["op"] == "in"]
-    asked, dislikes = reading["conditions"], [one for one in newest.values() if one["condition"]["op"] == "ne"]
-    if asked:
-        return [one for one in dislikes if any(base.select([*asked, one["condition"]], limit=1) for base in bases)]
+                if fold(value) not in question and fold(preference["about"]) not in question:
+                    newest[field, value] = _as_condition(preference, memory_id, base, field, value, reading["language"])
+    likes = [preference for preference in newest.values() if preference["condition"]["op"] == "in"]
+    question_conditions, dislikes = (
+        reading["conditions"],
+        [preference for preference in newest.values() if preference["condition"]["op"] == "ne"],
+    )
+    if question_conditions:
+        return [
+            preference
+            for preference in dislikes
+            if any(base.select([*question_conditions, preference["condition"]], limit=1) for base in bases)
+        ]
     if reading["names"] or not likes:
         return dislikes
-    leading = [one for one in likes if one["condition"]["field"] == likes[-1]["condition"]["field"]]
+    leading = [
+        preference for preference in likes if preference["condition"]["field"] == likes[-1]["condition"]["field"]
+    ]
     every = with_conditions(route, [*dislikes, *leading]).decision["question"]["conditions"]
     return [*dislikes, *leading] if any(base.select(every, limit=1) for base in bases) else dislikes
 
 
-def _as_condition(one: Data, memory_id: str, base: KnowledgeBase, field: str, value: str, language: str) -> Obeyed:
-    likes = one["polarity"] == "like"
+def _as_condition(
+    preference: Data, memory_id: str, base: KnowledgeBase, field: str, value: str, language: str
+) -> Obeyed:
+    likes = preference["polarity"] == "like"
     condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
     about = next(f for f in base.schema() if f["name"] == field)
-    because = f"（因为你说过：{one['content']}）" if language == "zh" else f" (since you said: {one['content']})"
+    because = (
+        f"（因为你说过：{preference['content']}）"
+        if language == "zh"
+        else f" (since you said: {preference['content']})"
+    )
     return Obeyed(memory_id=memory_id, condition=condition, told=in_words(condition, about, language) + because)
 
 
@@ -82,8 +97,8 @@ def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
     if spoken or not (entity := base.find_entity(about)):
         return list(dict.fromkeys(spoken))
     names = [field["name"] for field in base.schema() if field["type"] == "name"]
-    held = ((name, base.select([Condition(field=name, op="eq", value=entity["name"])], limit=1)) for name in names)
-    return [(name, entity["name"]) for name, found in held if found]
+    matches = ((name, base.select([Condition(field=name, op="eq", value=entity["name"])], limit=1)) for name in names)
+    return [(name, entity["name"]) for name, records in matches if records]
 
 
 def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
@@ -91,27 +106,27 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
     if not conditions:
         return route
     reading = route.decision["question"]
-    kept = list[Condition]()
-    for one in conditions:
-        condition = one["condition"]
+    merged = list[Condition]()
+    for preference in conditions:
+        condition = preference["condition"]
         beside = next(
-            (c for c in kept if c["op"] == condition["op"] == "in" and c["field"] == condition["field"]), None
+            (c for c in merged if c["op"] == condition["op"] == "in" and c["field"] == condition["field"]), None
         )
         if beside:
             beside["value"] = list(dict.fromkeys([*beside["value"], *condition["value"]]))
         else:
-            kept.append(Condition(**condition))
-    told = [*reading["understood"], *dict.fromkeys(one["told"] for one in conditions)]
-    reading = {**reading, "conditions": [*reading["conditions"], *kept], "understood": told}
+            merged.append(Condition(**condition))
+    understood = [*reading["understood"], *dict.fromkeys(preference["told"] for preference in conditions)]
+    reading = {**reading, "conditions": [*reading["conditions"], *merged], "understood": understood}
     return Route({**route.decision, "question": reading, "filters": reading["conditions"]}, route.kb_prefixes)
 
 
-def obeying(
+def apply_preferences(
     state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
 ) -> tuple[Route, list[Obeyed]]:
-    """The route with what is known of the person as conditions, and these: without what a fork or a person struck."""
+    """Return the route with what is known of the person as conditions, and these; without what was struck."""
     out = [*state.get("without", []), *state.get("struck", []), *struck]
-    conditions = obeyed([*state.get("known", []), *state.get("noted", [])], route, bases, out)
+    conditions = preference_conditions([*state.get("known", []), *state.get("noted", [])], route, bases, out)
     return with_conditions(route, conditions), conditions
 
 
@@ -142,16 +157,14 @@ def keep_noted(memory: Remembering, state: Data, author: str) -> None:
 # --- The summary of a conversation, brought up to date when an answer is there ---
 
 
-class SummedUp(BaseModel):
+class SummedUp(BaseModel, extra="forbid"):
     """What the summarizer fills in."""
-
-    model_config = ConfigDict(extra="forbid")
 
     summary: str = Field(min_length=1, max_length=2_000)
 
 
 def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bool:
-    """Return whether a summary is to be brought up: enough messages have left the window since it was.
+    """Return whether a summary is due: enough messages have left the window since it was.
 
     >>> [n for n in range(9, 25) if due(n, 0 if n < 12 else 6, begins=10, window=6, every=5)]
     [10, 11, 17, 18, 19, 20, 21, 22, 23, 24]
@@ -172,10 +185,10 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     stale = old is not None and outdated(old, of_user)
     if not settings.memory_summary or not (stale or due(count, covered, **limits)):
         return ""
-    anew = old is None or stale or (old["update_count"] + 1) % settings.summary_anew == 0
+    rebuild = old is None or stale or (old["update_count"] + 1) % settings.summary_anew == 0
     messages = store.list_messages(conversation_id)[: count - window]
-    fresh = messages if anew else messages[covered:]
-    before, author = "" if anew else old["summary"], RULES
+    fresh = messages if rebuild else messages[covered:]
+    before, author = "" if rebuild else old["summary"], RULES
     if "summarizer" in context.parts:
         text, author = str(await context.parts["summarizer"](before, fresh)).strip(), "summarizer"
     elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
@@ -187,14 +200,14 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
 
 
 async def _by_model(context: Context, old: str, messages: Sequence[Data]) -> str:
-    told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
-    slots = {"summary": fenced(old) or "—", "messages": fenced(told)}
-    said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
-    return said.form.summary.strip() if said.form else ""
+    text = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
+    slots = {"summary": fenced(old) or "—", "messages": fenced(text)}
+    reply = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
+    return reply.form.summary.strip() if reply.form else ""
 
 
 def _of_the_corpus(messages: Sequence[Data], notes: Sequence[Any]) -> list[Data]:
     """Return messages without what memory was asked and answered: that is in memory, and may not hold any more."""
-    asked = [m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None for m in messages]
-    answered = [False, *asked][: len(messages)]
-    return [m for m, question, answer in zip(messages, asked, answered, strict=True) if not (question or answer)]
+    to_memory = [m["role"] == "user" and question_to_memory(str(m["content"]), notes) is not None for m in messages]
+    answered = [False, *to_memory][: len(messages)]
+    return [m for m, question, answer in zip(messages, to_memory, answered, strict=True) if not (question or answer)]

@@ -2,7 +2,7 @@
 
 A memory is one row for as long as it holds: a changed one is ended, with a reason, and another takes its place, so that
 what was known at any time can be seen again, and a change undone. An episode is an exchange that has been answered; its
-row comes with the answer in one transaction, and its vector later, by whoever keeps the memory up: until then it is
+row comes with the answer in one transaction, and its vector later, in the background: until then it is
 found by its words.
 """
 
@@ -57,7 +57,6 @@ TABLES = (
         attribute TEXT NOT NULL,
         polarity TEXT NOT NULL,
         author TEXT NOT NULL,
-        pinned BOOLEAN NOT NULL,
         created_at TEXT NOT NULL,
         ended_at TEXT,
         ended_why TEXT NOT NULL,
@@ -67,7 +66,7 @@ TABLES = (
 )
 SECTIONS = ("persona", "name", "preferences", "current_intent", "facts", "archival")
 """Where a memory stands: in core memory, whose ``human`` has a name, preferences, an intent and facts; or archived."""
-ONE = ("persona", "name", "current_intent")
+SINGLE = ("persona", "name", "current_intent")
 """Sections that hold one memory: a new one takes the place of the one before."""
 POLARITIES = ("", "like", "dislike")
 
@@ -76,7 +75,7 @@ class Memory(TypedDict):
     """One thing that is, or was, remembered of a person.
 
     Attributes:
-        message_id: the message that says it; "" for what somebody wrote by hand.
+        message_id: the message that says it; "" for what a person wrote by hand.
         polarity: ``like`` or ``dislike`` of a preference, else "".
         about: what it is about, by which a newer one replaces it.
         attribute: which fact it is where a person has one of it (``home``), else "".
@@ -94,7 +93,6 @@ class Memory(TypedDict):
     attribute: str
     polarity: str
     author: str
-    pinned: bool
     created_at: str
     ended_at: str | None
     ended_why: str
@@ -162,16 +160,18 @@ class MemoryStore:
         summary: str,
         covered_message_count: int,
         author: str = "",
-        of: Sequence[str] | None = None,
+        message_ids: Sequence[str] | None = None,
     ) -> None:
         """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped.
 
-        So is one ``of`` messages, by their ids, that are not the first ones any more: some were forgotten meanwhile.
+        So is one of messages (``message_ids``) that are not the first ones any more: some were forgotten meanwhile.
         """
         now = self._time()
         with self._transaction() as execute:
             first = f"SELECT id FROM messages WHERE conversation_id = ? ORDER BY position LIMIT {covered_message_count}"
-            if of is not None and [row["id"] for row in execute(first, (conversation_id,))] != list(of):
+            if message_ids is not None and [row["id"] for row in execute(first, (conversation_id,))] != list(
+                message_ids
+            ):
                 return
             execute(
                 "INSERT INTO conversation_summaries (id, conversation_id, summary, covered_message_count, update_count,"
@@ -190,9 +190,9 @@ class MemoryStore:
 
         Only those behind the position ``after`` are given.
         """
-        whose, given = _whose(conversation_id, user_id)
+        whose, arguments = _whose(conversation_id, user_id)
         with self._transaction() as execute:
-            rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *given))
+            rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *arguments))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def exchanges(self, user_id: str) -> list[dict[str, str]]:
@@ -206,32 +206,34 @@ class MemoryStore:
 
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
         """Return the vectors of these episodes by this model, as far as they are there."""
-        found: dict[str, bytes] = {}
+        results: dict[str, bytes] = {}
         with self._transaction() as execute:
             for start in range(0, len(ids), 500):
                 part = list(ids[start : start + 500])
                 marks = ", ".join("?" * len(part))
                 sql = f"SELECT id, vector FROM episodes WHERE model = ? AND id IN ({marks})"
-                found |= {row["id"]: bytes(row["vector"]) for row in execute(sql, [model, *part])}
-        return found
+                results |= {row["id"]: bytes(row["vector"]) for row in execute(sql, [model, *part])}
+        return results
 
     def unembedded(
         self, model: str, limit: int, conversation_id: str = "", user_id: str = "", without: Collection[str] = ()
     ) -> list[Episode]:
         """Return the oldest episodes that have no vector by this model, but for those ``without``; whose, as above."""
-        whose, given = _whose(conversation_id, user_id)
-        other = f" AND e.id NOT IN ({', '.join('?' * len(without))})" if without else ""
-        sql = f"{_EPISODE} WHERE e.model != ?{whose}{other} ORDER BY e.position LIMIT {int(limit)}"
+        whose, arguments = _whose(conversation_id, user_id)
+        exclusion = f" AND e.id NOT IN ({', '.join('?' * len(without))})" if without else ""
+        sql = f"{_EPISODE} WHERE e.model != ?{whose}{exclusion} ORDER BY e.position LIMIT {int(limit)}"
         with self._transaction() as execute:
-            rows = execute(sql, (model, *given, *without))
+            rows = execute(sql, (model, *arguments, *without))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
         """Return how many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
-        whose, given = _whose(conversation_id, user_id)
+        whose, arguments = _whose(conversation_id, user_id)
         upto, place = ("1 = 1", []) if until is None else ("e.position <= ?", [until])
         with self._transaction() as execute:
-            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE {upto}{whose}", [*place, *given])[0]["n"])
+            return int(
+                execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE {upto}{whose}", [*place, *arguments])[0]["n"]
+            )
 
     def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
@@ -261,7 +263,7 @@ class MemoryStore:
 
         Args:
             user_id: whose.
-            section: one of ``SECTIONS``; of those in ``ONE`` the present memory is replaced.
+            section: one of ``SECTIONS``; of those in ``SINGLE`` the present memory is replaced.
             content: the text.
             about: what it is about.
             attribute: which fact.
@@ -284,16 +286,16 @@ class MemoryStore:
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
         where = (memory_id, who, conversation_id, message_id, section, text)
-        row = (*where, clean(about), clean(attribute), polarity, author, False, now)
+        row = (*where, clean(about), clean(attribute), polarity, author, now)
         with self._transaction() as execute:
             if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
                 return memory_id
             old = list(replaces)
-            if section in ONE:
+            if section in SINGLE:
                 sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
-                old += [found["id"] for found in execute(sql, (who, section))]
+                old += [current["id"] for current in execute(sql, (who, section))]
             self._end(execute, who, old, now, why, memory_id)
-            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 15)})", (*row, None, "", ""))
+            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 14)})", (*row, None, "", ""))
         return memory_id
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> int:
@@ -307,14 +309,7 @@ class MemoryStore:
             "UPDATE memories SET ended_at = ?, ended_why = ?, replaced_by = ? WHERE id = ? AND user_id = ?"
             " AND ended_at IS NULL RETURNING id"
         )
-        return sum(len(execute(sql, (now, clean(why), by, one, user_id))) for one in dict.fromkeys(ids))
-
-    def pin(self, user_id: str, memory_id: str, pinned: bool) -> None:
-        """Keep a memory whatever else is said, or release that."""
-        with self._transaction() as execute:
-            sql = "UPDATE memories SET pinned = ? WHERE id = ? AND user_id = ? RETURNING id"
-            if not execute(sql, (pinned, memory_id, clean(user_id))):
-                raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)}.")
+        return sum(len(execute(sql, (now, clean(why), by, memory_id, user_id))) for memory_id in dict.fromkeys(ids))
 
     def undo(self, user_id: str) -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about.
@@ -328,16 +323,18 @@ class MemoryStore:
             rows = execute(sql, (who,))
             if not rows:
                 raise WorkbenchError(f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo.")
-            made, over = max(row["created_at"] for row in rows), [r["ended_at"] for r in rows if r["ended_at"]]
-            if over and max(over) > made:
+            created, over = max(row["created_at"] for row in rows), [r["ended_at"] for r in rows if r["ended_at"]]
+            if over and max(over) > created:
                 last = max(over)
                 back = [row["id"] for row in rows if row["ended_at"] == last]
             else:
-                newest = next(row["id"] for row in rows if row["created_at"] == made)
+                newest = next(row["id"] for row in rows if row["created_at"] == created)
                 back = [r["id"] for r in execute("SELECT id FROM memories WHERE replaced_by = ?", (newest,))]
                 execute("DELETE FROM memories WHERE id = ?", (newest,))
-            for one in back:
-                execute("UPDATE memories SET ended_at = NULL, ended_why = '', replaced_by = '' WHERE id = ?", (one,))
+            for memory_id in back:
+                execute(
+                    "UPDATE memories SET ended_at = NULL, ended_why = '', replaced_by = '' WHERE id = ?", (memory_id,)
+                )
         return back[0] if back else newest
 
     def memories(self, user_id: str, *, at: str | None = None, ended: bool = False) -> list[Memory]:
@@ -350,14 +347,14 @@ class MemoryStore:
         """
         sql = f"SELECT {_MEMORY} FROM memories WHERE user_id = ? ORDER BY position"
         with self._transaction() as execute:
-            rows = [{**row, "pinned": bool(row["pinned"])} for row in execute(sql, (clean(user_id),))]
+            rows = execute(sql, (clean(user_id),))
         if at is not None:
             rows = [r for r in rows if r["created_at"] <= at]
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
     def talks(self, user_id: str) -> list[Json]:
-        """The conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, and ``messages``."""
+        """Return the conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, ``messages``."""
         with self._transaction() as execute:
             return execute(
                 "SELECT c.id, c.session_id, c.created_at, COUNT(m.id) AS messages FROM conversations c"
@@ -367,7 +364,7 @@ class MemoryStore:
             )
 
     def source(self, message_id: str) -> Json | None:
-        """Where a message stands: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None where gone."""
+        """Return where a message is: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None if gone."""
         with self._transaction() as execute:
             rows = execute(
                 "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
@@ -405,8 +402,8 @@ class MemoryStore:
                 ("DELETE FROM feedback WHERE id = ?", list(feedback)),
                 (f"DELETE FROM conversations WHERE id = ? AND {empty}", list(conversations)),
             ):
-                for one in ids:
-                    execute(sql, (one,))
+                for row_id in ids:
+                    execute(sql, (row_id,))
 
 
 def as_statement(memory: Data) -> Statement:
@@ -419,20 +416,24 @@ def outdated(summary: Data, memories: Iterable[Memory]) -> bool:
     return any((memory["ended_at"] or "") > summary["updated_at"] for memory in memories)
 
 
-def core_of(memories: Iterable[Memory]) -> Json:
+def core_memory(memories: Iterable[Memory]) -> Json:
     """Core memory as one object: what the assistant is, and what is known of the person.
 
     >>> row = {"section": "preferences", "content": "likes tea"}
-    >>> core_of([row])["human"]
+    >>> core_memory([row])["human"]
     {'name': '', 'preferences': ['likes tea'], 'current_intent': '', 'facts': []}
     """
-    held: dict[str, list[str]] = {section: [] for section in SECTIONS}
+    by_section: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for memory in memories:
         name = memory.get("about") if memory["section"] == "name" else ""  # not the whole sentence that says it
-        held[memory["section"]].append(name or memory["content"])
-    one = {name: (held[name] or [""])[-1] for name in ONE}
-    human = {"name": one["name"], "preferences": held["preferences"], "current_intent": one["current_intent"]}
-    return {"persona": one["persona"], "human": {**human, "facts": held["facts"]}}
+        by_section[memory["section"]].append(name or memory["content"])
+    single = {name: (by_section[name] or [""])[-1] for name in SINGLE}
+    human = {
+        "name": single["name"],
+        "preferences": by_section["preferences"],
+        "current_intent": single["current_intent"],
+    }
+    return {"persona": single["persona"], "human": {**human, "facts": by_section["facts"]}}
 
 
 def _add_episode(execute: Execute, conversation_id: str, question: str, answer: str, now: str) -> None:

@@ -24,11 +24,10 @@ from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
 _SHORTEST, _QUOTED = 10, 250
 """Characters of a sentence that tells where it came from, a Chinese one counts double; how much a quotation keeps."""
 _ALL = 1 << 62
-_SETS = ("memories", "messages", "summaries", "conversations", "runs", "saying", "feedback")
 
 
 @dataclass
-class Found:
+class TraceIds:
     """What belongs together, by ids alone.
 
     Attributes:
@@ -53,15 +52,12 @@ class Found:
 
     def dumps(self) -> str:
         """Return it as JSON."""
-        return json.dumps({**{name: sorted(getattr(self, name)) for name in _SETS}, "places": self.places})
+        return json.dumps(vars(self), default=sorted)
 
     def add(self, note: str) -> None:
-        """Add what ``dumps`` gave."""
-        saved = json.loads(note)
-        for name in _SETS:
-            getattr(self, name).update(saved[name])
-        for conversation, place in saved["places"].items():
-            self.place(conversation, place)
+        """Add what ``dumps`` returned; to an empty one."""
+        for name, ids in json.loads(note).items():
+            getattr(self, name).update(ids)
 
     def place(self, conversation: str, place: int) -> None:
         """Add the place of a message in a conversation."""
@@ -69,7 +65,7 @@ class Found:
 
     def size(self) -> int:
         """Return a number that grows until everything is found."""
-        return sum(len(getattr(self, name)) for name in (*_SETS, "places"))
+        return sum(map(len, vars(self).values()))
 
 
 class Words:
@@ -82,12 +78,10 @@ class Words:
 
     def __init__(self, texts: Iterable[str] = ()):
         self._patterns: dict[str, re.Pattern[str]] = {}
-        self._rare = set[str]()
         self.add(texts)
 
-    def add(self, texts: Iterable[str], rare: Iterable[str] = ()) -> None:
-        """Look for these too, and for ``rare`` words (``rare_words``)."""
-        self._rare.update(rare)
+    def add(self, texts: Iterable[str]) -> None:
+        """Look for these too."""
         for text in texts:
             bare = fold(text).strip(" .,;:!?'\"“”。，；：！？")
             if bare and bare not in self._patterns:
@@ -98,18 +92,15 @@ class Words:
         """Return True if one of the texts has one of these."""
         return any(pattern.search(folded) for folded in map(fold, texts) for pattern in self._patterns.values())
 
-    def beyond(self, text: str, known: str) -> bool:
-        """Return True if a text has one of these, or a rare word, that ``known`` does not account for.
+    def beyond(self, text: str, context: str) -> bool:
+        """Return True if a text has one of these that ``known`` does not account for.
 
         >>> words = Words(["opera"])
         >>> words.beyond("You said opera.", "Which opera?"), words.beyond("You said opera.", "Which?")
         (False, True)
         """
-        folded, known = fold(text), fold(known)
-        if any(pattern.search(folded) and not pattern.search(known) for pattern in self._patterns.values()):
-            return True
-        rare = {word for word in self._rare if word in folded and word not in known}
-        return any(not word.isascii() or word in terms(folded) for word in rare)
+        folded, context = fold(text), fold(context)
+        return any(pattern.search(folded) and not pattern.search(context) for pattern in self._patterns.values())
 
 
 def rare_words(text: str, about: str = "") -> set[str]:
@@ -149,10 +140,10 @@ class Candidate:
         self.sources = frozenset({*(row["options"].get("tape") or {}).get("sources", ()), *own} - {self.run_id})
         recalled = state.get("remembered") or []
         self.told = _recalled(effects) or "remembered" in state
-        self._ids, self._conversations, self._reports = {str(one["id"]) for one in recalled}, set[str](), set[str]()
+        self._ids, self._conversations, self._reports = {str(entry["id"]) for entry in recalled}, set[str](), set[str]()
         self._covered: dict[str, int] = {}
         """By conversation, of how many messages from its beginning a summary was read."""
-        if any(one["part"] == "summary" for one in recalled):
+        if any(entry["part"] == "summary" for entry in recalled):
             self._covered[str(row["conversation_id"])] = _ALL
         for effect in effects:
             if effect.kind == "memory":
@@ -161,27 +152,29 @@ class Candidate:
     def _read(self, name: str, value: Any) -> None:
         if name == "report" and value:
             self._reports.add(str(value["run_id"]))
-        given = value if name == "recall" else {"messages": value} if name == "list_messages" else {}
-        for one in [one for part in ("memories", "episodes", "messages") for one in given.get(part) or []]:
-            self._ids |= {str(one["id"]), str(one.get("user_message_id") or one["id"])}
-            self._conversations.add(str(one["conversation_id"]))
-        if summary := given.get("summary"):
+        recalled = value if name == "recall" else {"messages": value} if name == "list_messages" else {}
+        for row in [row for part in ("memories", "episodes", "messages") for row in recalled.get(part) or []]:
+            self._ids |= {str(row["id"]), str(row.get("user_message_id") or row["id"])}
+            self._conversations.add(str(row["conversation_id"]))
+        if summary := recalled.get("summary"):
             self._ids.add(str(summary["id"]))
-            of, count = str(summary["conversation_id"]), int(summary["covered_message_count"])
-            self._covered[of] = max(self._covered.get(of, 0), count)
+            conversation_id, count = str(summary["conversation_id"]), int(summary["covered_message_count"])
+            self._covered[conversation_id] = max(self._covered.get(conversation_id, 0), count)
 
-    def had_by_id(self, found: Found) -> bool:
+    def had_by_id(self, traced: TraceIds) -> bool:
         """Return True if it had any of this, by ids that are never used again."""
-        if self._ids & (found.memories | found.messages) or self._reports & found.runs:
+        if self._ids & (traced.memories | traced.messages) or self._reports & traced.runs:
             return True
-        return bool(self._ids & found.summaries) and self._summary_covers(found)
+        return bool(self._ids & traced.summaries) and self._summary_covers(traced)
 
-    def had(self, found: Found) -> bool:
+    def had(self, traced: TraceIds) -> bool:
         """Return True if it had any of this, by ids or by the place in a conversation."""
-        return self.had_by_id(found) or bool(self._conversations & found.conversations) or self._summary_covers(found)
+        return (
+            self.had_by_id(traced) or bool(self._conversations & traced.conversations) or self._summary_covers(traced)
+        )
 
-    def _summary_covers(self, found: Found) -> bool:
-        return any(count > found.places.get(one, count) for one, count in self._covered.items())
+    def _summary_covers(self, traced: TraceIds) -> bool:
+        return any(count > traced.places.get(conversation, count) for conversation, count in self._covered.items())
 
     @property
     def messages(self) -> set[str]:
@@ -192,14 +185,14 @@ class Candidate:
         }
 
     @property
-    def said(self) -> list[str]:
+    def dialogue(self) -> list[str]:
         """Return what was asked and answered."""
         return [str(self.row["message"]), str((self.row["result"] or {}).get("answer", ""))]
 
     @property
     def texts(self) -> list[str]:
         """With what was edited and typed."""
-        return [*self.said, *strings(self.row["options"]), *self._typed]
+        return [*self.dialogue, *strings(self.row["options"]), *self._typed]
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -213,8 +206,8 @@ def strings(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         yield from strings(list(value.values()))
     elif isinstance(value, list):
-        for one in value:
-            yield from strings(one)
+        for entry in value:
+            yield from strings(entry)
 
 
 def candidates(work: Work, path: Path, user: str) -> Iterator[Candidate]:
@@ -264,7 +257,7 @@ class Trace:
 
     def __init__(self, store: MemoryStore, user: str, runs: Sequence[Candidate], versions: bool):
         self.memories = store.memories(user, ended=True)
-        self.said = {one: store.list_messages(one) for one in store.conversations(user)}
+        self.said = {entry: store.list_messages(entry) for entry in store.conversations(user)}
         self.exchanges = store.exchanges(user)
         self.runs, self._versions = runs, versions
         self.words = Words()
@@ -272,91 +265,91 @@ class Trace:
         self._marks, self._answers = Words(), Words()
         """What an exchange of a run that had it speaks of; what is quoted where was asked what was said."""
 
-    def follow(self, found: Found) -> None:
+    def follow(self, traced: TraceIds) -> None:
         """Add the runs, with their exchanges, that were given any of this meanwhile.
 
         By ids alone: its words are gone, and the name of a session may be used again for another conversation.
         """
         size = -1
-        while size != (size := found.size()):
+        while size != (size := traced.size()):
             for run in self.runs:
-                if run.run_id not in found.runs and (run.sources & found.runs or run.had_by_id(found)):
-                    found.runs.add(run.run_id)
-                    found.messages |= run.messages
-            self._join_exchanges(found)
+                if run.run_id not in traced.runs and (run.sources & traced.runs or run.had_by_id(traced)):
+                    traced.runs.add(run.run_id)
+                    traced.messages |= run.messages
+            self._join_exchanges(traced)
 
-    def widen(self, found: Found) -> None:
+    def widen(self, traced: TraceIds) -> None:
         """Add everything that belongs to it."""
         size, orphans = -1, list(self._exchanges_without_run())
-        while size != (size := found.size()):
-            self._widen_memories(found)
-            self._join_exchanges(found)
+        while size != (size := traced.size()):
+            self._widen_memories(traced)
+            self._join_exchanges(traced)
             for conversation, messages in self.said.items():
-                self._widen_messages(found, conversation, messages)
+                self._widen_messages(traced, conversation, messages)
             for run in self.runs:
-                self._widen_run(found, run)
-            for asked, answer in orphans:
-                known = f"{asked['content']}\n{json.dumps(answer['citations'], ensure_ascii=False)}"
-                if self._marks.beyond(answer["content"], known):
-                    found.messages |= {asked["id"], answer["id"]}
+                self._widen_run(traced, run)
+            for question, answer in orphans:
+                context = f"{question['content']}\n{json.dumps(answer['citations'], ensure_ascii=False)}"
+                if self._marks.beyond(answer["content"], context):
+                    traced.messages |= {question["id"], answer["id"]}
 
-    def _join_exchanges(self, found: Found) -> None:
-        for one in self.exchanges:
-            together = {one[name] for name in ("id", "user_message_id", "assistant_message_id")}
-            if not found.messages.isdisjoint(together):
-                found.messages |= together
+    def _join_exchanges(self, traced: TraceIds) -> None:
+        for exchange in self.exchanges:
+            together = {exchange[name] for name in ("id", "user_message_id", "assistant_message_id")}
+            if not traced.messages.isdisjoint(together):
+                traced.messages |= together
 
     def _exchanges_without_run(self) -> Iterator[tuple[Data, Data]]:
         """Yield the questions and answers of which the runs are gone, so that no tape says what they had."""
         runs = {run.run_id for run in self.runs if run.file is None}
         by_id = {message["id"]: message for messages in self.said.values() for message in messages}
-        for one in self.exchanges:
-            asked, answer = by_id.get(one["user_message_id"]), by_id.get(one["assistant_message_id"])
-            if asked and answer and (answer["debug"] or {}).get("run_id") not in runs:
-                yield asked, answer
+        for exchange in self.exchanges:
+            question, answer = by_id.get(exchange["user_message_id"]), by_id.get(exchange["assistant_message_id"])
+            if question and answer and (answer["debug"] or {}).get("run_id") not in runs:
+                yield question, answer
 
-    def _widen_memories(self, found: Found) -> None:
+    def _widen_memories(self, traced: TraceIds) -> None:
         by_id = {m["id"]: m for m in self.memories}
         for m in reversed(self.memories):
             if not self._versions:
-                if m["message_id"] in found.messages or m["conversation_id"] in found.conversations:
-                    found.memories.add(m["id"])
-            elif m["id"] in found.memories or _is_version(m, by_id, found) or self.words.within([m["content"]]):
-                found.memories.add(m["id"])
-                found.messages |= {m["message_id"]} - {""}
+                if m["message_id"] in traced.messages or m["conversation_id"] in traced.conversations:
+                    traced.memories.add(m["id"])
+            elif m["id"] in traced.memories or _is_version(m, by_id, traced) or self.words.within([m["content"]]):
+                traced.memories.add(m["id"])
+                traced.messages |= {m["message_id"]} - {""}
                 self.words.add([m["content"]])
-                self._marks.add([m["about"]], rare_words(m["content"], m["about"]))
+                self._marks.add([m["about"], *rare_words(m["content"], m["about"])])
 
-    def _widen_messages(self, found: Found, conversation: str, messages: Sequence[Data]) -> None:
-        noted = {m["message_id"] for m in self.memories if m["id"] in found.memories}
+    def _widen_messages(self, traced: TraceIds, conversation: str, messages: Sequence[Data]) -> None:
+        noted = {m["message_id"] for m in self.memories if m["id"] in traced.memories}
         for place, message in enumerate(messages):
             text = message["content"]
-            if conversation in found.conversations or (self._versions and self.words.within([text])):
-                found.messages.add(message["id"])
-            if message["id"] not in found.messages:
+            if conversation in traced.conversations or (self._versions and self.words.within([text])):
+                traced.messages.add(message["id"])
+            if message["id"] not in traced.messages:
                 continue
-            found.place(conversation, place)
+            traced.place(conversation, place)
             if not self._versions or message["id"] in noted:
-                telling = [one[:_QUOTED] for one in sentences(text) if _tells_its_source(one)]
+                telling = [sentence[:_QUOTED] for sentence in sentences(text) if _tells_its_source(sentence)]
                 if message["role"] == "user":
-                    self._marks.add(telling, rare_words(text))
+                    self._marks.add([*telling, *rare_words(text)])
                 else:
                     self._answers.add(telling)
 
-    def _widen_run(self, found: Found, run: Candidate) -> None:
+    def _widen_run(self, traced: TraceIds, run: Candidate) -> None:
         conversation = str(run.row["conversation_id"])
-        made = bool(run.sources & found.saying)
-        said = conversation in found.conversations or bool(run.messages & found.messages)
-        if made or said or (self._versions and self.words.within(run.said)):
-            if made and found.conversations:
-                found.conversations.add(conversation)
-            found.saying.add(run.run_id)
-            found.runs.add(run.run_id)
-            found.messages |= run.messages
-        elif run.had(found) or run.sources & found.runs or self.words.within(run.texts):
-            found.runs.add(run.run_id)
+        derived = bool(run.sources & traced.saying)
+        is_target = conversation in traced.conversations or bool(run.messages & traced.messages)
+        if derived or is_target or (self._versions and self.words.within(run.dialogue)):
+            if derived and traced.conversations:
+                traced.conversations.add(conversation)
+            traced.saying.add(run.run_id)
+            traced.runs.add(run.run_id)
+            traced.messages |= run.messages
+        elif run.had(traced) or run.sources & traced.runs or self.words.within(run.texts):
+            traced.runs.add(run.run_id)
             if self._speaks(run):
-                found.messages |= run.messages
+                traced.messages |= run.messages
 
     def _speaks(self, run: Candidate) -> bool:
         """Return True if the exchange of a run that had it speaks of it: by more than its sources say.
@@ -364,19 +357,19 @@ class Trace:
         Of an exchange that is forgotten the answer alone counts: the person may well ask the same again.
         """
         result = run.row["result"] or {}
-        asked, answered = run.said
+        question, answered = run.dialogue
         if result.get("recalls") and self._answers.within([answered]):
             return True
         evidence = (result.get("merged") or {}).get("context", "")
         if self._versions:
-            return self._marks.beyond(f"{asked}\n{answered}", evidence)
-        return self._marks.beyond(answered, f"{asked}\n{evidence}")
+            return self._marks.beyond(f"{question}\n{answered}", evidence)
+        return self._marks.beyond(answered, f"{question}\n{evidence}")
 
 
-def _is_version(m: Memory, by_id: Mapping[str, Memory], found: Found) -> bool:
+def _is_version(m: Memory, by_id: Mapping[str, Memory], traced: TraceIds) -> bool:
     """Return True if one that was found has replaced it; an aim takes the place of another without being it."""
     later = by_id.get(m["replaced_by"])
-    if later is None or later["id"] not in found.memories:
+    if later is None or later["id"] not in traced.memories:
         return False
     return m["section"] != "current_intent" or fold(m["about"]) == fold(later["about"])
 

@@ -47,26 +47,26 @@ class Rows(list[Any], Shown):
 # static forms
 
 
-def known_blocks(known: Data, labels: Labels) -> list[Block]:
+def known_blocks(view: Data, labels: Labels) -> list[Block]:
     """Return what is known of a person: what holds, what ended, their conversations, and summaries."""
-    holding, ended = ([row for row in known["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
-    when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
+    holding, ended = ([row for row in view["memories"] if bool(row["ended_at"]) == gone] for gone in (False, True))
+    when = labels("mem_as_of", at=day(view["at"])) if view["at"] else ""
     count = labels("mem_count", n=len(holding))
-    title = " · ".join(filter(None, (labels("mem_known_of", who=known["user"]), when, count)))
+    title = " · ".join(filter(None, (labels("mem_known_of", who=view["user"]), when, count)))
     names = ("mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code")
-    found: list[Block] = [_table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])]
+    blocks: list[Block] = [_table(title, names, holding, labels, notes=[] if holding else [labels("mem_nothing")])]
     if ended:
         over = ("mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
-        found.append(_table(labels("mem_ended"), over, ended, labels, opened=False))
-    if talks := known["conversations"]:
+        blocks.append(_table(labels("mem_ended"), over, ended, labels, opened=False))
+    if talks := view["conversations"]:
         heads = ("mem_session", "mem_messages:number", "mem_since")
-        found.append(_table(labels("mem_talks", n=len(talks)), heads, talks, labels, opened=False))
-    for one in known["summaries"]:
-        by = (author(one["author"], labels), labels("mem_covers", n=one["covered_message_count"]))
-        lines = [((line, ""),) for line in cut(one["text"], 1_500).splitlines()]
-        heading = f"{labels('mem_summary')}{labels('colon')}{one['session_id']}"
-        found.append(Lines((((heading, "strong"),), *lines, ((" · ".join(filter(None, by)), "dim"),))))
-    return found
+        blocks.append(_table(labels("mem_talks", n=len(talks)), heads, talks, labels, opened=False))
+    for summary in view["summaries"]:
+        by = (author(summary["author"], labels), labels("mem_covers", n=summary["covered_message_count"]))
+        lines = [((line, ""),) for line in cut(summary["text"], 1_500).splitlines()]
+        heading = f"{labels('mem_summary')}{labels('colon')}{summary['session_id']}"
+        blocks.append(Lines((((heading, "strong"),), *lines, ((" · ".join(filter(None, by)), "dim"),))))
+    return blocks
 
 
 def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]:
@@ -80,15 +80,15 @@ def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
     total = sum(part["tokens"] for part in parts if part["kept"]) or 1
     rows = []
     for name in ORDER:
-        if kept := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
-            bar = "█" * max(round(_BAR * sum(kept) / total), 1)
-            rows.append((labels(f"mem_{name}"), str(len(kept)), f"{sum(kept):,}", bar))
+        if tokens := [part["tokens"] for part in parts if part["part"] == name and part["kept"]]:
+            bar = "█" * max(round(_BAR * sum(tokens) / total), 1)
+            rows.append((labels(f"mem_{name}"), str(len(tokens)), f"{sum(tokens):,}", bar))
     heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
-    found: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
+    blocks: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
     if out := [part for part in parts if not part["kept"]]:
         names = ("mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
-        found.append(_table(labels("mem_left_out", n=len(out)), names, out, labels))
-    return found
+        blocks.append(_table(labels("mem_left_out", n=len(out)), names, out, labels))
+    return blocks
 
 
 def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
@@ -105,13 +105,13 @@ def _table(title: str, names: Sequence[str], rows: Sequence[Row], labels: Labels
 
 
 def _cells(row: Row, labels: Labels) -> dict[str, str]:
-    """Return what stands in the columns of a row, by their names."""
+    """Return the cells of a row, by the names of their columns."""
     cells = {name: "" if value is None else str(value) for name, value in row.items()}
     for name in ("section", "part"):
         if name in row:
             cells[name] = labels(f"mem_{row[name]}")
     text = cells.get("content", cells.get("text", ""))
-    cells["content"] = cells["memory"] = f"{text} · {labels('mem_pinned')}" if row.get("pinned") else text
+    cells["content"] = cells["memory"] = text
     cells |= {"from": source(row, labels), "who": author(cells.get("author", ""), labels)}
     cells |= {"since": day(cells.get("created_at", "")), "until": day(cells.get("ended_at", ""))}
     cells["why"] = cells.get("ended_why") or cells.get("why", "")
@@ -150,25 +150,25 @@ def day(moment: str) -> str:
 
 
 def panel(
-    parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, held: Mapping[str, Row], undo: bool = False
+    parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, current: Mapping[str, Row], undo: bool = False
 ) -> Picture:
-    """What a run knew, of what its prompt was made, and what stood behind its answer; nothing where it knew nothing.
+    """Draw what a run knew, the parts of its prompt, and what its answer rests on; nothing where it knew nothing.
 
     Args:
         parts: of ``Run.prompt_parts``.
         blamed: of ``Run.blame``.
         labels: the words.
-        held: memories that hold now, by id: these can be corrected, pinned, and said to be over.
+        current: memories that hold now, by id: these can be corrected, and said to be over.
         undo: whether something was changed here that can be taken back.
     """
     of_memory = [part for part in parts if part["part"] in _OF_MEMORY]
     if not of_memory and not blamed:
         return Picture()
-    kept = [part for part in of_memory if part["kept"]]
-    words = labels("mem_panel_told", n=len(kept), tokens=f"{sum(p['tokens'] for p in kept):,}")
+    used = [part for part in of_memory if part["kept"]]
+    words = labels("mem_panel_told", n=len(used), tokens=f"{sum(p['tokens'] for p in used):,}")
     now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
-    known = {row["id"]: row for row in [*now, *of_memory]}
-    rows = [_recalled(part, labels, held.get(part["id"])) for part in known.values() if part["part"] != "history"]
+    by_id = {row["id"]: row for row in [*now, *of_memory]}
+    rows = [_recalled(part, labels, current.get(part["id"])) for part in by_id.values() if part["part"] != "history"]
     tables = page_html([*prompt_blocks(parts, labels), *blame_blocks(blamed, labels)], labels, "wb-worked")
     return Picture(draw("memory.panel", labels, told=words, tables=Markup(tables), rows=rows, undo=undo))
 
@@ -178,10 +178,9 @@ def _recalled(part: Row, labels: Labels, now: Row | None) -> Json:
     tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
     notes = [source(part, labels), author(part["author"], labels), tokens]
     notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
-    if part["part"] == "core":
-        notes += [labels("mem_pinned")] if now and now["pinned"] else [] if now else [labels("mem_over")]
+    if part["part"] == "core" and not now:
+        notes.append(labels("mem_over"))
     do = [("without", "mem_without")] if part["why"] not in ("left_out", "struck") else []
     if now:
-        do += [("correct", "mem_correct"), ("pin", "mem_unpin" if now["pinned"] else "mem_pin")]
-        do += [("invalidate", "mem_invalidate")]
+        do += [("correct", "mem_correct"), ("invalidate", "mem_invalidate")]
     return {"part": part, "notes": " · ".join(filter(None, notes)), "do": do}

@@ -1,4 +1,4 @@
-"""Under an answer: what a person thinks of it, and what the run knew: switched off, corrected, pinned."""
+"""Under an answer: what a person thinks of it, and what the run knew: switched off, corrected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Knew(Panel):
     """The memory of a run under its answer, folded.
 
     It asks for ``{"without": id}``, a fork that does not recall it, and for changes of what is remembered:
-    ``{"do": "edit" | "invalidate" | "pin" | "undo", "with": [...]}``, the method of the memory and its arguments.
+    ``{"do": "edit" | "invalidate" | "undo", "with": [...]}``, the method of the memory and its arguments.
     """
 
     def __init__(self, labels: Labels):
@@ -37,31 +37,30 @@ class Knew(Panel):
             self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
             self._close()
         self._held = {row["id"]: row for row in memory.view(run.row["user_id"]).memories}
-        picture = panel(*self._read[1:], self.labels, held=self._held, undo=self._changed)
+        picture = panel(*self._read[1:], self.labels, current=self._held, undo=self._changed)
         self.list.show(picture)
         return bool(picture.html)
 
     def _pressed(self, event: Event) -> None:
-        held = self._held.get(event.key)
+        memory = self._held.get(event.key)
         if event.kind == "without":
             self.ask(without=event.key)
         elif event.kind == "undo":
             self._changed = False
             self._change("undo")
-        elif held and event.kind == "correct":
+        elif memory and event.kind == "correct":
             self._editing = ""
-            self.text.value = held["content"]
+            self.text.value = memory["content"]
             self._editing = event.key
             display_if(self.text, True)
             self.text.focus()
-        elif held and event.kind in ("invalidate", "pin"):
-            self._changed = event.kind == "invalidate" or self._changed
-            more = not held["pinned"] if event.kind == "pin" else self.labels("mem_invalidated")
-            self._change(event.kind, event.key, more)
+        elif memory and event.kind == "invalidate":
+            self._changed = True
+            self._change("invalidate", event.key, self.labels("mem_invalidated"))
 
     def _typed(self, content: str) -> None:
-        held = self._held.get(self._editing)
-        if held and content.strip() and content != held["content"]:
+        memory = self._held.get(self._editing)
+        if memory and content.strip() and content != memory["content"]:
             memory_id, self._changed = self._editing, True
             self._close()
             self._change("edit", memory_id, content)

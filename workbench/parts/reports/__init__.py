@@ -5,11 +5,11 @@ from workbench.extensions import Part
 PART = Part(
     "reports",
     __name__,
-    nodes={"reporter": "graph:add_reporter", "topic": "kinds:subject_of", "options": "report:asked_for"},
+    nodes={"reporter": "graph:add_reporter", "topic": "kinds:split_topic", "options": "report:asked_for"},
     tools={"reflection": "validating:TOOL"},
     commands={"report": "commands:report"},
     workbench={"report": "report:write_report"},
     run={"report": "report:report"},
-    forms={"outline": "forms:OutlineForm", "section": "forms:SectionForm", "report": "forms:ReportForm"},
+    forms={"outline": "forms:OutlineForm", "section": "forms:SectionForm"},
     views={"report": "showing:finished", "report_so_far": "showing:written_so_far"},
 )

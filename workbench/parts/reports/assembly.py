@@ -15,7 +15,7 @@ from workbench.graphs.generate import found, offline, without_evidence
 from workbench.graphs.roles import budget_spent
 from workbench.language.citing import cite
 from workbench.language.fields import FieldsWriter
-from workbench.parts.reports.checking import standing
+from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import references
 from workbench.parts.reports.extracting import definitions, matrix
 from workbench.parts.reports.kinds import report_type
@@ -29,20 +29,21 @@ from workbench.text import fold, language_of
 from workbench.views.labels import Labels
 
 MARK = re.compile(r"\[(\d+)\]")
-MOST_UNUSED = 20
 _CHECKED = ("statements", "supported", "partly", "unsupported", "uncited")
 _GONE: Any = {"result_id": "", "metadata": {}}
 
 
 def in_order(sections: Sequence[SectionContent]) -> list[SectionContent]:
     """By their place in the tree."""
-    return sorted(sections, key=lambda one: [int(n) if n.isdigit() else 0 for n in one["section_id"].split(".")])
+    return sorted(
+        sections, key=lambda section: [int(n) if n.isdigit() else 0 for n in section["section_id"].split(".")]
+    )
 
 
-def numbers_of(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
-    """The number of each piece that a section cites: as in an earlier report of the same, else in order of appearance.
+def source_numbers(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of each cited piece: as in an earlier report of the same, else in order of appearance.
 
-    Numbers that were given stay, so that a section that did not change reads the same.
+    Numbers that were replace_mark stay, so that a section that did not change reads the same.
     """
     numbers, free = dict[str, int](), max(earlier.values(), default=0)
     for section in sections:
@@ -61,12 +62,12 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
     'It is green [7][3].'
     """
 
-    def given(match: re.Match[str]) -> str:
+    def replace_mark(match: re.Match[str]) -> str:
         place = int(match[1]) - 1
         piece = sources[place] if 0 <= place < len(sources) else ""
         return f"[{numbers[piece]}]" if piece in numbers else ""
 
-    return MARK.sub(given, text)
+    return MARK.sub(replace_mark, text)
 
 
 def without_heading(text: str, title: str) -> str:
@@ -78,23 +79,25 @@ def without_heading(text: str, title: str) -> str:
 
 async def assemble(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return one text with numbers, references and an appendix; it is the answer of the run."""
-    report, made = state["report"], _Assembly(state, runtime.context)
-    body = await made.body()
-    appendix = made.appendix() if "appendix" in made.kind.parts else ""
-    pieces, bibtex = made.by_number(), report["style"] == "bibtex"
-    lines = references(list(pieces.values()), report["style"], made.labels.language) if pieces else []
+    report, assembly = state["report"], _Assembly(state, runtime.context)
+    body = await assembly.body()
+    appendix = assembly.appendix() if "appendix" in assembly.kind.parts else ""
+    pieces, bibtex = assembly.by_number(), report["style"] == "bibtex"
+    lines = references(list(pieces.values()), report["style"], assembly.labels.language) if pieces else []
     listed = [f"[{n}] {line}" for n, line in zip(pieces, lines, strict=True)]
     if bibtex and lines:
         listed = ["```bibtex", *lines, "```"]
-    behind = made.headed("references", ("\n" if bibtex else "\n\n").join(listed)) + made.headed("appendix", appendix)
+    behind = assembly.headed("references", ("\n" if bibtex else "\n\n").join(listed)) + assembly.headed(
+        "appendix", appendix
+    )
     text = "\n\n".join([*body, *behind]) + "\n"
-    final = {name: value for name, value in report.items() if name not in ("redo", "again")}
-    final |= {"evidence": [r["result_id"] for r in made.results], "final_report": text, "references": listed}
+    final = {name: value for name, value in report.items() if name != "redo"}
+    final |= {"evidence": [r["result_id"] for r in assembly.results], "final_report": text, "references": listed}
     return {
-        "report": {**final, "numbers": made.numbers, "notes": [*report.get("notes", []), *made.notes]},
+        "report": {**final, "numbers": assembly.numbers, "notes": [*report.get("notes", []), *assembly.notes]},
         "answer": text,
-        "citations": cite("\n\n".join(body), made.places())[1],
-        "support": _support(made.sections, made.numbers),
+        "citations": cite("\n\n".join(body), assembly.places())[1],
+        "support": _support(assembly.sections, assembly.numbers),
     }
 
 
@@ -106,8 +109,8 @@ class _Assembly:
         self.kind = report_type(state["report"]["type"])
         self.labels = Labels(language_of(state["message"]))
         self.zh = self.labels.language == "zh"
-        self.results, self.sections = found(state), standing(state)
-        self.numbers = numbers_of(self.sections, state["report"].get("numbers", {}))
+        self.results, self.sections = found(state), written_sections(state)
+        self.numbers = source_numbers(self.sections, state["report"].get("numbers", {}))
         self.reading = state["route_decision"]["question"]
         self.notes: list[str] = []
 
@@ -185,12 +188,12 @@ class _Assembly:
     def _cited(self, text: str) -> str:
         """Return a text whose marks are places in the evidence, with the numbers of the report."""
         pieces = [r["result_id"] for r in self.results]
-        whole: Any = {"text": text, "sources": pieces}
-        self.numbers |= numbers_of([whole], self.numbers)
+        entry: Any = {"text": text, "sources": pieces}
+        self.numbers |= source_numbers([entry], self.numbers)
         return renumbered(text, pieces, self.numbers)
 
     def appendix(self) -> str:
-        """Return tables: what was checked, contradictions, what was assumed, how it was searched, what was not used."""
+        """Return tables: what was checked, contradictions, what was assumed, how it was searched."""
         state, labels, check = self.state, self.labels, self.state["report"].get("consistency", {})
         plan: Data = state.get("plan") or {}
         assumed = dict.fromkeys([*state["report"].get("assumptions", []), *plan.get("assumptions", [])])
@@ -207,23 +210,18 @@ class _Assembly:
             for i, r in last_records(state.get("records", [])).items()
             if r["status"] != "skipped"
         ]
-        titles = [(_title(r), r["result_id"] in self.numbers) for r in self.results if r["source_type"] == "chunk"]
-        used = {title for title, cited in titles if cited}
-        unused = [title for title in dict.fromkeys(title for title, _ in titles) if title not in used]
-        more = f" … (+{len(unused) - MOST_UNUSED})" if len(unused) > MOST_UNUSED else ""
         parts = {
             "checked": _table(labels("head_checked"), self._checked(check) if check else ()),
             "contradictions": _table(labels("head_contradictions"), against),
-            "assumed": "\n".join(f"- {escaped(one)}" for one in assumed),
+            "assumed": "\n".join(f"- {escaped(assumption)}" for assumption in assumed),
             "search": _table(labels("head_search"), steps),
-            "unused": ("、" if self.zh else "; ").join(map(escaped, unused[:MOST_UNUSED])) + more,
         }
         headed = (line for name, text in parts.items() for line in self.headed(name, text, 3))
         return "\n\n".join([f"*{self._writers()}*", *headed])
 
     def _writers(self) -> str:
         labels = self.labels
-        writers = dict.fromkeys(one["by"] for one in self.sections if one["by"] != RULES)
+        writers = dict.fromkeys(section["by"] for section in self.sections if section["by"] != RULES)
         ruled = [
             escaped(section["title"]) for section in self.sections if section["by"] == RULES and section["sources"]
         ]
@@ -234,17 +232,17 @@ class _Assembly:
 
     def _checked(self, check: Data) -> list[tuple[str, str]]:
         rows = {name: str(check[name]) for name in _CHECKED}
-        rows |= {name: "{:.1%} [{:.1%}, {:.1%}]".format(*check[name]) for name in ("precision", "recall")}
+        rows |= {name: f"{check[name]:.1%}" for name in ("precision", "recall")}
         rows["score"] = f"{check['score']:.2f}"
-        said: Data = check.get("validation", {})
-        if said.get("keywords"):
-            lost = f" (− {self.labels('comma').join(said['missing'])})" if said["missing"] else ""
-            rows["validation"] = f"{len(said['covered'])} / {len(said['keywords'])}{lost}"
+        validation: Data = check.get("validation", {})
+        if validation.get("keywords"):
+            lost = f" (− {self.labels('comma').join(validation['missing'])})" if validation["missing"] else ""
+            rows["validation"] = f"{len(validation['covered'])} / {len(validation['keywords'])}{lost}"
         return [(self.labels(f"check_{name}"), value) for name, value in rows.items()]
 
 
 def _table(heads: str, rows: Sequence[Sequence[str]]) -> str:
-    """Rows under heads that are given as ``one|another``; nothing without a row."""
+    """Rows under heads that are replace_mark as ``one|another``; nothing without a row."""
     names = heads.split("|")
     lines = [names, ["---"] * len(names), *([inline(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""

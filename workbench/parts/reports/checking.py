@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -29,10 +28,10 @@ _LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 
 
-def standing(state: Data) -> list[SectionContent]:
+def written_sections(state: Data) -> list[SectionContent]:
     """Return the sections of the outline that are written, in its order."""
     by_id = {section["section_id"]: section for section in state.get("sections", [])}
-    return [by_id[one["section_id"]] for one in state["outline"]["sections"] if one["section_id"] in by_id]
+    return [by_id[outline["section_id"]] for outline in state["outline"]["sections"] if outline["section_id"] in by_id]
 
 
 def claim_id(section_id: str, text: str) -> str:
@@ -49,9 +48,9 @@ def without_marks(text: str) -> str:
     return _LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
 
 
-def fingerprint(*told: Any) -> str:
+def fingerprint(*parts: Any) -> str:
     """Sixteen hex digits of what something was made from."""
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def of_evidence(results: Sequence[RetrievalResult]) -> list[tuple[str, str]]:
@@ -76,49 +75,49 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
     >>> [(c["about"], c["first"]) for c in contradictions(said, {"p": "d1", "q": "d2"})]
     [('number', 'The bridge has 40 arches.')]
     """
-    found = []
-    for one, other in combinations([c for c in claims if c["evidence_ids"]], 2):
-        apart = {documents.get(i) for i in one["evidence_ids"]}.isdisjoint(
-            documents.get(i) for i in other["evidence_ids"]
+    pairs = []
+    for first, second in combinations([c for c in claims if c["evidence_ids"]], 2):
+        apart = {documents.get(i) for i in first["evidence_ids"]}.isdisjoint(
+            documents.get(i) for i in second["evidence_ids"]
         )
-        if about := opposed(one["text"], other["text"]) if apart else "":
-            sources = [*one["evidence_ids"], *other["evidence_ids"]]
-            found.append({"first": one["text"], "second": other["text"], "sources": sources, "about": about})
-    return found
+        if about := opposed(first["text"], second["text"]) if apart else "":
+            sources = [*first["evidence_ids"], *second["evidence_ids"]]
+            pairs.append({"first": first["text"], "second": second["text"], "sources": sources, "about": about})
+    return pairs
 
 
-def opposed(one: str, other: str) -> str:
+def opposed(first: str, second: str) -> str:
     """In what two statements on the same thing cannot both hold: ``number``, ``denial``, or nothing.
 
     >>> opposed("The bridge has 40 arches.", "The bridge has 42 arches."), opposed("It burns oil.", "It burns oil.")
     ('number', '')
     """
-    numbers, others = set(_NUMBER.findall(one)), set(_NUMBER.findall(other))
-    about = "number" if numbers and others and not numbers & others else ""
-    about = "denial" if denies(one) != denies(other) else about
-    return about if about and _of_the_same(one, other) else ""
+    numbers, second_numbers = set(_NUMBER.findall(first)), set(_NUMBER.findall(second))
+    about = "number" if numbers and second_numbers and not numbers & second_numbers else ""
+    about = "denial" if denies(first) != denies(second) else about
+    return about if about and _of_the_same(first, second) else ""
 
 
-def _of_the_same(one: str, other: str) -> bool:
+def _of_the_same(first: str, second: str) -> bool:
     """Return whether two statements name the same things, and say the same of them but for numbers and denial."""
-    for said, beside in ((one, other), (other, one)):
-        held = set(terms(beside))
-        if any(not held & set(terms(name)) for name in _CAPITAL.findall(said) if terms(name)):
+    for text, beside in ((first, second), (second, first)):
+        words = set(terms(beside))
+        if any(not words & set(terms(name)) for name in _CAPITAL.findall(text) if terms(name)):
             return False
-        if any(not _NUMBER.fullmatch(name) for name in lost(said, beside)):
+        if any(not _NUMBER.fullmatch(name) for name in lost(text, beside)):
             return False
-    return min(_alike(one, other), _alike(other, one)) >= SAME
+    return min(_alike(first, second), _alike(second, first)) >= SAME
 
 
-def _alike(one: str, other: str) -> float:
-    return by_words(_NUMBER.sub(" ", one), [_NUMBER.sub(" ", other)])[0]
+def _alike(first: str, second: str) -> float:
+    return by_words(_NUMBER.sub(" ", first), [_NUMBER.sub(" ", second)])[0]
 
 
-def print_of(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
+def section_print(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
     """Return what a section is written from, as a hash; its place in the report does not matter."""
     pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
-    asked = (section["title"], section["summary"], section["query"], section["quotes"])
-    return fingerprint(asked, of_evidence(pieces), who)
+    request = (section["title"], section["summary"], section["query"], section["quotes"])
+    return fingerprint(request, of_evidence(pieces), who)
 
 
 async def checked(
@@ -135,67 +134,54 @@ async def checked(
     bases = context.bases(kb_prefixes)
     claims = [
         Claim(
-            claim_id=claim_id(content["section_id"], said["sentence"]),
+            claim_id=claim_id(content["section_id"], statement["sentence"]),
             section_id=content["section_id"],
-            text=without_marks(said["sentence"]),
-            evidence_ids=[pieces[n - 1]["result_id"] for n in said["cited"] if n <= len(pieces)],
-            entities=sorted({m["surface"] for base in bases for m in base.link(said["sentence"])}),
-            verdict=said["verdict"],
-            why=said["why"],
+            text=without_marks(statement["sentence"]),
+            evidence_ids=[pieces[n - 1]["result_id"] for n in statement["cited"] if n <= len(pieces)],
+            entities=sorted({m["surface"] for base in bases for m in base.link(statement["sentence"])}),
+            verdict=statement["verdict"],
+            why=statement["why"],
         )
-        for said in support
+        for statement in support
     ]
     return {**content, "text": with_marks(content["text"], support), "claims": claims}
 
 
 async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Hold the sections against one another, against all the evidence, and against the words of the topic."""
-    context, sections = runtime.context, standing(state)
+    context, sections = runtime.context, written_sections(state)
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
-    check = await asyncio.to_thread(_standing_of, sections, found(state))
+    check = await asyncio.to_thread(_measures, sections, found(state))
     bases = context.bases(state["kb_prefixes"])
     text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
     check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
     return {"report": {**state["report"], "consistency": check}}
 
 
-def _standing_of(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> Json:
+def _measures(sections: Sequence[SectionContent], results: Sequence[RetrievalResult]) -> Json:
     """Return how sections stand against their evidence.
 
     Returns:
-        ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision`` (of the
-        statements that cite, how many their sources support) and ``recall`` (of all, how many are supported), each
-        ``[share, low, high]`` at 95 % (Wilson); ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their
-        harmonic mean times the share of sections with something to say.
+        ``statements``; how many are ``supported``, ``partly``, ``unsupported``, ``uncited``; ``precision``, the share
+        of the statements that cite that their sources support; ``recall``, the same of all statements;
+        ``contradictions``; ``unsupported_claims``; ``score``, 0 to 1: their harmonic mean times the share of sections
+        with something to say.
     """
     claims = [claim for section in sections for claim in section["claims"]]
     counts = {v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")}
-    held, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
-    precision, recall = interval(held, cited), interval(held, len(claims))
-    both = 2 * precision[0] * recall[0] / (precision[0] + recall[0]) if precision[0] + recall[0] else 0.0
-    covered = sum(bool(one["sources"]) for one in sections) / len(sections) if sections else 0.0
+    backed, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
+    both = (
+        2 * backed / (cited + len(claims)) if claims else 0.0
+    )  # 2pr / (p + r), where p = held / cited, r = held / all
+    covered = sum(bool(section["sources"]) for section in sections) / len(sections) if sections else 0.0
     documents = {r["result_id"]: str(r["metadata"].get("doc_id") or r["source_id"]) for r in results}
     return {
         "statements": len(claims),
         **counts,
-        "precision": precision,
-        "recall": recall,
+        "precision": round(backed / cited, 3) if cited else 0.0,
+        "recall": round(backed / len(claims), 3) if claims else 0.0,
         "score": round(both * covered, 4),
         "contradictions": contradictions(claims, documents),
         "unsupported_claims": [c["claim_id"] for c in claims if c["verdict"] in ("unsupported", "uncited")],
     }
-
-
-def interval(hits: int, of: int) -> list[float]:
-    """Return a share with its 95 % interval (Wilson): scipy, which has it, comes with an extra only.
-
-    >>> interval(19, 20), interval(0, 0)
-    ([0.95, 0.764, 0.991], [0.0, 0.0, 1.0])
-    """
-    if not of:
-        return [0.0, 0.0, 1.0]
-    share, z2 = hits / of, 1.96**2
-    middle = (share + z2 / (2 * of)) / (1 + z2 / of)
-    wide = math.sqrt(z2 * (share * (1 - share) / of + z2 / (4 * of**2))) / (1 + z2 / of)
-    return [round(share, 3), round(max(0.0, middle - wide), 3), round(min(1.0, middle + wide), 3)]

@@ -41,7 +41,7 @@ _LONGEST, _MOST_AUTHORS = 500, 50
 
 
 def references(results: Sequence[RetrievalResult], style: str = "default", language: str = "en") -> list[str]:
-    """The reference of each result, in their order and without its number: a line of Markdown, of BibTeX an entry.
+    """Return the reference of each result, without its number: a line of Markdown, or an entry of BibTeX.
 
     Raises:
         ReportError: there is no such style.
@@ -49,31 +49,31 @@ def references(results: Sequence[RetrievalResult], style: str = "default", langu
     """
     if style not in STYLES:
         raise ReportError(f"Unknown citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    found = [_facts(result, language) for result in results]
+    sources = [_facts(result, language) for result in results]
     if style == "default":
-        return [_line(one, Labels(language)) for one in found]
-    entries = [_bibtex(one, number) for number, one in enumerate(found, 1)]
+        return [_line(source, Labels(language)) for source in sources]
+    entries = [_bibtex(source, number) for number, source in enumerate(sources, 1)]
     if style == "bibtex":
         return entries
-    return _by_csl([(one["language"], entry) for one, entry in zip(found, entries, strict=True)], _CSL[style])
+    return _by_csl([(source["language"], entry) for source, entry in zip(sources, entries, strict=True)], _CSL[style])
 
 
 def _facts(result: Data, language: str) -> Json:
-    """What is known of a source, as plain words, whatever its metadata hold; ``url`` is an address of the web or ""."""
+    """Return what is known of a source, as plain words; ``url`` is an address of the web or ""."""
     metadata = result.get("metadata") or {}
-    given = metadata.get("fields")
-    fields = {_folded(name): value for name, value in given.items()} if isinstance(given, Mapping) else {}
-    found: Json = {
+    raw_fields = metadata.get("fields")
+    fields = {_folded(name): value for name, value in raw_fields.items()} if isinstance(raw_fields, Mapping) else {}
+    values: Json = {
         kind: next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
         for kind, names in _NAMES.items()
     }
     title = _words(metadata.get("title")) or _words(metadata.get("doc_id")) or Labels(language)("untitled")
     position = metadata.get("position")
     return {
-        **{kind: _words(value) for kind, value in found.items()},
+        **{kind: _words(value) for kind, value in values.items()},
         "title": title,
-        "author": _authors(found["author"]),
-        "date": _date(found["date"]),
+        "author": _authors(values["author"]),
+        "date": _date(values["date"]),
         "url": address(metadata.get("url")),
         "licence": _words(metadata.get("licence")),
         "base": _words(metadata.get("kb_prefix")),
@@ -114,7 +114,7 @@ def _authors(value: object) -> list[str]:
         name = family or _words(value.get("literal") or value.get("name"))
         return [name] if name else []
     if isinstance(value, list | tuple):
-        return [name for one in value[:_MOST_AUTHORS] for name in _authors(one)]
+        return [name for author in value[:_MOST_AUTHORS] for name in _authors(author)]
     text = _words(value)
     if CJK.search(text):
         names = re.split(r"[;；、,，]", text)
@@ -122,16 +122,16 @@ def _authors(value: object) -> list[str]:
         names = re.split(r"\s*;\s*|\s+and\s+|\s+&\s+", text)
         if len(names) == 1 and all(" " in name.strip() for name in text.split(",")):
             names = text.split(",")
-    return [name for one in names if (name := one.strip())][:_MOST_AUTHORS]
+    return [name for author in names if (name := author.strip())][:_MOST_AUTHORS]
 
 
-def _line(one: Data, labels: Labels) -> str:
+def _line(source: Data, labels: Labels) -> str:
     """Title, where in the document, base, address, licence."""
-    title, licence = (escaped(one[key]) for key in ("title", "licence"))
+    title, licence = (escaped(source[key]) for key in ("title", "licence"))
     texts = [f"*{title}*" if labels.language != "zh" else f"《{title.strip('《》')}》"]
-    texts += [labels("ref_passage", n=one["passage"])] if one["passage"] else []
-    texts += [labels("ref_base", name=escaped(one["base"]))] if one["base"] else []
-    texts += [linked(one["url"])] if one["url"] else []
+    texts += [labels("ref_passage", n=source["passage"])] if source["passage"] else []
+    texts += [labels("ref_base", name=escaped(source["base"]))] if source["base"] else []
+    texts += [linked(source["url"])] if source["url"] else []
     texts += [licence] if licence else []
     return labels("ref_comma").join(texts)
 
@@ -145,22 +145,22 @@ _TEX = {character: f"\\{character}" for character in "{}$&#%_"}
 _TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "`": r"\textasciigrave{}"}
 
 
-def _bibtex(one: Data, number: int) -> str:
+def _bibtex(source: Data, number: int) -> str:
     """Return an entry whose values cannot leave their braces, nor the fence of Markdown in which it will stand.
 
     Values that a style computes with are left out where they are not numbers.
     """
-    kind = "article" if one["journal"] else "book" if one["publisher"] else "misc"
+    kind = "article" if source["journal"] else "book" if source["publisher"] else "misc"
     texts = {
-        "title": f"{{{_tex(one['title'])}}}",
-        "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, one["author"])),
-        "year": one["date"][:4],
-        "month": one["date"][5:7].lstrip("0"),
-        **{name: _tex(one[name]) for name in ("journal", "publisher")},
-        **{name: one[key] if _NUMERIC.fullmatch(one[key]) else "" for name, key in _NUMBERS.items()},
-        "url": one["url"],
-        "doi": _tex(one["doi"]) if _DOI.fullmatch(one["doi"]) else "",
-        "note": _tex(one["licence"]),
+        "title": f"{{{_tex(source['title'])}}}",
+        "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, source["author"])),
+        "year": source["date"][:4],
+        "month": source["date"][5:7].lstrip("0"),
+        **{name: _tex(source[name]) for name in ("journal", "publisher")},
+        **{name: source[key] if _NUMERIC.fullmatch(source[key]) else "" for name, key in _NUMBERS.items()},
+        "url": source["url"],
+        "doi": _tex(source["doi"]) if _DOI.fullmatch(source["doi"]) else "",
+        "note": _tex(source["licence"]),
     }
     lines = [f"  {name} = {{{value}}}," for name, value in texts.items() if value]
     return "\n".join([f"@{kind}{{ref{number},", *lines, "}"])
@@ -211,7 +211,7 @@ def typst() -> Any:
 
 
 def _markdown(node: Tag) -> str:
-    """What typst set, as Markdown: italics and addresses stay, everything else is words; its own number falls away."""
+    """Return what typst set, as Markdown: italics and addresses stay, the rest is words, without its number."""
     texts = []
     for child in node.children:
         if not isinstance(child, Tag):
@@ -219,8 +219,8 @@ def _markdown(node: Tag) -> str:
         elif child.name == "em":
             texts.append(f"*{text}*" if (text := inline(child.get_text()).strip()) else "")
         elif child.name == "a" and (url := address(child.get("href"))):
-            said = child.get_text()
-            texts.append(linked(url) if said == child["href"] else f"[{inline(said)}]({url})")
+            label = child.get_text()
+            texts.append(linked(url) if label == child["href"] else f"[{inline(label)}]({url})")
         elif "prefix" not in (child.get("class") or ()):
             texts.append(_markdown(child))
     return "".join(texts)

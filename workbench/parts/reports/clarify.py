@@ -1,9 +1,9 @@
-"""Before a report is planned: what its question leaves open is found, asked, and said in the query, or assumed.
+"""Before a report is planned: what its question leaves open is asked, and added to the query, or assumed.
 
 Two nodes, so that a model that has questions is asked once: ``clarify`` finds them, ``review_clarify`` asks a person
 where the run is to stop for that, and reads the question again with what they said. Both stand between
 ``prepare_retrieval`` and the retrieval graph, and do nothing where no report is written. Whom a name means and which
-subject is meant is asked by rules: who bears a name and how the bearers differ is what the knowledge base says. An
+subject is meant is asked by rules: the knowledge base says which entities have a name, and how they differ. An
 assumption of the person that names an option settles its question.
 """
 
@@ -15,37 +15,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, card, model_plans, say
 from workbench.graphs.route import read_question
-from workbench.language.wording import shown
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Entity, Json, Question
 from workbench.text import fold, language_of, sentences, terms
+from workbench.views.labels import Labels
 
-MOST_OF_MODEL = 3
+MODEL_LIMIT = 3
 
 
-class ModelQuestion(BaseModel):
-    """What a model would ask the person before it plans."""
-
-    model_config = ConfigDict(extra="forbid")
+class ModelQuestion(BaseModel, extra="forbid"):
+    """A question that a model would ask the person before it plans."""
 
     question: str = Field(min_length=1, max_length=200)
     options: list[str] = Field(default_factory=list, max_length=5)
     assumed: str = Field(min_length=1, max_length=200)
 
 
-class ModelQuestions(BaseModel):
+class ModelQuestions(BaseModel, extra="forbid"):
     """The questions, none where all is clear."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    questions: list[ModelQuestion] = Field(max_length=MOST_OF_MODEL)
+    questions: list[ModelQuestion] = Field(max_length=MODEL_LIMIT)
 
 
 class ClarifyEdits(Strict):
@@ -63,57 +59,54 @@ async def clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
     runtime.stream_writer(progress("clarify"))
-    found = _open(state, runtime.context, state["query"])
+    questions = _open(state, runtime.context, state["query"])
     if model_plans(runtime.context):
-        found = [*found, *await _of_model(state, runtime.context, found)][:MOST]
-    return {"clarifications": found}
+        questions += await _by_model(state, runtime.context, questions)
+    return {"clarifications": questions[:LIMIT]}
 
 
 async def review_clarify(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask a person where the run is to stop for that; go on with the question as it is understood then."""
+    """Ask a person if the run is to stop for that, and continue with the question in its new words."""
     if not state.get("report") or not state.get("kb_prefixes"):
         return {}
-    asked = state.get("clarifications", [])
-    if not must_ask(asked, state.get("review", []), runtime.context.settings):
-        return _goes_on(state, runtime, asked, state["query"])
+    questions = state.get("clarifications", [])
+    if not must_ask(questions, state.get("review", []), runtime.context.settings):
+        return _resume(state, runtime, questions, state["query"])
+    ids = [question["question_id"] for question in questions]
 
-    def known(edits: ClarifyEdits) -> None:
-        ids = [one["question_id"] for one in asked]
+    def check_ids(edits: ClarifyEdits) -> None:
         refuse(
             ((*ARGS, "answers", name), f"{name!r} was not asked. Known: {', '.join(ids)}.")
             for name in edits.answers or {}
             if name not in ids
         )
 
+    left = unanswered(questions)
+    words = " ".join(question["question"] for question in left)
+    in_force = {"query": state["query"], "answers": {}}
     decision = ask_person(
-        "clarify",
-        state,
-        runtime,
-        {"questions": unanswered(asked)},
-        " ".join(clarification["question"] for clarification in unanswered(asked)),
-        ClarifyEdits,
-        known,
-        told={"in_force": {"query": state["query"], "answers": {}}},
+        "clarify", state, runtime, {"questions": left}, words, ClarifyEdits, check_ids, told={"in_force": in_force}
     )
-    kept: Json = {"decisions": [decision]}
+    change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
-        ended = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
-        return {**kept, **ended, "report": {**state["report"], "stopped": True}}
-    edits, words = decision["edits"], decision["message"].strip()
-    query = edits.get("query") or f"{state['query']} {words}".strip()
-    given = answered(asked, edits.get("answers", {}))
+        end = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
+        return {**change, **end, "report": {**state["report"], "stopped": True}}
+    edits, message = decision["edits"], decision["message"].strip()
+    query = edits.get("query") or f"{state['query']} {message}".strip()
+    questions = answered(questions, edits.get("answers", {}))
     if query != state["query"]:
-        given = _still_open(given, _open(state, runtime.context, query, [words] if words else []))
-    return {**kept, **_goes_on(state, runtime, given, query)}
+        # the new words may settle what was open, or leave open what was settled; a model is not asked again
+        answered_before = {q["question_id"]: q for q in questions if q["answer"] or q["kind"] == "model"}
+        now = _open(state, runtime.context, query, [message] if message else [])
+        questions = list({**{q["question_id"]: q for q in now}, **answered_before}.values())
+    return {**change, **_resume(state, runtime, questions, query)}
 
 
-def must_ask(asked: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
-    """Return whether a run stops for a person: they want to be asked, or it must not go on without an answer."""
-    left = unanswered(asked)
-    if not left:
-        return False
-    must = settings.stop_on_clarification and any(one["must"] for one in left)
-    return "clarify" in review or must or not settings.allow_unclarified_plan
+def must_ask(questions: Sequence[Clarification], review: Sequence[str], settings: Settings) -> bool:
+    """Return whether a run stops for a person: they want to be asked, or it must not continue without an answer."""
+    left = unanswered(questions)
+    must = settings.stop_on_clarification and any(question["must"] for question in left)
+    return bool(left) and ("clarify" in review or must or not settings.allow_unclarified_plan)
 
 
 def _open(state: ConversationState, context: Context, query: str, more: Sequence[str] = ()) -> list[Clarification]:
@@ -124,59 +117,52 @@ def _open(state: ConversationState, context: Context, query: str, more: Sequence
     return open_questions(query, reading, bases, [*assumptions, *more], context.settings.default_domain)
 
 
-def _still_open(before: Sequence[Clarification], now: Sequence[Clarification]) -> list[Clarification]:
-    """Return what was answered or only a model can ask, and what the query in its new words leaves open."""
-    kept = [one for one in before if one["answer"] or one["kind"] == "model"]
-    ids = {one["question_id"] for one in kept}
-    return [*kept, *(one for one in now if one["question_id"] not in ids)]
+def _resume(state: ConversationState, runtime: Runtime[Context], questions: list[Clarification], query: str) -> Json:
+    """Return the state with what was answered, the query that is searched for, and what the plan and the report state.
 
-
-def _goes_on(state: ConversationState, runtime: Runtime[Context], asked: list[Clarification], query: str) -> Json:
-    """Return the state with what was answered, the query as it is searched for, and what the plan and the report state.
-
-    Where nobody says whom a name means, the likeliest is searched for: what one report says is of one of them.
+    Where no person says which thing a name means, the likeliest is searched for: a report is about one of them.
     """
-    assumed = [clarification for clarification in unanswered(asked) if clarification["kind"] == "name"]
-    likeliest = {one["question_id"]: one["assumed"] for one in assumed}
-    searched = refined(query, answered(asked, likeliest))
-    words = [*state["report"].get("assumptions", []), *stated(asked, language_of(query))]
-    change: Json = {"clarifications": asked, "assumptions": words}
-    if searched == state["query"]:
-        return change
-    change |= reread(state, runtime, searched)
-    runtime.stream_writer({"route_decision": change["route_decision"]})
+    likeliest = {q["question_id"]: q["assumed"] for q in unanswered(questions) if q["kind"] == "name"}
+    query = refined(query, answered(questions, likeliest))
+    assumptions = [*state["report"].get("assumptions", []), *stated(questions, language_of(query))]
+    change: Json = {"clarifications": questions, "assumptions": assumptions}
+    if query != state["query"]:
+        change |= reread(state, runtime, query)
+        runtime.stream_writer({"route_decision": change["route_decision"]})
     return change
 
 
-async def _of_model(state: ConversationState, context: Context, found: Sequence[Clarification]) -> list[Clarification]:
-    """Return what the model that plans would ask besides; nothing where it says nothing usable."""
+async def _by_model(
+    state: ConversationState, context: Context, questions: Sequence[Clarification]
+) -> list[Clarification]:
+    """Return what the model that plans would ask besides; nothing where its reply cannot be used."""
     decision, query = state["route_decision"], state["query"]
-    known = [*state["report"].get("assumptions", []), *(one["question"] for one in found)]
+    covered = [*state["report"].get("assumptions", []), *(question["question"] for question in questions)]
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "corpus": card(context.bases(state["kb_prefixes"])),
         "reading": json.dumps(decision.get("question", {}), ensure_ascii=False),
-        "known": "\n".join(f"- {line}" for line in known) or NONE,
-        "most": str(MOST_OF_MODEL),
+        "known": "\n".join(f"- {line}" for line in covered) or NONE,
+        "most": str(MODEL_LIMIT),
     }
-    said = await say(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
+    reply = await say(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
     return [
         Clarification(
             question_id=f"model:{number}",
             kind="model",
-            question=" ".join(one.question.split()),
-            options=[" ".join(option.split())[:200] for option in one.options if option.strip()],
-            assumed=" ".join(one.assumed.split()),
+            question=" ".join(form.question.split()),
+            options=[" ".join(option.split())[:200] for option in form.options if option.strip()],
+            assumed=" ".join(form.assumed.split()),
             must=False,
             answer="",
         )
-        for number, one in enumerate(said.form.questions if said.form else (), 1)
+        for number, form in enumerate(reply.form.questions if reply.form else (), 1)
     ]
 
 
 # what a question leaves open, by rules
 
-MOST, MOST_OPTIONS = 5, 6
+LIMIT, MOST_OPTIONS = 5, 6
 """Questions that a person is asked at once, and options of one."""
 _ENOUGH, _LONGEST = 2, 80
 """Fields that tell things apart, and characters of a value."""
@@ -192,7 +178,7 @@ def open_questions(
     assumptions: Sequence[str] = (),
     domain: str = "",
 ) -> list[Clarification]:
-    """Return what the question leaves open, the weightiest first, at most ``MOST``.
+    """Return what the question leaves open, the weightiest first, at most ``LIMIT``.
 
     Args:
         query: as it stands alone.
@@ -201,24 +187,29 @@ def open_questions(
         assumptions: what the person assumes; one that speaks of a question is its ``answer``.
         domain: what is assumed where the question says no subject; empty: all that the bases hold.
     """
-    asked, left = [*_names(query, reading, bases), *_scope(reading, bases, domain)][:MOST], list(assumptions)
-    for one in asked:
-        answers = {text: answer for text in left if (answer := _settles(one, text, bases))}
-        if answers:
-            text, one["answer"] = next(iter(answers.items()))
-            left.remove(text)
-    return asked
+    questions = [*_names(query, reading, bases), *_scope(reading, bases, domain)][:LIMIT]
+    for question in questions:
+        answers = (_settled_by(text, question, bases) for text in assumptions)
+        question["answer"] = next(filter(None, answers), "")
+    return questions
 
 
-def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> str:
+def _settled_by(text: str, question: Clarification, bases: Sequence[KnowledgeBase]) -> str:
     """Return what an assumption answers to a question, or ""."""
-    if one["kind"] == "name":
-        return chosen(text, one["options"]) if fold(one["question_id"].partition(":")[2]) in fold(text) else ""
-    return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
+    if question["kind"] == "name":
+        names_it = fold(_subject(question)) in fold(text)
+        return chosen(text, question["options"]) if names_it else ""
+    speaks_of_bases = any(base.link(text) or base.values_in(text) for base in bases)
+    return text if speaks_of_bases else chosen(text, question["options"])
+
+
+def _subject(question: Clarification) -> str:
+    """Return the name that a question is about."""
+    return question["question_id"].partition(":")[2]
 
 
 def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
-    """Return those that nobody has answered."""
+    """Return those without an answer."""
     return [clarification for clarification in clarifications if not clarification["answer"]]
 
 
@@ -230,34 +221,28 @@ def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]
     >>> [one["answer"] for text in ("2", "oolong") for one in answered([asked], {"scope": text})]
     ['tea', 'oolong']
     """
-    result = []
+    results = []
     for clarification in clarifications:
-        given = " ".join(str(answers.get(clarification["question_id"]) or "").split())
-        result.append(
-            Clarification(
-                **{
-                    **clarification,
-                    "answer": chosen(given, clarification["options"]) or given or clarification["answer"],
-                }
-            )
-        )
-    return result
+        text = " ".join(str(answers.get(clarification["question_id"]) or "").split())
+        answer = chosen(text, clarification["options"]) or text or clarification["answer"]
+        results.append(Clarification(**{**clarification, "answer": answer}))
+    return results
 
 
 def chosen(answer: str, options: Sequence[str]) -> str:
-    """The option that an answer means: its number, its words, or what only it says; "" where it means none or several.
+    """Return the option that an answer means, by its number, its words, or what only it says; "" for none or several.
 
     >>> books = ["Emma (1815, Jane Austen)", "Emma (2021, Ida Brandt)"]
     >>> [chosen(text, books) for text in ("2", "the one by Austen", "Emma", "that of 2021")]
     ['Emma (2021, Ida Brandt)', 'Emma (1815, Jane Austen)', '', 'Emma (2021, Ida Brandt)']
     """
-    said = answer.strip().rstrip(".。")
+    text = answer.strip().rstrip(".。")
     numbered = {str(n): option for n, option in enumerate(options, 1)} | {fold(option): option for option in options}
-    if fold(said) in numbered:
-        return numbered[fold(said)]
-    held = [set(terms(option)) for option in options]
-    common = set.intersection(*held) if len(held) > 1 else set()
-    shares = [len((own - common) & set(terms(said))) for own in held]
+    if fold(text) in numbered:
+        return numbered[fold(text)]
+    words = [set(terms(option)) for option in options]
+    common = set.intersection(*words) if len(words) > 1 else set()
+    shares = [len((own - common) & set(terms(text))) for own in words]
     best = max(shares, default=0)
     return options[shares.index(best)] if best and shares.count(best) == 1 else ""
 
@@ -277,9 +262,9 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
         if not answer or (clarification["kind"] == "scope" and fold(answer) == fold(clarification["assumed"])):
             continue
         if clarification["kind"] == "name":
-            answer, surface = _telling_apart(clarification), re.escape(clarification["question_id"].partition(":")[2])
-            stands = re.search(rf"{surface}[》〉」』”\"'`]*", query)
-            after = stands.end() if stands else 0
+            answer = _telling_apart(clarification)
+            name = re.search(rf"{re.escape(_subject(clarification))}[》〉」』”\"'`]*", query)
+            after = name.end() if name else 0
         elif clarification["kind"] == "model":
             answer = f"{clarification['question']} {answer}"
         if after and answer not in query:
@@ -296,16 +281,12 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
     >>> stated([one], "zh"), stated([{**one, "answer": "沙丘（1984）"}], "en")
     (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
     """
-    zh, lines = language == "zh", []
+    labels, lines = Labels(language), []
     for clarification in clarifications:
         if what := clarification["answer"] or clarification["assumed"]:
-            name = clarification["question_id"].partition(":")[2]
-            line = {
-                "name": f"“{name}”指{what}" if zh else f"“{name}” means {what}",
-                "scope": f"内容范围是{what}" if zh else f"The subject is {what}",
-            }.get(clarification["kind"], f"{clarification['question']}{'' if zh else ' '}{what}")
-            assumed = "" if clarification["answer"] else "假定：" if zh else "It is assumed: "
-            lines.append(f"{assumed}{line.rstrip('.。')}{'。' if zh else '.'}")
+            words = {"name": _subject(clarification), "question": clarification["question"], "what": what.rstrip(".。")}
+            assumed = "" if clarification["answer"] else labels("clarified_assumed")
+            lines.append(assumed + labels(f"clarified_{clarification['kind']}", **words))
     return lines
 
 
@@ -317,11 +298,11 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
     zh, surfaces = reading["language"] == "zh", set[str]()
     for base in bases:
         for mention in base.link(query):
-            surface, others = mention["surface"], mention.get("others", [])
+            surface, ids = mention["surface"], [mention["entity_id"], *mention.get("others", [])]
             read = any(n["start"] <= mention["start"] and mention["end"] <= n["end"] for n in reading["names"])
-            if not others or not read or surface in surfaces:
+            if len(ids) < 2 or not read or surface in surfaces:
                 continue
-            entities = map(base.entity, [mention["entity_id"], *others][:MOST_OPTIONS])
+            entities = map(base.entity, ids[:MOST_OPTIONS])
             bearers = [entity for entity in entities if entity]
             written_of = [entity for entity in bearers if entity["doc_id"]]
             bearers = written_of or bearers  # what no document is about is rarely meant beside what one is
@@ -332,7 +313,7 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
             yield Clarification(
                 question_id=f"name:{surface}",
                 kind="name",
-                question=f"“{surface}”指的是哪一个？" if zh else f"Which “{surface}” is meant?",
+                question=Labels(reading["language"])("clarify_which", name=surface),
                 options=options,
                 assumed=options[0],
                 must=bool(written_of),
@@ -345,18 +326,19 @@ def _described(bearers: Sequence[Entity], base: KnowledgeBase, zh: bool) -> Iter
     passages = [next(iter(base.passages_of([b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
     order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
     telling = sorted((f for f in base.schema() if f["type"] in order), key=lambda field: order.index(field["type"]))
-    columns = [[_value(p["fields"].get(field["name"])) if p else "" for p in passages] for field in telling]
-    kept = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
-    if len({*zip(*kept, strict=True)}) < len(bearers):
-        kept.append([_begun(p["text"], b["name"]) if p else "" for p, b in zip(passages, bearers, strict=True)])
-    for bearer, row in zip(bearers, zip(*kept, strict=True), strict=True):
+    columns = [[_field_text(p["fields"].get(field["name"])) if p else "" for p in passages] for field in telling]
+    columns = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
+    if len({*zip(*columns, strict=True)}) < len(bearers):
+        columns.append([_begun(p["text"], b["name"]) if p else "" for p, b in zip(passages, bearers, strict=True)])
+    for bearer, row in zip(bearers, zip(*columns, strict=True), strict=True):
         details = ("，" if zh else ", ").join(filter(None, row)) or bearer["entity_id"]
         yield f"{bearer['name']}（{details}）" if zh else f"{bearer['name']} ({details})"
 
 
-def _value(value: Any) -> str:
-    said = ", ".join(map(str, value[:2])) if isinstance(value, list) else "" if value is None else str(value)
-    return said if len(said) <= _LONGEST else ""
+def _field_text(value: Any) -> str:
+    values = value[:2] if isinstance(value, list) else [value]
+    text = ", ".join(str(value) for value in values if value is not None)
+    return text if len(text) <= _LONGEST else ""
 
 
 def _begun(text: str, name: str) -> str:
@@ -365,12 +347,12 @@ def _begun(text: str, name: str) -> str:
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
-def _telling_apart(one: Clarification) -> str:
+def _telling_apart(question: Clarification) -> str:
     """Return the first thing in an answer that no other option has: a whole description would ask for more things."""
-    detail = match[1] if (match := _DETAIL.search(one["answer"])) else one["answer"]
-    others = [option for option in one["options"] if option != one["answer"]]
-    own = (part.strip() for part in re.split("[,，]", detail))
-    return next((part for part in own if part and not any(part in other for other in others)), detail)
+    answer = question["answer"]
+    detail = match[1] if (match := _DETAIL.search(answer)) else answer
+    rest = "\n".join(option for option in question["options"] if option != answer)
+    return next((part for part in re.split(r"\s*[,，]\s*", detail) if part and part not in rest), detail)
 
 
 # --- which subject ---
@@ -378,27 +360,18 @@ def _telling_apart(one: Clarification) -> str:
 
 def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
     """Yield the subject, where the question says nothing that the knowledge bases know."""
-    found = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
-    if reading["names"] or reading["conditions"] or found:
+    has_words = any(base.keyword_search(word, 1) for base in bases for word in reading["words"])
+    if reading["names"] or reading["conditions"] or has_words:
         return
-    zh = reading["language"] == "zh"
-    number, names = sum(base.counts()["documents"] for base in bases), ", ".join(base.name for base in bases)
-    everything = f"{names} 的全部内容（{number} 篇）" if zh else f"everything in {names} ({number:,} documents)"
+    labels, number = Labels(reading["language"]), sum(base.counts()["documents"] for base in bases)
+    everything = labels("clarify_everything", names=", ".join(base.name for base in bases), n=f"{number:,}")
     assumed = everything if domain.strip() in _GENERAL else domain.strip()
     yield Clarification(
         question_id="scope",
         kind="scope",
-        question="要写哪方面的内容？" if zh else "What should it be about?",
-        options=list(dict.fromkeys([assumed, everything, *_subjects(bases)]))[:MOST_OPTIONS],
+        question=labels("clarify_about"),
+        options=list(dict.fromkeys([assumed, everything])),
         assumed=assumed,
         must=False,
         answer="",
     )
-
-
-def _subjects(bases: Sequence[KnowledgeBase]) -> Iterator[str]:
-    """Yield the commonest values of the first category that has several."""
-    for base in bases:
-        field = next((f for f in base.schema() if f["type"] == "category" and len(f["values"]) > 1), None)
-        if field is not None:
-            yield from (f"{shown(field, 'en')}: {value}" for value in field["values"][: MOST_OPTIONS - 2])

@@ -1,6 +1,6 @@
 """A section where no model writes: sentences of its evidence, grouped by what they are about, each with its mark.
 
-What stands in another language than the topic is quoted as it is and said to be so. Nothing is said twice.
+Sentences in another language than the topic are quoted unchanged, and marked as quotations. Nothing is said twice.
 """
 
 from __future__ import annotations
@@ -88,11 +88,9 @@ def matrix(
     for title, documents in sections:
         if list(map(fold, documents)) == [fold(title)]:
             continue  # it says so itself
-        words = [
-            f"{f'《{escaped(called(one))}》' if zh else escaped(one)} {''.join(f'[{n}]' for n in numbers[one][:1])}"
-            for one in documents
-            if numbers.get(one)
-        ]
+        cited = [document for document in documents if numbers.get(document)]
+        names = [f"《{escaped(called(document))}》" if zh else escaped(document) for document in cited]
+        words = [f"{name} [{numbers[document][0]}]" for name, document in zip(names, cited, strict=True)]
         if words:
             lines.append(f"- **{escaped(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(words)}")
     return "\n".join(lines)
@@ -104,18 +102,18 @@ def definitions(
     """Names that sections speak of and no section is about: the sentence that says what each is, and its place in the
     evidence.
     """
-    words, held = (
-        fold("\n".join(one["text"] for one in sections)),
+    words, cited_ids = (
+        fold("\n".join(section["text"] for section in sections)),
         {i for section in sections for i in section["sources"]},
     )
-    about = {str(r["metadata"].get("title") or "") for r in results if r["result_id"] in held}
-    found: dict[str, tuple[str, str, int]] = {}
+    about = {str(r["metadata"].get("title") or "") for r in results if r["result_id"] in cited_ids}
+    by_name: dict[str, tuple[str, str, int]] = {}
     for n, result in enumerate(results, 1):
         title = str(result["metadata"].get("title") or "")
-        said = sentences_in(n, result)[:1]
-        if not said or title in about or fold(said[0].text) in words or bool(CJK.search(said[0].text)) != zh:
+        first = sentences_in(n, result)[:1]
+        if not first or title in about or fold(first[0].text) in words or bool(CJK.search(first[0].text)) != zh:
             continue
-        tells = fold(title) in fold(said[0].text) and len(terms(said[0].text)) > len(terms(title)) + 2
+        tells = fold(title) in fold(first[0].text) and len(terms(first[0].text)) > len(terms(title)) + 2
         if tells and any(fold(title) == fold(name) for name in names):
-            found.setdefault(fold(title), (escaped(title), said[0].text, n))
-    return sorted(found.values())[:MOST_DEFINED]
+            by_name.setdefault(fold(title), (escaped(title), first[0].text, n))
+    return sorted(by_name.values())[:MOST_DEFINED]

@@ -1,7 +1,7 @@
 """The subgraph that writes a report in place of an answer: outline -> sections -> consistency -> assemble.
 
 Sections are written at once, each from its own evidence. What an earlier report of the same question wrote from the
-same evidence is taken over. A person may decide at ``outline``, at each ``section`` and at the end (``report``).
+same evidence is taken over. A person may decide at ``outline`` and at each ``section``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from workbench.language.answer import judge
 from workbench.language.citing import cite
 from workbench.parts.reports import checking, review
 from workbench.parts.reports.assembly import assemble
-from workbench.parts.reports.checking import checked, consistency, print_of
+from workbench.parts.reports.checking import checked, consistency, section_print
 from workbench.parts.reports.clarify import clarify, review_clarify
 from workbench.parts.reports.extracting import section_text, sentences_in
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
-from workbench.parts.reports.outline import Meaning, Outliner, carried, least
+from workbench.parts.reports.outline import Meaning, Outliner, carried, threshold
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context, outlined, written
@@ -65,55 +65,55 @@ class SectionTask(TypedDict):
     total: int
 
 
-def topic_of(state: Data) -> Topic:
+def report_topic(state: Data) -> Topic:
     """Return the topic of a report's run, in its parts."""
-    asked = state["report"]
-    return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in asked.get("aspects", [])))
+    report = state["report"]
+    return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in report.get("aspects", [])))
 
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return what the report will say: the model's outline, or the rules'; and what is there from before."""
-    context, asked, results = runtime.context, state["report"], found(state)
-    kind, plan = report_type(asked["type"]), state.get("plan") or {}
+    context, request, results = runtime.context, state["report"], found(state)
+    kind, plan = report_type(request["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
     who = context.settings.model_of("writer") if "writer" in context.models else RULES
     who = "writer" if "writer" in context.parts else who
-    given = {"report_id": report_id, "user": state.get("user_id", "")}
-    look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
-    earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
+    lookup = {"report_id": report_id, "user": state.get("user_id", "")}
+    look: Any = context.runs.report if request.get("cached", True) else lambda **_: {}
+    earlier = context.tape.effect("memory", "report", lookup, lambda: look(**lookup))
     words = checking.of_evidence(results)
-    whole = checking.fingerprint(
+    full_print = checking.fingerprint(
         words,
         state["message"],
         state["query"],
-        asked.get("assumptions"),
-        asked.get("preferences"),
+        request.get("assumptions"),
+        request.get("preferences"),
         repr(kind),
         who,
         "outliner" in context.parts,
     )
     report = {
-        **{name: value for name, value in asked.items() if name != "redo"},
-        **{"report_id": report_id, "fingerprint": whole, "by": who, "cache_hit": False, "reviewed": []},
+        **{name: value for name, value in request.items() if name != "redo"},
+        **{"report_id": report_id, "fingerprint": full_print, "by": who, "cache_hit": False, "reviewed": []},
         "numbers": earlier.get("numbers", {}),
         "outlined_by": earlier.get("outlined_by", RULES),
     }
     looked_at = {"outline", "section"} & {*state.get("review", [])}  # who wants to decide is asked
-    if earlier.get("fingerprint") == whole and earlier.get("sections") and not looked_at:
-        kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
-        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
+    if earlier.get("fingerprint") == full_print and earlier.get("sections") and not looked_at:
+        reused = [cast(SectionContent, {**section, "reused": True}) for section in earlier["sections"]]
+        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": reused}
     if earlier.get("sections") and report["outlined_by"] != RULES:
         outline = carried(earlier["outline"], results, earlier["evidence"], Meaning(dated_bases(context, state)))
     else:
         outline, report["outlined_by"], report["notes"] = await _outlined(state, context, kind)
-    by_print, by_id = {one["fingerprint"]: one for one in earlier.get("sections", [])}, _by_id(results)
-    kept = []
+    by_print, by_id = {section["fingerprint"]: section for section in earlier.get("sections", [])}, _by_id(results)
+    reused = []
     for section in outline["sections"]:
-        own = print_of(section, by_id, who)
+        own = section_print(section, by_id, who)
         if own in by_print:
             place = {"section_id": section["section_id"], "reused": True}
-            kept.append(cast(SectionContent, {**by_print[own], **place}))
-    return {"report": report, "outline": outline, "sections": kept}
+            reused.append(cast(SectionContent, {**by_print[own], **place}))
+    return {"report": report, "outline": outline, "sections": reused}
 
 
 def _by_id(results: Sequence[RetrievalResult]) -> dict[str, RetrievalResult]:
@@ -124,34 +124,33 @@ async def _outlined(
     state: ConversationState, context: Context, kind: ReportType
 ) -> tuple[ReportOutline, str, list[str]]:
     """Return the outline, who made it, and what is to be said of how it came about."""
-    topic, results, bases = topic_of(state), found(state), dated_bases(context, state)
+    topic, results, bases = report_topic(state), found(state), dated_bases(context, state)
     reading = state["route_decision"]["question"]
-    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
     nouns: Data = next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {})
     judged, says = judge(reading, results, bases), Meaning(bases)
-    rules = Outliner(topic, reading, judged, results, schema, nouns, says, kind).outline()
+    rules = Outliner(topic, reading, judged, results, nouns, says, kind).outline()
     rules["title"] = " ".join(state["message"].split())[:300]
     if not results:
         return rules, RULES, []
     if "outliner" in context.parts:
-        made: Any = await outlined(context, state["query"], results)
+        proposals: Any = await outlined(context, state["query"], results)
     elif "writer" in context.models and not budget_spent(context):
-        made = await outlined_by_model(context, state["message"], results, topic.asked())
+        proposals = await outlined_by_model(context, state["message"], results, topic.titles())
     else:
         return rules, RULES, []
-    if not made:
+    if not proposals:
         return rules, RULES, ["outline: the model gave none that can be used, so it is the rules'"]
     sections = [
         SectionOutline(
             section_id=str(n),
-            title=one["title"],
-            summary=one["summary"],
-            query=one["query"],
-            evidence_ids=[results[place - 1]["result_id"] for place in one["evidence"]],
-            estimated_words=max(60, 40 * len(one["evidence"])),
+            title=proposal["title"],
+            summary=proposal["summary"],
+            query=proposal["query"],
+            evidence_ids=[results[place - 1]["result_id"] for place in proposal["evidence"]],
+            estimated_words=max(60, 40 * len(proposal["evidence"])),
             quotes=[],
         )
-        for n, one in enumerate(made, 1)
+        for n, proposal in enumerate(proposals, 1)
     ]
     sections = kind.shaped(sections)
     words = sum(s["estimated_words"] for s in sections)
@@ -161,11 +160,11 @@ async def _outlined(
 def fan_out(state: ConversationState) -> list[Send] | str:
     """Return one writer for each section that is not there yet."""
     by_id = _by_id(found(state))
-    there = {one["section_id"]: one["fingerprint"] for one in state.get("sections", [])}
+    prints = {section["section_id"]: section["fingerprint"] for section in state.get("sections", [])}
     tasks = []
     for section in state["outline"]["sections"]:
-        own = print_of(section, by_id, state["report"]["by"])
-        if there.get(section["section_id"]) != own:
+        own = section_print(section, by_id, state["report"]["by"])
+        if prints.get(section["section_id"]) != own:
             tasks.append(_task(state, section, own, ""))
     total = len(tasks)
     return [Send("section", {**task, "total": total}) for task in tasks] or "review_section"
@@ -189,12 +188,12 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
 
 async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
     """Write one section, and hold each of its sentences against what it cites."""
-    context, one, pieces = runtime.context, task["section"], task["pieces"]
+    context, outline, pieces = runtime.context, task["section"], task["pieces"]
     draft, by = await _drafted(task, context)
     text, _, unknown = cite(visible(draft.text), pieces)
     notes = [*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])]
     content = SectionContent(
-        **{name: one[name] for name in ("section_id", "title", "summary")},  # type: ignore[typeddict-item]
+        **{name: outline[name] for name in ("section_id", "title", "summary")},  # type: ignore[typeddict-item]
         text=text.strip(),
         sources=[piece["result_id"] for piece in pieces],
         claims=[],
@@ -206,22 +205,22 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> Json:
     done = await checked(content, pieces, task["message"], task["kb_prefixes"], context)
     before = sum(e["execution_log"]["node"] == "section" for e in context.runs.events(task["run_id"]))
     completed = min(before + 1, task["total"])
-    runtime.stream_writer(progress("report", completed=completed, total=task["total"], note=one["title"]))
+    runtime.stream_writer(progress("report", completed=completed, total=task["total"], note=outline["title"]))
     return {"sections": [done]}
 
 
 async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
-    """Return the section's text by one's own writer, the model, or the rules; and who wrote it."""
-    one, pieces, notes = task["section"], task["pieces"], list[str]()
+    """Return the section's text by a custom writer, the model, or the rules; and who wrote it."""
+    outline, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
         if pieces and "writer" in context.parts:
-            return Draft(await written(context, one["query"], pieces), []), "writer"
+            return Draft(await written(context, outline["query"], pieces), []), "writer"
         if pieces and "writer" in context.models:
             draft = await section_by_model(
                 context,
                 question=task["message"],
-                title=one["title"],
-                summary=one["summary"],
+                title=outline["title"],
+                summary=outline["summary"],
                 pieces=pieces,
                 wish=task["wish"],
             )
@@ -233,7 +232,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["question"]
-    return Draft(section_text(one, pieces, reading, dated_bases(context, task)), notes), RULES
+    return Draft(section_text(outline, pieces, reading, dated_bases(context, task)), notes), RULES
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:
@@ -251,9 +250,9 @@ def after_research(state: ConversationState) -> list[Send] | str:
     report = state["report"]
     if not report.get("begun"):
         return "review_outline"
-    one = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
-    own = print_of(one, _by_id(found(state)), report["by"])
-    return [Send("section", _task(state, one, own, report["redo"]["wish"]))]
+    section = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
+    own = section_print(section, _by_id(found(state)), report["by"])
+    return [Send("section", _task(state, section, own, report["redo"]["wish"]))]
 
 
 def add_reporter(graph: StateGraph[Any, Context, Any, Any], after_clarify: Callable[[Any], str]) -> None:
@@ -276,7 +275,6 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph.add_node(logged("research", research))
     graph.add_node(logged("check", consistency))
     graph.add_node(logged("assemble", assemble))
-    graph.add_node(logged("decide", review.review_report))
     graph.add_edge(START, "outliner")
     graph.add_edge("outliner", "review_outline")
     graph.add_conditional_edges(
@@ -286,8 +284,7 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     graph.add_conditional_edges("review_section", after_sections, ["research", "review_section", "consistency"])
     graph.add_conditional_edges("research", after_research, ["review_outline", "section"])
     graph.add_edge("consistency", "assemble")
-    graph.add_edge("assemble", "review_report")
-    graph.add_conditional_edges("review_report", after_report, ["research", "assemble", END])
+    graph.add_edge("assemble", END)
     return graph
 
 
@@ -299,15 +296,7 @@ def after_outline(state: ConversationState) -> list[Send] | str:
     return "research" if report.get("redo") else fan_out(state)
 
 
-def after_report(state: ConversationState) -> str:
-    """Done, or assembled anew with what a person changed."""
-    report = state["report"]
-    if report.get("redo"):
-        return "research"
-    return "assemble" if report.get("again") else END
-
-
-MOST = 12
+RESEARCH_LIMIT = 12
 """Pieces that a search adds to a section."""
 
 
@@ -336,16 +325,16 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
         )
         records += (await executor(task, cast(Any, runtime)))["records"]
     gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    pieces = [r for r in gathered if r["source_type"] == "chunk"][:MOST]
-    known = _by_id(found(state))
-    results = [*found(state), *(r for r in pieces if r["result_id"] not in known)]
-    quoted = [(piece["result_id"], said.text) for piece in pieces for said in sentences_in(1, piece)]
+    pieces = [r for r in gathered if r["source_type"] == "chunk"][:RESEARCH_LIMIT]
+    known_ids = _by_id(found(state))
+    results = [*found(state), *(r for r in pieces if r["result_id"] not in known_ids)]
+    quoted = [(piece["result_id"], sentence.text) for piece in pieces for sentence in sentences_in(1, piece)]
     shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
-    fit = [words for words, share in zip(quoted, shares, strict=True) if share >= least(wish, words[1])]
+    fit = [words for words, share in zip(quoted, shares, strict=True) if share >= threshold(wish, words[1])]
     sections = [dict(section) for section in state["outline"]["sections"]]
-    one: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
-    one["evidence_ids"] = list(dict.fromkeys([*one["evidence_ids"], *(piece for piece, _ in fit)]))
-    one["quotes"] = list(dict.fromkeys([*one["quotes"], *(text for _, text in fit)]))
+    outlined: Any = next(section for section in sections if section["section_id"] == redo["section_id"])
+    outlined["evidence_ids"] = list(dict.fromkeys([*outlined["evidence_ids"], *(piece for piece, _ in fit)]))
+    outlined["quotes"] = list(dict.fromkeys([*outlined["quotes"], *(text for _, text in fit)]))
     outline = {**state["outline"], "sections": sections}
     return {
         "plan": plan.dump(),

@@ -78,7 +78,7 @@ _GROUPS = re.compile(r"\s*[;；]\s*")
 _ITEMS = re.compile(
     r"\s*[,，、;；]\s*(?:and\s+)?|\s+and\s+|(?<=[\u4e00-\u9fff])(?:以及|[和与與及])(?=[\u4e00-\u9fff]{2})"
 )
-MOST = 12
+ASPECT_LIMIT = 12
 
 
 class Aspect(NamedTuple):
@@ -94,9 +94,9 @@ class Topic(NamedTuple):
     subject: str
     aspects: tuple[Aspect, ...] = ()
 
-    def asked(self) -> list[str]:
+    def titles(self) -> list[str]:
         """Return every aspect and part, in order."""
-        return [one for aspect in self.aspects for one in (aspect.title, *aspect.parts)]
+        return [title for aspect in self.aspects for title in (aspect.title, *aspect.parts)]
 
 
 def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> Topic:
@@ -114,15 +114,15 @@ Aspect(title='power', parts=())))
     colon = next((m for m in _COLON.finditer(text) if not any(a < m.start() and m.end() <= b for a, b in names)), None)
     if colon is None or not text[: colon.start()].strip() or not text[colon.end() :].strip(" .。?？"):
         return Topic(text)
-    found: list[Aspect] = []
+    aspects: list[Aspect] = []
     for group in _GROUPS.split(text[colon.end() :].strip(" .。?？")):
         for item in _ITEMS.split(re.sub(r"[(（][^()（）]*[)）]", _hidden, group)):
-            found += [aspect] if (aspect := _aspect(item)).title else []
-    return Topic(text[: colon.start()].strip(), tuple(dict.fromkeys(found))[:MOST])
+            aspects += [aspect] if (aspect := _aspect(item)).title else []
+    return Topic(text[: colon.start()].strip(), tuple(dict.fromkeys(aspects))[:ASPECT_LIMIT])
 
 
 def _hidden(match: re.Match[str]) -> str:
-    """Return what stands in brackets, with its commas out of sight."""
+    """Return the text in brackets, with its commas out of sight."""
     return "\x00" + "\x01".join(filter(None, _ITEMS.split(match.group()[1:-1]))) + "\x00"
 
 
@@ -134,11 +134,11 @@ def _aspect(item: str) -> Aspect:
 
 
 def spans(reading: Question) -> list[tuple[int, int]]:
-    """Return where names stand in a question."""
+    """Return the places of names in a question."""
     return [(name["start"], name["end"]) for name in reading["names"]]
 
 
-def subject_of(state: Data) -> Json:
+def split_topic(state: Data) -> Json:
     """Return what of a report's topic is searched as its question, and the aspects that are searched besides."""
     reading = state["route_decision"].get("question")
     topic = split(state["message"], spans(reading) if reading else ())

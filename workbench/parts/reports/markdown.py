@@ -20,7 +20,7 @@ MARK = re.compile(r"\[(\d{1,4})\]")
 _OWN = ("mark", "back")
 """The classes of the links between marks and references."""
 _MARK_LINK = re.compile(r'<a class="(mark|back)"[^>]*>\[(\d+)\]</a>([。，、；：？！.,;:?!]*)')
-"""Such a link as it is rendered, with the punctuation behind it; words of a report are escaped and cannot look so."""
+"""Such a rendered link, with the punctuation behind it; words of a report are escaped and cannot look so."""
 _HEADINGS = {Labels(language)("part_references") for language in LANGUAGES}
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
@@ -48,7 +48,7 @@ def words(value: object) -> str:
 
 
 def address(value: object) -> str:
-    """Return an address of the web as it can stand in a link, and nothing of any other value.
+    """Return an address of the web, safe inside a link, and nothing of any other value.
 
     >>> address("https://example.org/a b"), address("https://例子.org"), address("javascript:alert(1)"), address(None)
     ('https://example.org/a%20b', 'https://xn--fsqu00a.org/', '', '')
@@ -67,8 +67,8 @@ def linked(url: str) -> str:
     >>> linked("https://zh.example.org/%E8%8C%B6"), linked("https://x.org/a_b")
     ('[https\\\\://zh.example.org/茶](https://zh.example.org/%E8%8C%B6)', '<https://x.org/a_b>')
     """
-    said = unquote(url)
-    return f"<{url}>" if said == url else f"[{escaped(said)}]({url})"
+    label = unquote(url)
+    return f"<{url}>" if label == url else f"[{escaped(label)}]({url})"
 
 
 _HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
@@ -89,38 +89,38 @@ def _parser() -> MarkdownIt:
     return parser.disable(["html_block", "html_inline", "reference", "image", "text_join"])
 
 
-def html(text: str, back: str, of: str = "") -> str:
+def html(text: str, back: str, prefix: str = "") -> str:
     """Return the report as HTML; ``back`` is what a reference's way back is called.
 
-    ``of`` stands before the names of its anchors, where several reports stand on one page.
+    ``prefix`` stands before the names of its anchors, where several reports stand on one page.
     """
     tokens = cited(parsed(text))
     for child in (child for token in tokens for child in token.children or () if child.attrs.get("class") in _OWN):
         for name, before in (("id", ""), ("href", "#")):
             if name in child.attrs:
-                child.attrs[name] = f"{before}{of}{str(child.attrs[name]).removeprefix(before)}"
+                child.attrs[name] = f"{before}{prefix}{str(child.attrs[name]).removeprefix(before)}"
     return _rendered(tokens, back)
 
 
 def chapters(text: str, mark: Callable[[int, str], str]) -> list[tuple[str, str]]:
-    """The report in HTML, chapter by chapter: each heading as plain text, "" for what stands first, and what is below.
+    """Return the report in HTML by chapters: each heading as plain text, "" before the first one, and what is below.
 
     ``mark`` gives the markup for a mark of a reference and the punctuation behind it, in the order in which they stand.
     """
-    found: list[tuple[str, list[Token]]] = [("", [])]
+    parts: list[tuple[str, list[Token]]] = [("", [])]
     heading = False
     for token in cited(parsed(text)):
         if token.type in ("heading_open", "heading_close") and token.tag == "h2":
             heading = token.nesting > 0
         elif heading:
-            found.append(("".join(child.content for child in token.children or ()), []))
+            parts.append(("".join(child.content for child in token.children or ()), []))
         else:
-            found[-1][1].append(token)
+            parts[-1][1].append(token)
 
     def own(match: re.Match[str]) -> str:
         return mark(int(match[2]), match[3]) if match[1] == "mark" else f"[{match[2]}]{match[3]}"
 
-    return [(title, _MARK_LINK.sub(own, _rendered(tokens, ""))) for title, tokens in found]
+    return [(title, _MARK_LINK.sub(own, _rendered(tokens, ""))) for title, tokens in parts]
 
 
 def _rendered(tokens: list[Token], back: str) -> str:
@@ -166,20 +166,20 @@ def _references(tokens: list[Token]) -> dict[int, Token]:
     return results
 
 
-def _with_links(children: list[Token], known: Container[int | None], used: set[int]) -> Iterator[Token]:
+def _with_links(children: list[Token], references: Container[int | None], used: set[int]) -> Iterator[Token]:
     depth = 0
     for child in children:
         depth += child.nesting if child.type.startswith("link") else 0
         if child.type != "text" or depth:
             yield child
             continue
-        for said, number in pieces(child.content):
-            if number not in known or number is None:
-                yield Token("text", "", 0, content=said)
+        for text, number in pieces(child.content):
+            if number not in references or number is None:
+                yield Token("text", "", 0, content=text)
                 continue
             name = {} if number in used else {"id": f"cite-{number}"}
             used.add(number)
-            yield from _link(said, {"class": "mark", "href": f"#ref-{number}", **name})
+            yield from _link(text, {"class": "mark", "href": f"#ref-{number}", **name})
 
 
 def _with_anchor(children: list[Token], number: int, is_cited: bool) -> Iterator[Token]:
@@ -190,9 +190,9 @@ def _with_anchor(children: list[Token], number: int, is_cited: bool) -> Iterator
     yield from children[1:]
 
 
-def _link(said: str, attributes: dict[str, str]) -> Iterator[Token]:
+def _link(text: str, attributes: dict[str, str]) -> Iterator[Token]:
     yield Token("link_open", "a", 1, attrs=dict(attributes))
-    yield Token("text", "", 0, content=said)
+    yield Token("text", "", 0, content=text)
     yield Token("link_close", "a", -1)
 
 

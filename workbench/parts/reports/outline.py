@@ -1,7 +1,7 @@
 """The outline of a report by rules: which sections a topic has, and which sentences of the evidence each may quote.
 
-A topic names its aspects behind a colon, or else its sides are the things that it names, the times or kinds of the
-documents that it selects, or the documents that say most of it. A sentence belongs to the one section whose words it
+A topic names its aspects behind a colon, or else its sides are the things that it names, or the documents that say most
+of it. A sentence belongs to the one section whose words it
 says best, by what words mean where the base can tell.
 """
 
@@ -16,19 +16,17 @@ from workbench.language.answer import Judgement, speaks_of
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic
-from workbench.ports import Field, KnowledgeBase
+from workbench.ports import KnowledgeBase
 from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
 from workbench.tools import next_hop
 
-TOLD, ACROSS = 0.5, 0.4
-"""A text tells of what it says at least so much of, by what words mean; in another language, where none is as near."""
+SAME_LANGUAGE, ACROSS = 0.5, 0.4
+"""A text is about what it says at least so much of, by what words mean: in the same language, and in another."""
 _NEARLY = 0.8
 """Words nearly as rare as the rarest."""
-FEW, MANY = 2, 7
-"""A field divides documents into at least, and at most, so many groups."""
-_WIDE = 15
-"""Years that are too many for one section."""
+_REST = 7
+"""Documents in the section of what is left."""
 _WORDS = 25
 """Words of a statement, on average."""
 
@@ -52,13 +50,13 @@ class Meaning:
         for base in self._bases:
             reading = next_hop.Reading.of(phrase, texts, base)
             if reading.words:
-                shares = [max(one, reading.share(row)) for one, row in zip(shares, reading.texts, strict=True)]
+                shares = [max(share, reading.share(row)) for share, row in zip(shares, reading.texts, strict=True)]
         return shares
 
     def enough(self, phrase: str, texts: Sequence[str]) -> list[float]:
         """Return the same, 0 for a text that says too little to tell of it."""
         shares = self(phrase, texts)
-        return [share * (share >= least(phrase, text)) for share, text in zip(shares, texts, strict=True)]
+        return [share * (share >= threshold(phrase, text)) for share, text in zip(shares, texts, strict=True)]
 
     def foremost(self, phrase: str) -> list[str]:
         """Return the words of a phrase that say most: the rarest, and those that are nearly as rare."""
@@ -67,8 +65,8 @@ class Meaning:
             words, weights, _ = base.matches(phrase, [""])
             for word, weight in zip(words, weights, strict=True):
                 rarity[word] = max(rarity.get(word, 0.0), weight)
-        most = max(rarity.values(), default=0.0)
-        return [word for word, weight in rarity.items() if weight >= _NEARLY * most]
+        highest = max(rarity.values(), default=0.0)
+        return [word for word, weight in rarity.items() if weight >= _NEARLY * highest]
 
 
 @dataclass
@@ -80,7 +78,6 @@ class Outliner:
         reading: of its subject.
         judged: the judgement on the evidence for that.
         results: the evidence, in the order of its numbers.
-        schema: the fields of the documents.
         nouns: language -> what the documents are called.
         says: how much of a phrase each text says.
         kind: of report.
@@ -90,7 +87,6 @@ class Outliner:
     reading: Question
     judged: Judgement
     results: Sequence[RetrievalResult]
-    schema: Sequence[Field]
     nouns: Mapping[str, Sequence[str]]
     says: Meaning
     kind: ReportType
@@ -102,12 +98,12 @@ class Outliner:
         self.documents = self._of_subject()
 
     def outline(self) -> ReportOutline:
-        """Return its sections, as many as this kind of report has; those without evidence stay, and say so."""
+        """Return its sections, as many as this kind of report has; those without evidence stay, and state it."""
         aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
-        made = self._by_aspect(aspects) if aspects else []
-        if not any(section["quotes"] for section in made):
-            made += self._by_name() or self._by_group() or self._by_document()
-        sections = self.kind.shaped(placed(made))
+        drafts = self._by_aspect(aspects) if aspects else []
+        if not any(section["quotes"] for section in drafts):
+            drafts += self._by_name() or self._by_document()
+        sections = self.kind.shaped(placed(drafts))
         return ReportOutline(
             report_type=self.kind.name,
             title=capitalised(self.subject),
@@ -138,10 +134,10 @@ class Outliner:
         return [document for document, share in zip(every.values(), shares, strict=True) if share]
 
     def _names(self, document: Document) -> bool:
-        own = self._of(document)
+        own = self._document_results(document)
         return any(speaks_of(name, own) for name in self.reading["names"])
 
-    def _of(self, document: Document) -> list[RetrievalResult]:
+    def _document_results(self, document: Document) -> list[RetrievalResult]:
         return [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
 
     # what its sections are
@@ -154,20 +150,22 @@ class Outliner:
         titles = [(depth, t) for a in aspects for depth, t in (("", a.title), *((".", part) for part in a.parts))]
         read = self.reading
         bound = bool(self.documents) and bool(read["conditions"] or read["sort"] or read["names"])
-        words = self._told(titles, self.documents) if bound else {}
+        words = self._quotes_by_title(titles, self.documents) if bound else {}
         if len(words) * 2 < len(titles) and not self.unknown:
-            bound, words = False, self._told(titles, list(self.judged.documents.values()))
+            bound, words = False, self._quotes_by_title(titles, list(self.judged.documents.values()))
         result = [
             self._section(title, f"{self.subject} {title}", words.get(n, []), self.kind.of_one, depth)
             for n, (depth, title) in enumerate(titles)
         ]
-        used = {one for section in result for one in section["evidence_ids"]}
-        rest = [d for d in self.documents if not used & {r["result_id"] for r in self._of(d)}]
-        if words and (rest := rest if bound else rest[:MANY]):
-            result.append(self._others(rest))
+        used = {result_id for section in result for result_id in section["evidence_ids"]}
+        rest = [d for d in self.documents if not used & {r["result_id"] for r in self._document_results(d)}]
+        if words and (rest := rest if bound else rest[:_REST]):
+            result.append(self._rest_section(rest))
         return result
 
-    def _told(self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]) -> dict[int, list[Piece]]:
+    def _quotes_by_title(
+        self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]
+    ) -> dict[int, list[Piece]]:
         """Place of a title -> the sentences of these documents that say most of it and nothing more of another."""
         pool = self._pool(documents)
         texts = [f"{s.title}. {s.text}" for s in pool]
@@ -195,121 +193,89 @@ class Outliner:
             result.append(self._section(title, self.subject, words, self.kind.of_one))
         return result
 
-    def _by_group(self) -> list[SectionOutline]:
-        """Many documents in groups, by a field that divides them or by time; none where there are few."""
-        return [
-            self._section(title, f"{self.subject} {title}", self._leads(documents), None)
-            for title, documents in self._divided().items()
-        ]
-
     def _by_document(self) -> list[SectionOutline]:
-        """What says most of the topic, a section for each document; what says little stands together at the end."""
+        """Return a section for each document that says most of the topic; the rest is together at the end."""
         pool = self._pool(self.documents)
         words: dict[str, list[Piece]] = {}
-        for said, share in zip(pool, self.says(self.subject, [s.text for s in pool]), strict=True):
-            words.setdefault(said.doc_id, []).append(Piece(said, share))
+        for sentence, share in zip(pool, self.says(self.subject, [s.text for s in pool]), strict=True):
+            words.setdefault(sentence.doc_id, []).append(Piece(sentence, share))
         order = sorted(words, key=lambda i: -max(piece.share for piece in words[i]))
-        every, most = self.judged.documents, self.kind.sections - 1
-        made = [
+        every, count = self.judged.documents, self.kind.sections - 1
+        sections = [
             self._section(every[i].title, f"{self.subject} {every[i].title}", words[i], self.kind.of_one * 2)
-            for i in order[:most]
+            for i in order[:count]
         ]
-        return [*made, *([self._others([every[i] for i in order[most:]])] if order[most:] else [])]
+        return [*sections, *([self._rest_section([every[i] for i in order[count:]])] if order[count:] else [])]
 
-    def _others(self, documents: Sequence[Document]) -> SectionOutline:
+    def _rest_section(self, documents: Sequence[Document]) -> SectionOutline:
         words = list(self.nouns.get("zh" if self.zh else "en", ()))
         title = f"其余{(words or ['文档'])[0]}" if self.zh else f"Other {(words[1:2] or ['documents'])[0]}"
         return self._section(title, self.subject, self._leads(documents, 2), None)
 
-    def _divided(self) -> dict[str, list[Document]]:
-        """Return the groups of the field that divides the documents best: none of one, none without a value."""
-        dates = next((f["name"] for f in self.schema if f["type"] == "date"), "")
-        years = [int(v[0][:4]) for d in self.documents if (v := d.values(dates)) and v[0][:4].isdigit()]
-        if dates and len(years) > MANY and max(years) - min(years) >= _WIDE:
-            decades: dict[str, list[Document]] = {}
-            for document in sorted(self.documents, key=lambda d: d.values(dates)[:1]):
-                decade = (document.values(dates) or ["?"])[0][:3]
-                title = self._say(f"{decade}0s", f"{decade}0年代") if decade.isdigit() else "—"
-                decades.setdefault(title, []).append(document)
-            if FEW <= len(decades) <= MANY:
-                return decades
-        asked = {c["value"] for c in self.reading["conditions"] if isinstance(c["value"], str)}
-        for field in self.schema if len(self.documents) > MANY else ():
-            if field["type"] == "category":
-                grouped: dict[str, list[Document]] = {}
-                for document in self.documents:
-                    values = document.values(field["name"])
-                    value = next((v for v in values if v not in asked), (values or ["—"])[0])
-                    called = field["values_called"].get(value, {}).get("zh", []) if self.zh else []
-                    grouped.setdefault((called or [value])[0], []).append(document)
-                if FEW <= len(grouped) <= MANY and max(map(len, grouped.values())) > 1:
-                    return dict(sorted(grouped.items(), key=lambda one: -len(one[1])))
-        return {}
-
     # which sentences they quote
 
     def _pool(self, documents: Sequence[Document]) -> list[Sentence]:
-        """Return every sentence once, whoever says it first."""
+        """Return every sentence once, from the first document that has it."""
         first = dict[str, Sentence]()
-        for said in (s for d in documents for s in d.sentences):
-            first.setdefault(fold(said.text), said)
-        return [said for said in first.values() if len(terms(said.text)) > 1]
+        for sentence in (s for d in documents for s in d.sentences):
+            first.setdefault(fold(sentence.text), sentence)
+        return [sentence for sentence in first.values() if len(terms(sentence.text)) > 1]
 
-    def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
+    def _leads(self, documents: Sequence[Document], limit: int = 9) -> list[Piece]:
         """Return the first sentences of each document, which say what it is about."""
         words = [[Piece(s) for s in d.sentences if len(terms(s.text)) > 1] for d in documents]
-        return [piece for pieces in words for piece in pieces[: min(most, self.kind.of_one)]]
+        return [piece for pieces in words for piece in pieces[: min(limit, self.kind.of_one)]]
 
     def _section(
         self, title: str, query: str, pieces: Iterable[Piece], of_one: int | None, depth: str = ""
     ) -> SectionOutline:
         """Return a section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
         ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.sentence.n, piece.sentence.place))
-        kept, counts = list[Piece](), Counter[str]()
+        chosen, counts = list[Piece](), Counter[str]()
         for piece in ranked:
-            if of_one is None or (counts[piece.sentence.doc_id] < of_one and len(kept) < self.kind.statements):
-                kept.append(piece)
+            if of_one is None or (counts[piece.sentence.doc_id] < of_one and len(chosen) < self.kind.statements):
+                chosen.append(piece)
                 counts[piece.sentence.doc_id] += 1
         places = {doc_id: n for n, doc_id in enumerate(counts)}
-        kept.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.n, piece.sentence.place))
-        titles = list(dict.fromkeys(piece.sentence.title for piece in kept))
+        chosen.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.n, piece.sentence.place))
+        titles = list(dict.fromkeys(piece.sentence.title for piece in chosen))
         return SectionOutline(
             section_id=depth,
             title=capitalised(title),
             summary=self._say(", ", "、").join(titles[:4]) + (" …" if len(titles) > 4 else ""),
             query=query,
-            evidence_ids=list(dict.fromkeys(self.results[piece.sentence.n - 1]["result_id"] for piece in kept)),
-            estimated_words=sum(len(terms(piece.sentence.text)) or _WORDS for piece in kept),
-            quotes=[piece.sentence.text for piece in kept],
+            evidence_ids=list(dict.fromkeys(self.results[piece.sentence.n - 1]["result_id"] for piece in chosen)),
+            estimated_words=sum(len(terms(piece.sentence.text)) or _WORDS for piece in chosen),
+            quotes=[piece.sentence.text for piece in chosen],
         )
 
 
-def least(phrase: str, text: str) -> float:
+def threshold(phrase: str, text: str) -> float:
     """Return how much of a phrase a text must say to tell of it."""
-    return TOLD if bool(CJK.search(phrase)) == bool(CJK.search(text)) else ACROSS
+    return SAME_LANGUAGE if bool(CJK.search(phrase)) == bool(CJK.search(text)) else ACROSS
 
 
 def carried(
-    earlier: ReportOutline, results: Sequence[RetrievalResult], known: Collection[str], says: Meaning
+    earlier: ReportOutline, results: Sequence[RetrievalResult], known_ids: Collection[str], says: Meaning
 ) -> ReportOutline:
     """Return the outline of a model or a person over the evidence of today.
 
     A piece whose id is not ``known`` joins the section whose title it says best, if it says it.
     """
-    there, sections = {r["result_id"]: r for r in results}, earlier["sections"]
-    fresh = [r for r in results if r["result_id"] not in known]
+    by_id, sections = {r["result_id"]: r for r in results}, earlier["sections"]
+    fresh = [r for r in results if r["result_id"] not in known_ids]
     texts = [f"{r['metadata'].get('title')}. {r['evidence']}" for r in fresh]
     shares = [says(section["title"], texts) for section in sections]
-    ids = [[i for i in section["evidence_ids"] if i in there] for section in sections]
+    ids = [[i for i in section["evidence_ids"] if i in by_id] for section in sections]
     for place, result in enumerate(fresh):
         best = max(range(len(sections)), key=lambda n: shares[n][place])
-        if shares[best][place] >= TOLD:
+        if shares[best][place] >= SAME_LANGUAGE:
             ids[best].append(result["result_id"])
-    made: list[SectionOutline] = []
+    updated: list[SectionOutline] = []
     for section, own in zip(sections, ids, strict=True):
-        text = fold(" ".join(there[i]["evidence"] for i in own))
-        made.append({**section, "evidence_ids": own, "quotes": [q for q in section["quotes"] if fold(q) in text]})
-    return {**earlier, "sections": made}
+        text = fold(" ".join(by_id[i]["evidence"] for i in own))
+        updated.append({**section, "evidence_ids": own, "quotes": [q for q in section["quotes"] if fold(q) in text]})
+    return {**earlier, "sections": updated}
 
 
 def placed(sections: Sequence[SectionOutline]) -> list[SectionOutline]:

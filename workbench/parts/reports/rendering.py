@@ -1,6 +1,6 @@
 """A report as a page of HTML and a PDF.
 
-A report is a mapping with ``title``, ``language``, ``final_report`` (Markdown) and ``figures`` (``{"title", "svg"}``).
+A report is a mapping with ``title``, ``language`` and ``final_report`` (Markdown).
 All of its text is untrusted: HTML gets no markup and no address from it but links to the web, typst gets it as data.
 """
 
@@ -39,11 +39,6 @@ def _labels(report: Report) -> Labels:
     return Labels("zh" if report.get("language") == "zh" else "en")
 
 
-def _figures(report: Report) -> list[tuple[str, str]]:
-    """Title and SVG of each figure."""
-    return [(words(one["title"]), words(one["svg"])) for one in report.get("figures") or () if one.get("svg")]
-
-
 # HTML
 
 _PAGE = """<!doctype html>
@@ -59,7 +54,7 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <main>
-{body}{figures}<footer>{made}</footer>
+{body}<footer>{made}</footer>
 </main>
 </body>
 </html>
@@ -70,18 +65,12 @@ def to_html(report: Report) -> str:
     """Return one page that needs nothing else and runs nothing: marks lead to their references and back."""
     labels, style = _labels(report), files("workbench.parts.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    figures = "".join(
-        f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
-        f"<figcaption>{escape(title)}</figcaption></figure>\n"
-        for title, svg in _figures(report)
-    )
     return _PAGE.format(
         language=labels.html_lang,
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         title=escape(words(report.get("title"))),
         style=style,
         body=html(words(report.get("final_report")), labels("ref_back")),
-        figures=figures,
         made=escape(labels("report_made")),
     )
 
@@ -106,8 +95,7 @@ def to_pdf(report: Report) -> bytes:
         "head": title if len(title) < 80 else f"{title[:78]}…",
         "language": labels.language,
         "made": labels("report_made"),
-        "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
-        "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
+        "body": _tree(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
     }
     texts, missing = json.dumps(data, ensure_ascii=False), set[int]()
     with tempfile.TemporaryDirectory() as nothing:
@@ -146,19 +134,14 @@ def to_pdf(report: Report) -> bytes:
 
 @cache
 def _fonts() -> Any:
-    """Return the fonts of this machine, once: typst never lets go of those that a page was set with."""
+    """Return the fonts of this machine, once: typst never releases those that a page was set with."""
     return typst().Fonts()
 
 
-def _is_tall(svg: str) -> bool:
-    size = re.match(r'[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"', svg)
-    return bool(size) and float(size[2]) > 1.3 * float(size[1])  # type: ignore[index]
-
-
-def _data(node: SyntaxTreeNode) -> Any:
+def _tree(node: SyntaxTreeNode) -> Any:
     """Return a tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
-    made = [_data(child) for child in node.children]
-    inside = [one for child in made for one in (child if isinstance(child, list) else [child])]
+    children = [_tree(child) for child in node.children]
+    inside = [node for child in children for node in (child if isinstance(child, list) else [child])]
     match node.type:
         case "root" | "inline":
             return inside
@@ -179,7 +162,7 @@ def _data(node: SyntaxTreeNode) -> Any:
             return {"t": "ordered_list", "start": int(node.attrs.get("start", 1)), "c": inside}
         case "table":
             rows = [row for part in node.children for row in part.children]
-            cells = [[_data(cell) for cell in row.children] for row in rows]
+            cells = [[_tree(cell) for cell in row.children] for row in rows]
             return {"t": "table", "columns": max(map(len, cells), default=1), "rows": cells}
         case "fence" | "code_block" | "code_inline":
             return {"t": "code", "text": node.content, "block": node.type != "code_inline"}

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
-from workbench.graphs.reviewers import answer
+from workbench.graphs.reviewers import ReplayReviewer
 from workbench.parts.reports.assembly import in_order, renumbered
-from workbench.parts.reports.checking import standing
+from workbench.parts.reports.checking import written_sections
 from workbench.parts.reports.citing import STYLES
 from workbench.parts.reports.kinds import report_type
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.settings import Settings
-from workbench.state import Data, Decision, ExecutionRecord, Json, RetrievalResult
+from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
 from workbench.text import clean, language_of
 from workbench.views.labels import labels_for
 
@@ -31,39 +30,39 @@ _FORMS = ("md", "html", "pdf")
 _ENDED = ("completed", "partial", "failed")
 
 
-_KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
+_UPDATE_OPTIONS = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 """Options of a run that hold for its update too."""
 _MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
 
 
-def asked_for(settings: Settings, given: Data) -> Json:
+def asked_for(settings: Settings, options: Data) -> Json:
     """Return what a run keeps of the report that is wanted.
 
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
     """
-    known = ("report_type", "style", "assumptions", "cached")
-    if not isinstance(given, Mapping):
-        raise RunError(f"report is {shown(given)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
-    if unknown := set(given) - set(known):
-        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(known)}.")
-    name = report_type(given.get("report_type") or settings.report_type).name
-    style = given.get("style") or settings.citation_style
+    names = ("report_type", "style", "assumptions", "cached")
+    if not isinstance(options, Mapping):
+        raise RunError(f"report is {shown(options)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
+    if unknown := set(options) - set(names):
+        raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(names)}.")
+    name = report_type(options.get("report_type") or settings.report_type).name
+    style = options.get("style") or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    words = given.get("assumptions") or []
+    words = options.get("assumptions") or []
     words = [words] if isinstance(words, str) else words
     if not isinstance(words, list | tuple) or len(words) > _MOST_ASSUMED or not all(map(_is_sentence, words)):
         raise RunError(
             f"assumptions is {shown(words)}. Give a list of sentences, at most {_MOST_ASSUMED}, of at most "
             f"{_LONGEST_ASSUMED:,} characters each."
         )
-    assumptions = [clean(one) for one in words]
-    return {"type": name, "style": style, "assumptions": assumptions, "cached": bool(given.get("cached", True))}
+    assumptions = [clean(sentence) for sentence in words]
+    return {"type": name, "style": style, "assumptions": assumptions, "cached": bool(options.get("cached", True))}
 
 
-def _is_sentence(given: Any) -> bool:
-    return isinstance(given, str) and bool(given.strip()) and len(given) <= _LONGEST_ASSUMED
+def _is_sentence(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= _LONGEST_ASSUMED
 
 
 class Report:
@@ -94,7 +93,7 @@ class Report:
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
         undone = any(r["status"] not in ENDED_WELL for r in last)
-        bad = undone or self._kept.get("stopped") or self._kept.get("rejected") or self._not_by_model()
+        bad = undone or self._kept.get("stopped") or self._not_by_model()
         return "partial" if bad else "completed"
 
     def _not_by_model(self) -> bool:
@@ -129,7 +128,7 @@ class Report:
 
     @property
     def sections(self) -> list[Json]:
-        """The sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, who wrote it."""
+        """Return the sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, ``by``."""
         if not self.outline:
             return []
         numbers = self._kept.get("numbers", {})
@@ -139,12 +138,12 @@ class Report:
                 "text": renumbered(section["text"], section["sources"], numbers) if numbers else section["text"],
                 "evidence_ids": [i for i in section["sources"] if i in numbers],
             }
-            for section in in_order(standing(self._values))
+            for section in in_order(written_sections(self._values))
         ]
 
     @property
     def notes(self) -> list[str]:
-        """What became of the outline, the abstract and each section that a model did not write as it should have."""
+        """Return what happened to the outline, the abstract and each section that a model did not write well."""
         return [
             *self._kept.get("notes", []),
             *(f"{section['title']}: {note}" for section in self.sections for note in section["notes"]),
@@ -162,13 +161,13 @@ class Report:
         for line in self.run.log:
             spent[line["node"]] = spent.get(line["node"], 0.0) + line["duration_ms"] / 1000
         planning = sum(spent.get(n, 0.0) for n in ("intent_detect", "prepare_retrieval", "clarify", "planner"))
-        written = [section for section in self._values.get("sections", []) if not section["reused"]]
+        fresh = [section for section in self._values.get("sections", []) if not section["reused"]]
         return {
             "planning_seconds": round(planning, 3),
             "execution_seconds": round(float(self._values.get("retrieval_ms", 0.0)) / 1000, 3),
             "reporting_seconds": round(sum(spent.get(name, 0.0) for name in _WRITING), 3),
-            "sections_written": len(written),
-            "sections_reused": len(self._values.get("sections", [])) - len(written),
+            "sections_written": len(fresh),
+            "sections_reused": len(self._values.get("sections", [])) - len(fresh),
         }
 
     @property
@@ -204,21 +203,25 @@ class Report:
         if self.run.status != "done" or not self.text:
             raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
         options = self.run.options
-        given = {name: options[name] for name in _KEPT if options.get(name)}
-        given["as_of"], given["known"] = options.get("dates", ("", ""))
-        decided = next((d for d in self.run.decisions if d["point"] == "clarify"), None)
-        given["review"] = ["clarify"] if decided else []
-        given["reviewer"] = partial(_as_then, decided)
+        arguments = {name: options[name] for name in _UPDATE_OPTIONS if options.get(name)}
+        arguments["as_of"], arguments["known"] = options.get("dates", ("", ""))
+        clarified = [d for d in self.run.decisions if d["point"] == "clarify"]
+        # what was answered holds, though the documents, and so the options, may read differently now
+        answers = [{name: value for name, value in d.items() if name != "proposal"} for d in clarified]
+        arguments["review"] = ["clarify"] if clarified else []
+        arguments["reviewer"] = ReplayReviewer(answers, rest="rules")
         run = self.run.workspace.report(
             self.run.message,
             assumptions=options["report"]["assumptions"],
             report_type=self._kept["type"],
             style=self._kept["style"],
             plan=self.run.plan,
-            **given,
+            **arguments,
         )
         if run.status != "done":
-            raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'go on with resume'}.")
+            raise RunError(
+                f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'continue with resume'}."
+            )
         return run
 
     def to_dict(self) -> Json:
@@ -237,7 +240,7 @@ class Report:
             }
             for step in (plan.steps if plan else ())
         ]
-        found = run.found
+        findings = run.found
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
@@ -248,7 +251,7 @@ class Report:
                 "inputs": r["raw_input"],
                 "tool_calls": [_call(r)],
                 "reflection": reflected.get(r["iteration"]),
-                "evidence": [_as_asked(piece) for piece in found.get(r["step_id"], [])],
+                "evidence": [_evidence_json(piece) for piece in findings.get(r["step_id"], [])],
                 "status": r["status"],
                 "metadata": {"latency_seconds": round(r["duration_ms"] / 1000, 6), "error": r["error"]},
             }
@@ -285,11 +288,11 @@ class Report:
         }
         errors = [f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE]
         turns = {"user": run.message, "assistant": self.text or run.answer}
-        said = [{"role": role, "content": text} for role, text in turns.items() if text]
+        messages = [{"role": role, "content": text} for role, text in turns.items() if text]
         return {
             "session_id": run.session_id,
             "input": run.message,
-            "messages": [*self._values.get("history", []), *said],
+            "messages": [*self._values.get("history", []), *messages],
             "status": self.status,
             "response": turns["assistant"],
             "planner": {
@@ -310,14 +313,14 @@ class Report:
 
     def _plan_context(self) -> Json:
         run = self.run
-        asked = [
+        history = [
             {"question": clarification["question"], "answer": clarification["answer"]}
             for clarification in self.clarifications
         ]
         return {
             "original_query": run.message,
             "refined_query": run.query if run.query != run.message else None,
-            "clarification_history": asked,
+            "clarification_history": history,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
                 **{memory["memory_id"]: memory["told"] for memory in run.obeyed},
@@ -340,7 +343,7 @@ class Report:
             "intermediate_results": {i: r["output_summary"] for i, r in last.items()},
             "reflection_retry_counts": dict(+tries),
             "errors": [{"task_id": i, "error": r["error"]} for i, r in last.items() if r["error"]],
-            "evidence_registry": {r["result_id"]: _as_asked(r) for r in self.run.evidence},
+            "evidence_registry": {r["result_id"]: _evidence_json(r) for r in self.run.evidence},
         }
 
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
@@ -356,7 +359,7 @@ class Report:
         file = Path(path).expanduser()
         form = file.suffix.lower().lstrip(".")
         if form not in _FORMS:
-            raise RunError(f"{file} has an ending that is no form of a report. Known: {', '.join(_FORMS)}.")
+            raise RunError(f"{file} has an ending that is not a form of a report. Known: {', '.join(_FORMS)}.")
         if not self.text:
             raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -365,7 +368,6 @@ class Report:
     def rendered(self, form: str) -> bytes:
         """It in one of its forms: ``md``, ``html`` or ``pdf``."""
         from workbench.parts.reports import rendering
-        from workbench.runs.pictures import on_paper
 
         if form == "md":
             return self.text.encode()
@@ -373,7 +375,6 @@ class Report:
             "title": self.title,
             "language": language_of(self.run.message),
             "final_report": self.text,
-            "figures": on_paper(self.run),
         }
         if form == "html":
             return rendering.to_html(words).encode()
@@ -401,25 +402,12 @@ def _call(record: ExecutionRecord) -> Json:
     return {"tool": record["tool"], "input": record["raw_input"], "status": record["status"]}
 
 
-def _as_asked(result: RetrievalResult) -> Json:
+def _evidence_json(result: RetrievalResult) -> Json:
     """Return a piece of evidence by the names of the requirement."""
-    kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
+    fields = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     entity = "DO" if result["metadata"].get("doc_id") else "L2-DO"
     granularity = _GRANULARITY.get(result["source_type"], entity)
-    return {**kept, "granularity": granularity, "source": ", ".join(result["metadata"].get("tools") or [])}
-
-
-def _as_then(decided: Decision | None, request: Data) -> Data:
-    """What was answered when the report was asked for, as far as it is asked again; what was assumed, otherwise."""
-    if decided is None or request["point"] != "clarify" or decided["action"] not in ("edit", "respond"):
-        return answer("approve", who="update")
-    asked = {question["question_id"] for question in request["action_requests"][0]["args"]["questions"]}
-    answers = {i: text for i, text in decided["edits"].get("answers", {}).items() if i in asked}
-    edits = {**decided["edits"], "answers": answers}
-    if decided["action"] == "edit" and not any(edits.values()):
-        return answer("approve", who="update")
-    words = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
-    return answer(decided["action"], point="clarify", who=decided["who"], **words)
+    return {**fields, "granularity": granularity, "source": ", ".join(result["metadata"].get("tools") or [])}
 
 
 def write_report(
@@ -440,18 +428,18 @@ def write_report(
     Args:
         question: the topic; behind a colon its aspects, each a section: "Tides: causes, records, power".
         assumptions: what is taken as given, a sentence each.
-        report_type: ``short``, ``long``, or one's own; None for the setting.
+        report_type: ``short``, ``long``, or a custom one; None for the setting.
         style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
         cached: take over what an earlier report of the same wrote from the same evidence.
         wait: False returns at once.
-        **options: those of ``start``; ``review`` may also name ``clarify``, ``outline``, ``section``, ``report``.
+        **options: those of ``start``; ``review`` may also name ``clarify``, ``outline`` and ``section``.
 
     Raises:
         WorkbenchError: no such type or style; it says which there are.
     """
-    asked = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
-    given: Any = {**options, "report": asked}
-    run: Run = (wb.ask if wait else wb.start)(question, **given)
+    request = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
+    arguments: Any = {**options, "report": request}
+    run: Run = (wb.ask if wait else wb.start)(question, **arguments)
     return run
 
 

@@ -1,20 +1,20 @@
-"""Where a person decides in a report: at the outline, at each section, at the end. Each answer is kept and replayed.
+"""Where a person decides in a report: at the outline and at each section. Each answer is recorded and replayed.
 
-To respond at the outline or at the end asks for one more section; to respond at a section has it searched and written
-anew. Nothing else of the report changes.
+To respond at the outline asks for one more section; to respond at a section has it searched and written again. Nothing
+else of the report changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 from pydantic import Field
 
 from workbench.graphs.generate import found
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
-from workbench.parts.reports.checking import checked, print_of, standing
+from workbench.parts.reports.checking import checked, section_print, written_sections
 from workbench.parts.reports.outline import capitalised, placed
 from workbench.ports import Context
 from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, SectionOutline
@@ -48,29 +48,22 @@ class SectionEdits(Strict):
     text: str | None = Field(None, pattern=r"\S", max_length=200_000)
 
 
-class ReportEdits(Strict):
-    """What can be changed of a whole report."""
-
-    title: str | None = Field(None, pattern=r"\S", max_length=300)
-    style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] | None = None
-
-
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask about the outline before anything is written, when the run's policy says so."""
+    """Ask about the outline before anything is written, if the run's policy wants it."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     if "outline" not in state.get("review", []) or not state["outline"]["sections"]:
         return {"report": {**report, "begun": True}}
-    outline, known = state["outline"], {r["result_id"] for r in found(state)}
+    outline, known_ids = state["outline"], {r["result_id"] for r in found(state)}
 
     def check(edits: OutlineEdits) -> None:
         refuse(
-            ((*ARGS, "sections", n, "evidence_ids", m), f"{one!r} is no piece of the evidence.")
+            ((*ARGS, "sections", n, "evidence_ids", m), f"{entry!r} is not a piece of the evidence.")
             for n, section in enumerate(edits.sections or [])
-            for m, one in enumerate(section.evidence_ids)
-            if one not in known
+            for m, entry in enumerate(section.evidence_ids)
+            if entry not in known_ids
         )
 
-    texts = {"evidence": evidence_of(found(state))}
+    texts = {"evidence": describe_evidence(found(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=texts)
     change: Json = {"decisions": [decision], "report": {**report, "begun": True}}
@@ -84,9 +77,11 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     change["report"]["outlined_by"] = decision["who"]
     sections = outline["sections"]
     if "sections" in edits:
-        sections = [cast(SectionOutline, {**one, "query": one["query"] or one["title"]}) for one in edits["sections"]]
+        sections = [
+            cast(SectionOutline, {**entry, "query": entry["query"] or entry["title"]}) for entry in edits["sections"]
+        ]
     new = {**outline, "title": edits.get("title", outline["title"]), "sections": placed(sections)}
-    new["total_estimated_words"] = sum(one["estimated_words"] for one in new["sections"])
+    new["total_estimated_words"] = sum(entry["estimated_words"] for entry in new["sections"])
     return {**change, "outline": new}
 
 
@@ -110,7 +105,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> Json:
     }
 
 
-def evidence_of(results: Sequence[RetrievalResult]) -> list[Json]:
+def describe_evidence(results: Sequence[RetrievalResult]) -> list[Json]:
     """Return the evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
     return [
         {
@@ -124,69 +119,41 @@ def evidence_of(results: Sequence[RetrievalResult]) -> list[Json]:
 
 
 def next_section(state: Data) -> str:
-    """Return the id of the first section that nobody has looked at yet; "" when all are done."""
+    """Return the id of the first section that has not been reviewed yet; "" when all are done."""
     done = state["report"].get("reviewed", [])
-    return next((section["section_id"] for section in standing(state) if section["section_id"] not in done), "")
+    return next((section["section_id"] for section in written_sections(state) if section["section_id"] not in done), "")
 
 
 async def review_section(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask about the next section, when the run's policy says so."""
+    """Ask about the next section, if the run's policy wants it."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
-    asked = next_section(state)
-    if "section" not in state.get("review", []) or not asked:
+    section_id = next_section(state)
+    if "section" not in state.get("review", []) or not section_id:
         return {"report": report} if "redo" in state["report"] else {}
-    content = next(section for section in standing(state) if section["section_id"] == asked)
+    content = next(section for section in written_sections(state) if section["section_id"] == section_id)
     unsure = sum(claim["verdict"] in ("unsupported", "uncited") for claim in content["claims"])
     words = f"{len(content['claims'])} statements, {unsure} of them without support: keep this section?"
     by_id = {r["result_id"]: r for r in found(state)}
     pieces = [by_id[i] for i in content["sources"] if i in by_id]
-    key = f"{asked}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
-    texts = {"evidence": evidence_of(pieces)}
+    key = f"{section_id}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
+    texts = {"evidence": describe_evidence(pieces)}
     decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=texts)
     # what is written again is shown again
-    reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [asked])]
+    reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [section_id])]
     if decision["action"] != "approve":
         report["outlined_by"] = decision["who"]
     change: Json = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
     if decision["action"] == "reject":
-        kept = [one for one in state["outline"]["sections"] if one["section_id"] != asked]
-        return {**change, "outline": {**state["outline"], "sections": kept}}
+        remaining = [section for section in state["outline"]["sections"] if section["section_id"] != section_id]
+        return {**change, "outline": {**state["outline"], "sections": remaining}}
     if decision["action"] == "respond":
-        change["report"]["redo"] = {"section_id": asked, "wish": decision["message"], "who": decision["who"]}
+        change["report"]["redo"] = {"section_id": section_id, "wish": decision["message"], "who": decision["who"]}
     if edits := decision["edits"]:
-        sections = [dict(one) for one in state["outline"]["sections"]]
-        outlined: Any = next(one for one in sections if one["section_id"] == asked)
+        sections = [dict(section) for section in state["outline"]["sections"]]
+        outlined: Any = next(section for section in sections if section["section_id"] == section_id)
         outlined["title"] = edits.get("title", outlined["title"])
         change["outline"] = {**state["outline"], "sections": sections}
-        own = {"by": decision["who"], "fingerprint": print_of(outlined, by_id, report["by"])}
+        own = {"by": decision["who"], "fingerprint": section_print(outlined, by_id, report["by"])}
         new = SectionContent(**{**content, **edits, **own})  # type: ignore[typeddict-item]
         change["sections"] = [await checked(new, pieces, state["message"], state["kb_prefixes"], runtime.context)]
     return change
-
-
-async def review_report(state: ConversationState, runtime: Runtime[Context]) -> Json:
-    """Ask about the whole report, when the run's policy says so."""
-    report = state["report"]
-    if "report" not in state.get("review", []) or report.get("stopped") or report.get("approved"):
-        return {"report": {**report, "again": False}} if report.get("again") else {}
-    check = report.get("consistency", {})
-    proposal = {
-        "title": state["outline"]["title"],
-        "style": report["style"],
-        "final_report": report["final_report"],
-        "consistency": check,
-    }
-    words = f"Score {check.get('score', 0):.2f}, {len(check.get('unsupported_claims', []))} statements without support."
-
-    unsure = set(check.get("unsupported_claims", []))
-    texts = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
-    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, told=texts)
-    change: Json = {"decisions": [decision]}
-    if decision["action"] == "respond":
-        return {**change, **_one_more(state, decision["message"], decision["who"])}
-    ended = {**report, "approved": decision["action"] != "reject", "rejected": decision["action"] == "reject"}
-    if edits := decision["edits"]:
-        outline = {**state["outline"], "title": edits.get("title", state["outline"]["title"])}
-        style = edits.get("style", report["style"])
-        return {**change, "outline": outline, "report": {**ended, "style": style, "again": True}}
-    return {**change, "report": ended}

@@ -32,28 +32,24 @@ def finished(report: Report, citations: Sequence[Data], labels: Labels) -> Marku
     """
     (_, first), *rest = chapters(report.text, Marks(citations, labels))
     folds = [_chapter(heading, Markup(below), report.sections, labels) for heading, below in rest]
-    standing = _standing(report, labels)
-    return draw("report.finished", labels, standing=standing, first=Markup(first), chapters=folds)
+    status = _status_line(report, labels)
+    return draw("report.finished", labels, standing=status, first=Markup(first), chapters=folds)
 
 
-def fragment(report: Report, of: str, labels: Labels) -> str:
-    """Return the same as static HTML for a cell; ``of`` is the name of its run, before those of its anchors."""
-    body = Markup(html(report.text, labels("ref_back"), f"{of}-"))
-    return draw("report.fragment", labels, standing=_standing(report, labels), body=body, classes=CLASSES)
-
-
-def preview(text: str, labels: Labels) -> Markup:
-    """Return the text of a report as it will be, its marks as they stand."""
-    return draw("report.preview", labels, chapters=chapters(text, "[{}]{}".format))
+def fragment(report: Report, run_id: str, labels: Labels) -> str:
+    """Return the same as static HTML for a cell; ``run_id`` stands before the names of its anchors."""
+    body = Markup(html(report.text, labels("ref_back"), f"{run_id}-"))
+    return draw("report.fragment", labels, standing=_status_line(report, labels), body=body, classes=CLASSES)
 
 
 def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Markup:
-    """A report that is being written: its sections, and which of them are there; ``heard`` are titles of more."""
-    sections, there = report.outline.get("sections") or [], {*heard, *(section["title"] for section in report.sections)}
-    return draw("report.written", labels, sections=sections, there=there)
+    """Return the sections of a report that is being written, ticked if done; ``heard`` are titles of more."""
+    sections = report.outline.get("sections") or []
+    titles = {*heard, *(section["title"] for section in report.sections)}
+    return draw("report.written", labels, sections=sections, there=titles)
 
 
-def _standing(report: Report, labels: Labels) -> str:
+def _status_line(report: Report, labels: Labels) -> str:
     """Return how it ended, its score, how much of it is supported."""
     status, check = report.status, report.consistency
     words = [labels.known(f"report_{status}", labels(status))]
@@ -67,7 +63,7 @@ def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labe
     """Return a chapter, folded; below a section how its statements stand, which is open where one has no support."""
     number = match[1] if (match := _SECTION.match(heading)) else ""
     own = [section for section in sections if number and section["section_id"].partition(".")[0] == number]
-    claims = [claim for one in own for claim in one["claims"]]
+    claims = [claim for section in own for claim in section["claims"]]
     unsure = any(claim["verdict"] in ("unsupported", "uncited") for claim in claims)
     count = supported_told(claims, labels) if claims else ""
     shown = {"heading": heading, "below": below, "number": number, "unsure": unsure, "count": count}

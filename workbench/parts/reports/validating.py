@@ -1,11 +1,11 @@
 """Whether a text answers a question: the words, names and conditions that it must speak of, and which of them it does.
 
 By words alone, so it says what is missing, and not whether what is said is true. For names, and for words in another
-language than the text's, whoever knows better says by what else they may be meant.
+language than the text's, a knowledge base gives their other names.
 
 The tool ``reflection`` holds what an earlier step found against the question and searches nothing itself. A plan gives
-it that as ``{"found": {"$from": "step_0_search.results"}}``; what is missing stands in its log and its output. Where
-``WORKBENCH_REFLECTION_ALLOW_RETRY`` says so, the dispatcher does that step again, asking for what is missing too, and
+it that as ``{"found": {"$from": "step_0_search.results"}}``; its log and its output name what is missing. Where
+``WORKBENCH_REFLECTION_ALLOW_RETRY`` is set, the dispatcher does that step again, asking for what is missing too, and
 what it had found before does not count any more.
 """
 
@@ -22,7 +22,7 @@ from workbench.state import Json, Question
 from workbench.text import CJK, fold, stem, terms
 from workbench.tools.tool import Found, FunctionTool, Search
 
-LEAST = 0.6
+PASS_SHARE = 0.6
 """The share of keywords that must be covered."""
 HALF = 0.5
 """The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there."""
@@ -38,7 +38,7 @@ class AnswerValidation(TypedDict):
         covered: those of which the text speaks.
         missing: the others.
         coverage: the share that is covered, 1 where nothing is asked for by name or word.
-        passed: whether every name is covered, and ``LEAST`` of all.
+        passed: whether every name is covered, and ``PASS_SHARE`` of all.
     """
 
     keywords: list[str]
@@ -64,27 +64,27 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
     >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。")["passed"]
     True
     """
-    held, folded = frozenset(map(stem, terms(text))), fold(text)
+    words, folded = frozenset(map(stem, terms(text))), fold(text)
     also = meant or (lambda _: ())
     names = dict.fromkeys(name["name"] for name in reading["names"])
     surfaces = {name["name"]: name["surface"] for name in reading["names"]}
-    said = {name: _named([name, surfaces[name], *also(name)], folded) for name in names}
+    by_keyword = {name: _is_named([name, surfaces[name], *also(name)], folded) for name in names}
     for condition in reading["conditions"]:
         if condition["op"] in ("eq", "contains"):
             value = str(condition["value"])
-            said[value] = _named([value, *also(value)], folded)
+            by_keyword[value] = _is_named([value, *also(value)], folded)
     for word in reading["words"]:
-        said.setdefault(word, any(_says(one, held) for one in [word, *also(word)]))
-    covered = [one for one, so in said.items() if so]
-    missing = [one for one, so in said.items() if not so]
-    share = round(len(covered) / len(said), 6) if said else 1.0
-    passed = bool(text.strip()) and share >= LEAST and all(said[name] for name in names)
-    return AnswerValidation(keywords=list(said), covered=covered, missing=missing, coverage=share, passed=passed)
+        by_keyword.setdefault(word, any(_says(keyword, words) for keyword in [word, *also(word)]))
+    covered = [keyword for keyword, so in by_keyword.items() if so]
+    missing = [keyword for keyword, so in by_keyword.items() if not so]
+    share = round(len(covered) / len(by_keyword), 6) if by_keyword else 1.0
+    passed = bool(text.strip()) and share >= PASS_SHARE and all(by_keyword[name] for name in names)
+    return AnswerValidation(keywords=list(by_keyword), covered=covered, missing=missing, coverage=share, passed=passed)
 
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
     """Yield what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    near, lexicon, schema = base.near(question), base.lexicon(), base.schema()
+    related, lexicon, schema = base.near(question), base.lexicon(), base.schema()
 
     def meant(keyword: str) -> Iterable[str]:
         key = fold(keyword)
@@ -97,18 +97,18 @@ def meant_by(question: str, base: KnowledgeBase) -> Meant:
         for group in lexicon:
             words = [word for language in ("en", "zh") for word in group.get(language, ())]
             yield from words if key in map(fold, words) else ()
-        yield from (other for word, others in near.items() if fold(word) in key for other, _ in others)
+        yield from (synonym for word, synonyms in related.items() if fold(word) in key for synonym, _ in synonyms)
 
     return meant
 
 
-def _named(writings: Sequence[str], folded: str) -> bool:
-    return any(key in folded for one in writings if (key := fold(one)))
+def _is_named(writings: Sequence[str], folded: str) -> bool:
+    return any(key in folded for writing in writings if (key := fold(writing)))
 
 
-def _says(word: str, held: frozenset[str]) -> bool:
+def _says(word: str, words: frozenset[str]) -> bool:
     own = set(map(stem, terms(word)))
-    return bool(own) and len(own & held) >= (HALF if CJK.search(word) else 1) * len(own)
+    return bool(own) and len(own & words) >= (HALF if CJK.search(word) else 1) * len(own)
 
 
 # the tool
@@ -133,16 +133,18 @@ class ReflectionOutput(Found):
 def reflection(tool_input: ReflectionInput, knowledge: KnowledgeBase, log: ToolLog) -> ReflectionOutput:
     """Hold the evidence against the question."""
     with log("validate", pieces=len(tool_input.found)) as detail:
-        words = [f"{one.get('metadata', {}).get('title') or ''}. {_text_of(one)}" for one in tool_input.found]
+        words = [
+            f"{result.get('metadata', {}).get('title') or ''}. {_result_text(result)}" for result in tool_input.found
+        ]
         reading = read(tool_input.query, [knowledge])
-        said = validate(reading, "\n".join(words), meant_by(tool_input.query, knowledge))
-        detail |= {"coverage": said["coverage"], "passed": said["passed"], "missing": said["missing"]}
-        if not said["passed"]:
-            detail["error"] = f"not covered: {', '.join(said['missing']) or 'nothing was found'}"
-    return ReflectionOutput(**said)
+        validation = validate(reading, "\n".join(words), meant_by(tool_input.query, knowledge))
+        detail |= {"coverage": validation["coverage"], "passed": validation["passed"], "missing": validation["missing"]}
+        if not validation["passed"]:
+            detail["error"] = f"not covered: {', '.join(validation['missing']) or 'nothing was found'}"
+    return ReflectionOutput(**validation)
 
 
-def _text_of(result: Json) -> str:
+def _result_text(result: Json) -> str:
     """Return the text of a result with the typed fields of its document."""
     fields = result.get("metadata", {}).get("fields") or {}
     values = (", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in fields.values() if v not in (None, ""))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from workbench import ports
 from workbench.graphs.roles import NONE, numbered, say, told_evidence
@@ -33,10 +33,12 @@ _STARTS = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|`{3,}|~{3,}|\d{1,9}[.)
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
 
 
-class Part(BaseModel):
-    """A section as an outline proposes it."""
+class ModelForm(BaseModel, extra="forbid"):
+    """What the writer fills in."""
 
-    model_config = ConfigDict(extra="forbid")
+
+class OutlinedSection(ModelForm):
+    """A section as an outline proposes it."""
 
     title: str = Field(min_length=1, max_length=120)
     summary: str = Field(max_length=600)
@@ -44,58 +46,49 @@ class Part(BaseModel):
     evidence: list[int] = Field(min_length=1, max_length=100)
 
 
-class Outlined(BaseModel):
-    """What the writer fills in for an outline."""
+class Outlined(ModelForm):
+    """An outline."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    sections: list[Part] = Field(min_length=1, max_length=_SECTIONS)
+    sections: list[OutlinedSection] = Field(min_length=1, max_length=_SECTIONS)
 
 
-class Written(BaseModel):
-    """What the writer fills in with a text."""
-
-    model_config = ConfigDict(extra="forbid")
+class TextForm(ModelForm):
+    """A text."""
 
     text: str = Field(min_length=1, max_length=20_000)
 
 
-class Mapped(BaseModel):
+class MappedClaim(ModelForm):
     """A claim that pieces of evidence make."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str = Field(min_length=1, max_length=_CLAIM)
     ids: list[int] = Field(min_length=1, max_length=20)
     entities: list[str] = Field(max_length=20)
 
 
-class MappedAll(BaseModel):
-    """What the writer fills in for a batch of evidence."""
+class MappedClaims(ModelForm):
+    """The claims of a batch of evidence."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    claims: list[Mapped] = Field(max_length=_CLAIMS)
+    claims: list[MappedClaim] = Field(max_length=_CLAIMS)
 
 
 class Draft(NamedTuple):
-    """What a model wrote: Markdown without headings, ``[n]`` the n-th piece; and what was mended or taken out."""
+    """What a model wrote: Markdown without headings, ``[n]`` the n-th piece; and what was fixed or removed."""
 
     text: str
     notes: list[str]
 
 
 async def outlined_by_model(
-    context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str], most: int = _SECTIONS
+    context: Context, question: str, results: Sequence[RetrievalResult], aspects: Sequence[str]
 ) -> list[Json] | None:
-    """The sections that a model proposes: ``title``, ``summary``, ``query``, and ``evidence``, numbers in ``results``.
+    """Return the sections that a model proposes: ``title``, ``summary``, ``query``, ``evidence`` (numbers of results).
 
     Args:
         context: the ports.
         question: what the report is on.
         results: the evidence, of which the first ``max_evidence_summary`` pieces are shown, each cut short.
         aspects: what the plan asked for.
-        most: sections that there may be.
     """
     if not ready(context) or not results:
         return None
@@ -107,18 +100,17 @@ async def outlined_by_model(
     def problems(form: Outlined) -> list[str]:
         titles = [fold(part.title) for part in form.sections]
         unknown = sorted({n for part in form.sections for n in part.evidence if not 1 <= n <= len(pieces)})
-        found = [f"evidence: there is no [{n}]. Known: 1 to {len(pieces)}." for n in unknown[:5]]
-        found += ["title: two sections have the same."] if len(set(titles)) < len(titles) else []
-        found += [f"sections: {len(titles)}. Give at most {most}."] if len(titles) > most else []
-        return found + (["title: a section has none."] if not all(map(terms, titles)) else [])
+        faults = [f"evidence: there is no [{n}]. Known: 1 to {len(pieces)}." for n in unknown[:5]]
+        faults += ["title: two sections have the same."] if len(set(titles)) < len(titles) else []
+        return faults + (["title: a section has none."] if not all(map(terms, titles)) else [])
 
     slots = {
         "question": question,
         "aspects": numbered([_line(aspect) for aspect in aspects]),
         "evidence": _evidence(pieces),
-        "most": str(most),
+        "most": str(_SECTIONS),
     }
-    said = await say(
+    reply = await say(
         context,
         "writer",
         Outlined,
@@ -128,7 +120,7 @@ async def outlined_by_model(
         prompt="outline",
         language=language_of(question),
     )
-    if said.form is None:
+    if reply.form is None:
         return None
     return [
         {
@@ -137,14 +129,14 @@ async def outlined_by_model(
             "query": _line(part.query) or _line(part.title).strip(" #*"),
             "evidence": list(dict.fromkeys(part.evidence)),
         }
-        for part in said.form.sections
+        for part in reply.form.sections
     ]
 
 
 async def section_by_model(
     context: Context, *, question: str, title: str, summary: str, pieces: Sequence[RetrievalResult], wish: str = ""
 ) -> Draft | None:
-    """A section as a model writes it from its own evidence: without text, and with the reasons in its notes, where
+    """Return a section that a model wrote from its own evidence: without text, and with the reasons in its notes, where
     nothing of it can be used; None where there is no model, or no evidence.
 
     Args:
@@ -179,10 +171,10 @@ class _Writing:
         """From so many pieces a call, each seeing the end of what was written before it."""
         settings, parts, before = self._context.settings, list[str](), 0
         for batch in self._batches():
-            earlier, most = _unmarked("\n\n".join(parts)), settings.section_max_context_characters
-            slots = {"earlier": (earlier[-most:] if most else "") or NONE, "evidence": _evidence(batch)}
-            known = {n: before + n for n in range(1, len(batch) + 1)}
-            if text := await self._written("section", slots, known):
+            earlier, limit = _unmarked("\n\n".join(parts)), settings.section_max_context_characters
+            slots = {"earlier": (earlier[-limit:] if limit else "") or NONE, "evidence": _evidence(batch)}
+            marks = {n: before + n for n in range(1, len(batch) + 1)}
+            if text := await self._ask_text("section", slots, marks):
                 parts.append(text)
             before += len(batch)
             if not settings.multi_pass or not self._replied:
@@ -203,8 +195,8 @@ class _Writing:
         if "reducer" in context.parts:
             text = await ports.joined(context, texts, self._joined)
         else:
-            strategy, most = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
-            text = await reduced(texts, self._joined, strategy, most)
+            strategy, limit = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
+            text = await reduced(texts, self._joined, strategy, limit)
         return self._cleaned(text, {n: n for n in range(1, len(self._pieces) + 1)})
 
     def _batches(self) -> Iterator[Sequence[RetrievalResult]]:
@@ -214,43 +206,43 @@ class _Writing:
     async def _claims(self, batch: Sequence[RetrievalResult], before: int) -> str:
         """Return what a batch says, a claim a line."""
 
-        def problems(form: MappedAll) -> list[str]:
+        def problems(form: MappedClaims) -> list[str]:
             unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
             return [f"ids: there is no [{n}]. Known: 1 to {len(batch)}." for n in unknown[:5]]
 
-        form = await self._said(MappedAll, "map", {**self._about, "evidence": _evidence(batch)}, problems)
+        form = await self._filled(MappedClaims, "map", {**self._about, "evidence": _evidence(batch)}, problems)
         lines = []
         for claim in form.claims if form else ():
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
-            named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
-            names = f" ({words})" if (words := ", ".join(named)) else ""
+            entities = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
+            names = f" ({words})" if (words := ", ".join(entities)) else ""
             lines.append(f"- {_line(_unmarked(claim.text), _CLAIM)} {marks}{names}")
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
         """Return one call: of some texts one. Where the model gives nothing, they stand one below the other."""
-        known = {int(n): int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)}
-        joined = await self._written("reduce", {"claims": "\n\n".join(texts)}, known)
+        marks = {int(n): int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)}
+        joined = await self._ask_text("reduce", {"claims": "\n\n".join(texts)}, marks)
         return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
 
-    async def _written(self, prompt: str, slots: Mapping[str, str], known: Mapping[int, int]) -> str:
+    async def _ask_text(self, prompt: str, slots: Mapping[str, str], marks: Mapping[int, int]) -> str:
         """Return a text by the model, cleaned; ``known`` says for each mark of it which piece it is."""
 
-        def problems(form: Written) -> list[str]:
-            return _unusable(renumbered(_plain(form.text, self._about["title"]), known)[0], self._language)
+        def problems(form: TextForm) -> list[str]:
+            return _unusable(renumbered(_plain(form.text, self._about["title"]), marks)[0], self._language)
 
-        form = await self._said(Written, prompt, {**self._about, "wish": self._wish, **slots}, problems)
-        return self._cleaned(form.text, known) if form else ""
+        form = await self._filled(TextForm, prompt, {**self._about, "wish": self._wish, **slots}, problems)
+        return self._cleaned(form.text, marks) if form else ""
 
     @property
     def _language(self) -> str:
         return language_of(self._about["question"])
 
-    async def _said(
+    async def _filled(
         self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
     ) -> Any:
         about = self._about
-        said = await say(
+        reply = await say(
             self._context,
             "writer",
             form,
@@ -261,13 +253,13 @@ class _Writing:
             prompt=prompt,
             language=self._language,
         )
-        self.notes += said.refused
-        self._replied = said.replied
-        return said.form
+        self.notes += reply.refused
+        self._replied = reply.replied
+        return reply.form
 
-    def _cleaned(self, text: str, known: Mapping[int, int]) -> str:
+    def _cleaned(self, text: str, marks: Mapping[int, int]) -> str:
         """Return a model's Markdown as a section may have it; what was taken out is noted."""
-        text, unknown = renumbered(_plain(text, self._about["title"]), known)
+        text, unknown = renumbered(_plain(text, self._about["title"]), marks)
         if unknown:
             self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
         words = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
@@ -289,37 +281,37 @@ async def abstract_by_model(context: Context, question: str, sections_text: str)
     """
     if not ready(context) or not sections_text.strip():
         return None
-    known = {n: n for n in map(int, re.findall(r"\[(\d+)\]", sections_text))}
+    marks = {n: n for n in map(int, re.findall(r"\[(\d+)\]", sections_text))}
     language = language_of(question)
 
-    def problems(form: Written) -> list[str]:
-        return _unusable(renumbered(form.text, known)[0], language)
+    def problems(form: TextForm) -> list[str]:
+        return _unusable(renumbered(form.text, marks)[0], language)
 
     slots = {"question": question, "sections": _shortened(sections_text, context.settings.merge_max_characters)}
-    said = await say(
-        context, "writer", Written, slots, question=question, problems=problems, prompt="abstract", language=language
+    reply = await say(
+        context, "writer", TextForm, slots, question=question, problems=problems, prompt="abstract", language=language
     )
-    return renumbered(_plain(said.form.text, ""), known)[0].strip() if said.form else None
+    return renumbered(_plain(reply.form.text, ""), marks)[0].strip() if reply.form else None
 
 
 def _unusable(text: str, language: str) -> list[str]:
     """Why a text is asked for again: it cites nothing that is there, or is in another language."""
     if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
         return ["text: no sentence has the number of its source behind it. Write from what you were given."]
-    return [_OTHER[language]] if _foreign(text, language) else []
+    return [_WRONG_LANGUAGE[language]] if _foreign(text, language) else []
 
 
 def ready(context: Context) -> bool:
-    """Return whether a model writes: one is named for it, and nobody has put a writer of their own in its place."""
+    """Return whether a model writes: one is named for it, and no custom writer replaces it."""
     return "writer" in context.models and "writer" not in context.parts
 
 
-def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> Iterator[Sequence[RetrievalResult]]:
+def _batches(pieces: Sequence[RetrievalResult], limit: int, characters: int) -> Iterator[Sequence[RetrievalResult]]:
     """Yield the pieces, so many a batch and no more than a prompt holds; at least one."""
     batch, size = list[RetrievalResult](), 0
     for piece in pieces:
         length = len(told_evidence([piece], 0)) + 10
-        if batch and (len(batch) == most or size + length > characters):
+        if batch and (len(batch) == limit or size + length > characters):
             yield batch
             batch, size = [], 0
         batch, size = [*batch, piece], size + length
@@ -331,9 +323,9 @@ def _evidence(pieces: Sequence[RetrievalResult]) -> str:
     return told_evidence(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
 
 
-def _line(text: str, most: int = _SHORT) -> str:
+def _line(text: str, limit: int = _SHORT) -> str:
     """In one line, not too long, and nothing in it that steers a terminal."""
-    return " ".join(visible(text).split())[:most].strip()
+    return " ".join(visible(text).split())[:limit].strip()
 
 
 def _foreign(text: str, language: str) -> bool:
@@ -346,51 +338,50 @@ def _foreign(text: str, language: str) -> bool:
     return not chinese if language == "zh" else chinese > 2 * len(re.findall("[A-Za-z]+", text))
 
 
-_OTHER = {"en": "text: it is not in English. Write in English.", "zh": "text: it is not in Chinese. 请用中文书写。"}
+_WRONG_LANGUAGE = {
+    "en": "text: it is not in English. Write in English.",
+    "zh": "text: it is not in Chinese. 请用中文书写。",
+}
 
 
 def _unmarked(text: str) -> str:
     return renumbered(text, {})[0].strip()
 
 
-def _shortened(text: str, most: int) -> str:
+def _shortened(text: str, limit: int) -> str:
     """Of every paragraph its beginning, so that all of them together are not too long."""
-    share = min(1.0, most / len(text))
+    share = min(1.0, limit / len(text))
     return "\n\n".join(part[: int(len(part) * share)] for part in text.split("\n\n"))
 
 
 def _plain(text: str, title: str) -> str:
-    """Paragraphs and lists of a model's Markdown, a table row a list item: no heading, picture, link, fence or tag."""
-    kept = list[tuple[str, str]]()
+    """Return the paragraphs and lists of a model's Markdown: no heading, picture, link, fence or tag."""
+    lines: list[str] = []
     for block in blocks(_linkless(visible(text))):
-        said = " ".join(_row(block).split()) if block.kind != "code" else _plain(block.text, title)
-        bare = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", said))
-        if block.kind == "heading" or not terms(said) or (title and bare == fold(re.sub(r"\s", "", title))):
+        line = _plain(block.text, title) if block.kind == "code" else " ".join(_as_line(block).split())
+        bare = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", line))
+        if block.kind == "heading" or not terms(line) or bare == fold(re.sub(r"\s", "", title)):
             continue
-        item = "item" if block.kind in ("item", "row") else "text"
-        kept.append((item, _numbers_kept(_harmless(said, "- " if item == "item" else ""))))
-    lines = [
-        ("\n" if before == here == "item" else "\n\n") + said
-        for (before, _), (here, said) in zip([("", ""), *kept], kept, strict=False)
-    ]
+        is_item = line.startswith("- ")
+        follows_item = bool(lines) and lines[-1].lstrip().startswith("- ")
+        gap = "\n" if is_item and follows_item else "\n\n"
+        lines.append(gap + _harmless(line, "- " if is_item else ""))
     return "".join(lines).strip()
 
 
-def _harmless(said: str, lead: str) -> str:
-    """A line in which nothing opens a block, a tag, a link, or a definition that would give marks another target."""
-    said = lead + _STARTS.sub("", said.removeprefix(lead))
-    said = re.sub(r"^((?:- )?\[[^\]]*\]):", r"\1 :", said.replace("](", "] ("))
-    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", said)
+def _harmless(line: str, lead: str) -> str:
+    """Return a line in which nothing opens a block, a tag, a link, or a definition that would redirect marks."""
+    line = lead + _STARTS.sub("", line.removeprefix(lead))
+    line = re.sub(r"^((?:- )?\[[^\]]*\]):", r"\1 :", line.replace("](", "] ("))
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", line)
 
 
-def _row(block: Block) -> str:
-    """Return a block as it stands; a table's row as an item, each cell behind its head."""
-    if block.kind != "row":
-        return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
-    heads, words = cells(block.head.partition("\n")[0]), cells(block.text)
-    named = heads if len(heads) == len(words) else [""] * len(words)
-    first, *rest = [(head, cell) for head, cell in zip(named, words, strict=True) if cell.strip()] or [("", "")]
-    return "- " + ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
+def _as_line(block: Block) -> str:
+    """Return a block as text; an item, or the row of a table, as an item of a list."""
+    if block.kind == "row":
+        first, *rest = filter(str.strip, cells(block.text))
+        return "- " + ": ".join(filter(None, [first, ", ".join(rest)]))
+    return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
 
 
 def _linkless(text: str) -> str:
@@ -399,11 +390,6 @@ def _linkless(text: str) -> str:
     if bare != text:
         return _linkless(bare)  # what stood around a tag may be one now
     return re.sub(r"\[([^\[\]]*)\]\(([^()\s]*)[^()]*\)", lambda m: f"[{m[1]}]" if m[1].isdigit() else m[1], text)
-
-
-def _numbers_kept(text: str) -> str:
-    """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
-    return re.sub(r"(?<![\]\s])；(?=[^。！？]{0,500}\[\d)", "，", text) if CJK.search(text) else text
 
 
 # one text of many, by calls of a model that make one of a few: a strategy says which few go into a call
@@ -425,10 +411,10 @@ async def reduced(texts: Sequence[str], reduce: Reduce, strategy: str, max_token
         groups = STRATEGIES[strategy](texts, max_tokens)
         if len(groups) == 1:
             return await reduce(groups[0])
-        texts = await asyncio.gather(*(_one_of(group, reduce) for group in groups))
+        texts = await asyncio.gather(*(_reduced_group(group, reduce) for group in groups))
 
 
-async def _one_of(group: Sequence[str], reduce: Reduce) -> str:
+async def _reduced_group(group: Sequence[str], reduce: Reduce) -> str:
     return await reduce(group) if len(group) > 1 else group[0]
 
 
