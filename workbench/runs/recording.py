@@ -14,7 +14,7 @@ from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, model_calls
-from workbench.state import (
+from workbench.state import (, Supported
     Citation,
     Decision,
     ExecutionRecord,
@@ -185,6 +185,21 @@ class Recording(Extended):
     def answer(self) -> str:
         """Return the answer, with its ``[n]``; empty before there is one."""
         return self.state.get("answer", "")
+
+    @property
+    def answer_kind(self) -> str:
+        """Return ``fields``, ``quotation``, ``closest``, ``nothing`` or ``asks`` without a model; else empty."""
+        return str(self.state.get("answer_kind", ""))
+
+    @property
+    def support(self) -> list[Supported]:
+        """Return each statement of the answer, compared with what it cites."""
+        return list(self.state.get("support", []))
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Return why retrieval ended."""
+        return self.state.get("stop_reason")
 
     @property
     def citations(self) -> list[Citation]:

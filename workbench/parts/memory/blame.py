@@ -70,7 +70,7 @@ def blame(run: Recording) -> Rows:
     for entry in run.obeyed:
         memory = by_id.get(entry["memory_id"])
         if memory is None:  # said in this very message
-            own = SqlConversations.message_id(run.conversation_id, f"{run.run_id}:user")
+            own = SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:user")
             memory = {**_part("core", entry["told"]), "id": entry["memory_id"], **_source(run, own)}
         rows.append(_blamed("", "obeyed", 1.0, memory))
     evidence = {str(n): told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
