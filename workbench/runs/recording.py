@@ -14,7 +14,7 @@ from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, model_calls
-from workbench.state import (, Supported
+from workbench.state import (
     Citation,
     Decision,
     ExecutionRecord,
@@ -22,6 +22,7 @@ from workbench.state import (, Supported
     Obeyed,
     Reflection,
     RetrievalResult,
+    Supported,
 )
 
 if TYPE_CHECKING:
