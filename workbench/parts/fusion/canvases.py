@@ -12,9 +12,9 @@ from uuid import uuid4
 from workbench.errors import UnknownKnowledge, shown
 from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text_of
 from workbench.knowledge.reading.files import Unreadable
+from workbench.parts.fusion.canvas_export import canvas_text
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
-from workbench.plans import Plan
 from workbench.records.writing import write_file
 from workbench.state import Json
 from workbench.views.labels import labels_for
@@ -22,7 +22,6 @@ from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
 
 if TYPE_CHECKING:
-    from workbench.parts.fusion.canvas_export import Part
     from workbench.runs.run import Run
 
 
@@ -196,24 +195,10 @@ def canvas(wb: Any, path: str | Path) -> CanvasFile:
     return CanvasFile(Path(path).expanduser(), wb)
 
 
-def to_canvas(run: Run, path: str | Path, what: Part = "run") -> CanvasFile:
-    """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
+def to_canvas(run: Run, path: str | Path) -> CanvasFile:
+    """Write the run as a canvas: question, steps, evidence, answer.
 
     Raises:
-        CanvasError: there is no such part, or the file is there already, with something else in it.
+        CanvasError: the file is there already, with something else in it.
     """
-    from workbench.parts.fusion.canvas_export import made_of
-
-    return CanvasFile(write(Path(path).expanduser(), made_of(run, what)), run.workspace)
-
-
-def plan_from_canvas(run: Run, path: str | Path) -> Plan:
-    """Read the plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
-
-    Raises:
-        CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
-        PlanError: the plan is not valid.
-    """
-    from workbench.parts.fusion.canvas_export import plan_of
-
-    return plan_of(CanvasFile(Path(path).expanduser(), run.workspace), run.plan or Plan())
+    return CanvasFile(write(Path(path).expanduser(), canvas_text(run)), run.workspace)
