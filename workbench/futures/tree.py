@@ -1,9 +1,9 @@
-"""The tree of forks: which run was made from which, what was edited in it, and what the tape spared it."""
+"""The tree of forks: which run was made from which, what was edited in it, and what its tape saved."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -20,10 +20,10 @@ from workbench.views.render import Shown
 class Node(TypedDict):
     """One run in the tree.
 
-    ``parent`` is the run that it was made from, ``also`` the others whose tapes answer too (a graft), ``gone`` those of
-    them that are no longer here. ``mode`` is ``live`` for a run of its own, or the tape's: ``fork``, ``replay``,
-    ``regression``. ``edits`` says in short what was edited; ``saved`` what the tape spared:
-    ``saved_calls`` and ``saved_s`` of ``figures.Figures``.
+    ``parent`` is the run that it was made from, ``also`` further runs whose tapes answer (a graft), ``gone`` those of
+    them that were removed. ``mode`` is ``live`` without a parent, or the tape's: ``fork``, ``replay``, ``regression``.
+    ``edits`` lists what was edited, ``saved`` what came from the tape: ``saved_calls`` and ``saved_s`` of
+    ``figures.Figures``.
     """
 
     run_id: str
@@ -41,12 +41,12 @@ class Node(TypedDict):
 
 @dataclass(frozen=True)
 class Tree(Shown):
-    """Runs and what was made of them, each before its own forks, the newest question first.
+    """Runs with their forks, each before its own forks, the newest question first.
 
     Attributes:
-        nodes: one a run, in the order of the drawing.
-        here: the run from which it is looked at, if it is one.
-        workspace: where the runs are, so that what is shown of them can be opened; no part of the data.
+        nodes: one per run, in the order of the drawing.
+        here: the run whose tree it is; None for the forest of all runs.
+        workspace: where the runs are, so that a widget can open them; not part of the data.
     """
 
     nodes: tuple[Node, ...]
@@ -54,7 +54,7 @@ class Tree(Shown):
     workspace: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> Json:
-        """As JSON: a flat list, in which ``depth`` and ``parent`` say the shape."""
+        """Return the tree as JSON: a flat list, in which ``depth`` and ``parent`` give the shape."""
         return json.loads(json.dumps({"document": "workbench.tree/1", "here": self.here, "runs": list(self.nodes)}))
 
     @property
@@ -63,7 +63,7 @@ class Tree(Shown):
         return self.nodes[0]["message"] if self.nodes else ""
 
     def blocks(self) -> list[Block]:
-        """As a table."""
+        """Return the tree as a table."""
         return tree_blocks(self.nodes, self.here, labels_for(self.message))
 
     def __repr__(self) -> str:
@@ -71,56 +71,53 @@ class Tree(Shown):
 
 
 def tree(rows: Sequence[Data], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None) -> Tree:
-    """Return the forest of all runs, or the tree in which one run stands.
+    """Return the forest of all runs, or the tree of one run.
 
     Args:
         rows: of ``RunStore.lineage``, newest first.
-        status: says how a run stands of which the row says that it runs.
-        run_id: whose tree; None for all.
+        status: returns the status of a run whose row says that it runs.
+        run_id: whose tree; None for all runs.
         workspace: where the runs are.
 
     Raises:
         UnknownRun: there is no such run.
     """
-    known = {row["run_id"]: row for row in rows}
-    if run_id is not None and run_id not in known:
-        raise UnknownRun(run_id, list(known)[:5])
-    place = {one: n for n, one in enumerate(known)}
-    above = {one: next(iter(_sources(row)), "") for one, row in known.items()}
-    # a run is made from an older one; what says otherwise is no parent, so that there is no circle
-    parents = {one: of if place.get(of, -1) > place[one] else None for one, of in above.items()}
-    children: dict[str | None, list[str]] = {}
-    for one in reversed(known):  # oldest first: siblings stand in the order in which they were made
-        children.setdefault(parents[one], []).append(one)
-    roots = list(reversed(children.get(None, [])))
+    rows_by_id = {row["run_id"]: row for row in rows}
+    if run_id is not None and run_id not in rows_by_id:
+        raise UnknownRun(run_id, list(rows_by_id)[:5])
+    position = {row_id: number for number, row_id in enumerate(rows_by_id)}
+    parents, children = dict[str, str | None](), dict[str | None, list[str]]()
+    for row_id, row in reversed(rows_by_id.items()):  # oldest first: siblings in the order in which they were made
+        parent = next(iter(_sources(row)), "")
+        # a run is made from an older one; a row that says otherwise has no parent, so that there is no cycle
+        parents[row_id] = parent if position.get(parent, -1) > position[row_id] else None
+        children.setdefault(parents[row_id], []).append(row_id)
+    roots = children.get(None, [])
     if run_id is not None:
-        roots = [run_id]
-        while (over := parents[roots[0]]) is not None:
-            roots = [over]
-    nodes = [_node(known[one], known, depth, status) for one, depth in _walk(roots, children)]
-    return Tree(tuple(nodes), run_id, workspace)
-
-
-def _walk(roots: Sequence[str], children: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, int]]:
-    waiting = [(root, 0) for root in reversed(roots)]
+        root = run_id
+        while (parent_id := parents[root]) is not None:
+            root = parent_id
+        roots = [root]
+    nodes, waiting = list[Node](), [(root, 0) for root in roots]
     while waiting:
-        one, depth = waiting.pop()
-        yield one, depth
-        waiting += [(child, depth + 1) for child in reversed(children.get(one, ()))]
+        row_id, depth = waiting.pop()
+        nodes.append(_node(rows_by_id[row_id], rows_by_id, depth, status))
+        waiting += [(child, depth + 1) for child in reversed(children.get(row_id, []))]
+    return Tree(tuple(nodes), run_id, workspace)
 
 
 def _sources(row: Data) -> list[str]:
     return list((row["options"].get("tape") or {}).get("sources", []))
 
 
-def _node(row: Data, known: Mapping[str, Data], depth: int, status: Callable[[str], str]) -> Node:
+def _node(row: Data, rows_by_id: Mapping[str, Data], depth: int, status: Callable[[str], str]) -> Node:
     sources = _sources(row)
-    origin = known.get(sources[0]) if sources else None
+    origin = rows_by_id.get(sources[0]) if sources else None
     return Node(
         run_id=row["run_id"],
         parent=sources[0] if sources else None,
         also=sources[1:],
-        gone=[source for source in sources if source not in known],
+        gone=[source for source in sources if source not in rows_by_id],
         mode=row["options"]["tape"]["mode"] if sources else "live",
         depth=depth,
         status=status(row["run_id"]) if row["status"] == "running" else row["status"],
@@ -132,31 +129,29 @@ def _node(row: Data, known: Mapping[str, Data], depth: int, status: Callable[[st
 
 
 def edits(row: Data, origin: Data) -> list[Json]:
-    """Return what was edited in a run since the one that it was made from: ``{"what", ...}``, one entry an edit."""
-    mine, theirs, found = row["options"], origin["options"], list[Json]()
+    """Return what was edited in a run since the run that it was made from: ``{"what", ...}``, one entry per edit."""
+    new, old, found = row["options"], origin["options"], list[Json]()
     if row["message"] != origin["message"]:
         found.append({"what": "query", "query": row["message"]})
-    if mine.get("plan") and mine["plan"] != theirs.get("plan"):
-        found.append({"what": "plan", **edit_of(origin["plan"], mine["plan"])})
-    settings, before = mine.get("settings", {}), theirs.get("settings", {})
+    if new.get("plan") and new["plan"] != old.get("plan"):
+        found.append({"what": "plan", **edit_of(origin["plan"], new["plan"])})
+    settings, before = new.get("settings", {}), old.get("settings", {})
     if settings != before:
         found.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
-    if list(mine["review"]) != list(theirs["review"]):
-        found.append({"what": "review", "review": list(mine["review"])})
+    if list(new["review"]) != list(old["review"]):
+        found.append({"what": "review", "review": list(new["review"])})
     for name in (*JUDGED_BY, "without"):
-        if mine.get(name) and mine[name] != theirs.get(name):
-            found.append({"what": name, name: mine[name]})
+        if new.get(name) and new[name] != old.get(name):
+            found.append({"what": name, name: new[name]})
     for name in ("prompts", "replies"):
-        now, was = mine.get(name, {}), theirs.get(name, {})
-        if differing := sorted(key for key in now if now[key] != was.get(key)):
-            found.append({"what": name, name: differing})
-    decisions = mine.get("decisions", [])
-    if decisions and "review_id" not in decisions[-1]:  # the others are rows of the run that it was made from
-        given = decisions[-1]
-        at = f"{len(decisions) - 1}-{given['point']}"
-        found.append(
-            {"what": "decision", "at": at, "action": given["action"], "fields": sorted(given.get("edits", {}))}
-        )
-    elif mine.get("tape") and len(decisions) < origin["decided"]:
+        values, before = new.get(name, {}), old.get(name, {})
+        if changed := sorted(key for key in values if values[key] != before.get(key)):
+            found.append({"what": name, name: changed})
+    decisions = new.get("decisions", [])
+    if decisions and "review_id" not in decisions[-1]:  # the earlier ones are rows of the run that it was made from
+        last = decisions[-1]
+        at, fields = f"{len(decisions) - 1}-{last['point']}", sorted(last.get("edits", {}))
+        found.append({"what": "decision", "at": at, "action": last["action"], "fields": fields})
+    elif new.get("tape") and len(decisions) < origin["decided"]:
         found.append({"what": "asked_anew", "at": str(len(decisions))})
     return found

@@ -309,7 +309,7 @@ class Recording(Extended):
 
     @property
     def grafted(self) -> Json:
-        """Return what it was put together from: ``base``, ``steps`` and ``conflicts``; {} unless it is a graft."""
+        """Return what it was put together from: ``base`` and ``steps``; {} unless it is a graft."""
         return self.options.get("graft", {})
 
     @property

@@ -116,7 +116,7 @@ class Tools:
         def work() -> CallToolResult:
             run = self._wb.run(run_id)
             document = run.to_dict()
-            calls = [{name: call[name] for name in call if name != "messages"} for call in run.calls()]
+            calls = [{name: field for name, field in call.items() if name != "messages"} for call in run.calls()]
             return _result({**document, "calls": calls}, _text(outline(document, IN_TERMINAL)))
 
         return await asyncio.to_thread(work)
