@@ -39,7 +39,7 @@ Place = tuple[int, int, str]
 _LAST = 1_000_000
 _MARKS = re.compile(r"\s*\[(\d+)\]")
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.、)）])\s*")
-_PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
+_PROPOSAL_FIELDS = ("plan", "should_continue", "activate", "next_steps", "reasoning")
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Side:
         results: dict[tuple[str, int], list[Any]] = {}
         for effect in self.effects:
             if effect.kind == "tool" and effect.value["body"]:
-                record, found = effect.value["record"], effect.value["body"]["results"]
-                rounded = [[*identity(result), round(result["score"], 6)] for result in found]
+                record, body = effect.value["record"], effect.value["body"]
+                rounded = [[*identity(result), round(result["score"], 6)] for result in body["results"]]
                 results[record["step_id"], record["attempt"]] = rounded
         for step_id, attempts in self.steps.items():
             value = [
@@ -157,8 +157,8 @@ def decision_brief(decision: Decision) -> Json:
     """Return a decision with its proposal in short."""
     names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
-    proposed = {name: proposal[name] for name in _PROPOSED if name in proposal}
-    return {**{name: decision[name] for name in names}, "proposed": proposed}  # type: ignore[literal-required]
+    brief = {name: proposal[name] for name in _PROPOSAL_FIELDS if name in proposal}
+    return {**{name: decision[name] for name in names}, "proposed": brief}  # type: ignore[literal-required]
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, Json]:

@@ -58,7 +58,7 @@ _NOT_LAST = (
 
 
 class Freed(TypedDict):
-    """One kind of what is no longer needed."""
+    """One kind of data that is not needed any more."""
 
     kind: str
     count: int

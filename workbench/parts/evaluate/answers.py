@@ -1,6 +1,6 @@
-"""How good answers are: against their gold, against what they cite, and by a panel of judges; way beside way.
+"""Measure answers against their gold, against what they cite, and by a panel of judges; several ways side by side.
 
-A way is how questions are answered: models by role, prompts. Beside them stand the first two sentences of the best
+A way is how questions are answered: models by role, prompts. The baselines are the first two sentences of the best
 passage of one vector search, a floor, the writer's model without any evidence, and a ceiling, the writer over the gold
 documents. A question is a row of JSON Lines with ``id``, ``question``, and its gold:
 
@@ -17,7 +17,7 @@ A row without gold is asked and not scored: those that follow may build on it. A
 
     right         the answer says and cites all that it must, and nothing else
     EM, F1        the answer is a gold one, and how far their words agree (characters in Chinese), as SQuAD has them
-    holds         a gold answer stands in it
+    holds         a gold answer is in it
     R@5           gold documents among the first five of the evidence
     precision     citations that support their statement (``figures``); ``recall``: statements that are supported
     refused       answers that say that the corpus does not say; ``wrongly``: over a question that has an answer
@@ -98,16 +98,16 @@ def eval_answers(
     if ways is None:
         ways = {AS_SET: {}, RULES: {"models": {"all": "rules"}}} if ports.models else {RULES: {}}
 
-    def answers_of(name: str, **options: Any) -> list[Any]:
+    def ask_way(name: str, **options: Any) -> list[Any]:
         runs = zip(chosen, ask_all(wb, chosen, progress, name, **options), strict=True)
         return [run for row, run in runs if row["id"] in ids]
 
-    runs = {name: answers_of(name, kb=kb, **options) for name, options in ways.items()}
-    searched = answers_of(PASSAGE, kb=kb, worker=f"{kb}:naive_rag_agent:retrieve_only")
+    runs = {name: ask_way(name, kb=kb, **options) for name, options in ways.items()}
+    searched = ask_way(PASSAGE, kb=kb, worker=f"{kb}:naive_rag_agent:retrieve_only")
     runs[PASSAGE] = [_best_passage(run) for run in searched]
     if "writer" in ports.models:
-        runs[CLOSED] = answers_of(CLOSED, kb="general")
-    runs[GOLD] = [wb.call(_written(ports, row, kb)) for row in rows]
+        runs[CLOSED] = ask_way(CLOSED, kb="general")
+    runs[GOLD] = [wb.call(_write_from_gold(ports, row, kb)) for row in rows]
     first, *others = ways
     table = compare("way", rows, {name: _scores(rows, answered) for name, answered in runs.items()}, others=others)
     longest = ports.settings.merge_max_characters
@@ -151,7 +151,7 @@ def _best_passage(run: Any) -> Any:
     return SimpleNamespace(status=run.status, answer=answer, support=None, evidence=run.evidence)
 
 
-async def _written(context: Context, row: Row, kb: str) -> Any:
+async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
     base = context.knowledge.get(kb)
     route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
@@ -191,7 +191,7 @@ def _points(row: Row) -> list[Data]:
 
 def faults(row: Row, run: Any) -> Iterator[str]:
     """Yield what is wrong with the answer of a run, the kind before a colon."""
-    answer = _answer_of(run)
+    answer = _finished_answer(run)
     if not answer.strip():
         yield "missing: there is no answer"
     if row.get("refuse"):
@@ -220,7 +220,7 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
 
 
-def _answer_of(run: Any) -> str:
+def _finished_answer(run: Any) -> str:
     return (run.answer or "") if run.status == "done" else ""
 
 
@@ -254,7 +254,7 @@ def _scores(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     """Score each answer, without the measures that no row or run has a value for."""
     scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):
-        answer = _MARKS.sub("", _answer_of(run))
+        answer = _MARKS.sub("", _finished_answer(run))
         gold, documents = gold_answers(row), gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]

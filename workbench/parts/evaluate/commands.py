@@ -70,7 +70,7 @@ def retrieval(page: Page, kb: str, **options: Any) -> None:
     from workbench.parts.evaluate.retrieval import eval_retrieval
 
     with page.open() as wb:
-        table = eval_retrieval(wb, kb, **_asked(page, options))
+        table = eval_retrieval(wb, kb, **_arguments(page, options))
     _print(page, table)
 
 
@@ -89,7 +89,7 @@ def answers(page: Page, kb: str, **options: Any) -> None:
     from workbench.parts.evaluate.answers import eval_answers
 
     with page.open() as wb:
-        table = eval_answers(wb, kb, **_asked(page, options))
+        table = eval_answers(wb, kb, **_arguments(page, options))
     _print(page, table)
 
 
@@ -106,11 +106,11 @@ def memory(page: Page, conversations: Path, **options: Any) -> None:
     from workbench.parts.evaluate.memory import eval_memory
     from workbench.settings import Settings
 
-    table = eval_memory(Settings.load(), conversations, **_asked(page, options))
+    table = eval_memory(Settings.load(), conversations, **_arguments(page, options))
     _print(page, table)
 
 
-def _asked(page: Page, options: Json) -> Json:
+def _arguments(page: Page, options: Json) -> Json:
     """Return the arguments of a measurement; with a line for every fiftieth question, where a person watches."""
 
     def tell(tool: str, done: int, total: int) -> None:

@@ -32,7 +32,7 @@ from workbench.parts.evaluate.measures import (
     scores_of,
 )
 from workbench.parts.evaluate.questions import Row, choose, gold_of, read_rows
-from workbench.parts.evaluate.rankers import BASELINES, Found, Ranker, ranker, without
+from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, ranker, without
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Data, Json
 
@@ -52,7 +52,7 @@ Claim = tuple[float, bool]
 class Measured:
     """The findings of one tool for each question, by its id, with the seconds they took; and its failures."""
 
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, RankResult] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -89,7 +89,7 @@ class QuestionSet:
             try:
                 result = await rank(row["question"], self._knowledge)
             except Exception as error:  # a tool may raise anything, which the table lists
-                result = Found([])
+                result = RankResult([])
                 measured.failures.append(f"{row['id']}: {type(error).__name__}: {error}")
             measured.found[row["id"]] = result
             measured.seconds.append(time.perf_counter() - started)
@@ -116,7 +116,7 @@ class QuestionSet:
             line |= {"failed": len(measured.failures), "failures": measured.failures[:3]}
         return line
 
-    def _judged(self, results: Mapping[str, Found]) -> Json:
+    def _judged(self, results: Mapping[str, RankResult]) -> Json:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
         judged = [
             (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))

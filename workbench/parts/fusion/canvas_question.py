@@ -52,8 +52,8 @@ def question_of(base: KnowledgeBase, canvas: str, operation: str, targets: Seque
     """
     nodes = nodes_of(base, canvas)
     if missing := [target for target in targets if target not in nodes]:
-        known = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
-        raise WorkbenchError(f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {known}.")
+        hint = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
+        raise WorkbenchError(f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}.")
     titles, texts = list[str](), list[str]()
     for doc_id in (nodes[target] for target in targets):
         passages, relations = base.passages_of([doc_id]), base.relations_of(f"doc:{doc_id}")

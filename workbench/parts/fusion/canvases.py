@@ -27,7 +27,7 @@ class CanvasFile(Canvas, Shown):
     Attributes:
         path: the file.
         nodes, edges: by id, as the file has them; edit them with ``edit``, ``add``, ``connect`` and ``remove``.
-        problems: what is wrong in it, with line and mend; it stays in the file unchanged.
+        problems: what is wrong in it, with line and fix; it stays in the file unchanged.
     """
 
     def __init__(self, path: Path, workspace: Any):

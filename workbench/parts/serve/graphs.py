@@ -12,7 +12,7 @@ import asyncio
 import os
 import threading
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, convert_to_messages
@@ -155,13 +155,27 @@ def bind(graph: Any, binding: Binding) -> BoundGraph:
     return graph
 
 
-def _factory(build: Callable[[], BoundGraph]) -> Callable[[], Awaitable[BoundGraph]]:
-    """Return a factory for the server that builds in a thread: opening a workspace blocks."""
+# Opening a workspace blocks, so each factory builds in a thread.
 
-    async def factory() -> BoundGraph:
-        return await asyncio.to_thread(build)
 
-    return factory
+async def conversation() -> BoundGraph:
+    """Return the conversation graph on the workspace of ``WORKBENCH_WORKSPACE`` (default ``.workbench``)."""
+    return await asyncio.to_thread(_conversation)
+
+
+async def router() -> BoundGraph:
+    """Return the router alone: a message gives ``route_decision``, ``kb_prefix`` and ``worker_name``."""
+    return await asyncio.to_thread(_router)
+
+
+async def retrieval() -> BoundGraph:
+    """Return the retrieval graph alone."""
+    return await asyncio.to_thread(_retrieval)
+
+
+async def fusion() -> BoundGraph:
+    """Return the fusion graph; ``FusionConfig`` has its options."""
+    return await asyncio.to_thread(_fusion)
 
 
 def _conversation() -> BoundGraph:
@@ -238,9 +252,6 @@ def _fusion() -> BoundGraph:
         return {**defaults, **values}
 
     return bind(graph, Binding(wb, wb.ports(), complete, FusionConfig))
-
-
-conversation, router, retrieval, fusion = map(_factory, (_conversation, _router, _retrieval, _fusion))
 
 
 def _take_question(values: Json, name: str, wb: Workbench) -> str:

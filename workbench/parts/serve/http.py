@@ -1,9 +1,9 @@
 """A workspace over HTTP (``workbench serve``): chat as server-sent events or in one piece, pauses, runs, feedback.
 
-Whoever has the token may speak as any user. Without a token only this machine is answered, under its own name, and only
+A client with the token may speak as any user. Without a token only this machine is answered, under its own name. Only
 JSON bodies are read, so that no page of another site can ask. A client that leaves a stream interrupts its run, which
 can be resumed; a chat without a stream continues without its client, and its answer is in the conversation. Put a
-reverse proxy in front where clients may be slow or hostile: it bounds connections and seconds, which uvicorn does not.
+reverse proxy in front where clients may be slow or hostile: it limits connections and waiting, which uvicorn does not.
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ class Events(StreamingResponse):
         self._complete = True
 
     def _frame(self, event: Data) -> str:
-        """Return an event as it is sent; an answer that no model streamed is sent as one token first."""
+        """Return the frame of an event; an answer that no model streamed is sent as one token first."""
         events = [event]
         if event["status"] == "done" and "token" not in self._sent and event["content"]["answer"]:
             events.insert(0, token(event["content"]["answer"]))

@@ -17,7 +17,7 @@ from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store
 if TYPE_CHECKING:
     import numpy as np
 
-_KEPT = timedelta(minutes=10)
+_OLD_VERSIONS = timedelta(minutes=10)
 """How long older versions stay: another process may be reading one."""
 
 
@@ -87,7 +87,7 @@ class Lance(Store):
     def settle(self) -> None:
         """Join what many writes left in many files, and drop what is older."""
         if self._table is not None:
-            self._table.optimize(cleanup_older_than=_KEPT)
+            self._table.optimize(cleanup_older_than=_OLD_VERSIONS)
 
     def remove(self) -> None:
         """Delete the table."""
