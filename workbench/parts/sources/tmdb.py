@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -390,7 +391,7 @@ class _Server:
     def __init__(self, settings: Settings, key: str, language: str):
         self.language, self.count = language, 0
         self._url, self._key, self._timeout_s = settings.tmdb_base_url.rstrip("/"), key, settings.tmdb_timeout_s
-        self._address = address(self._url)  # raises ValueError for a wrong one
+        self._address, _ = address(self._url), urlsplit(self._url).port  # either raises ValueError for a wrong one
         longest = min(settings.model_longest_wait_s, self._timeout_s)
         self._patience = Patience(settings.model_retries, settings.model_backoff_s, longest)
         headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
