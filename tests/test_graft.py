@@ -1,4 +1,4 @@
-"""Branches merged into one run: evidence of both with where it came from, conflicts shown, the branches untouched."""
+"""Branches merged into one run: evidence of both with where it came from, the branches untouched."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     }
 
 
-def test_a_wanted_step_replaces_that_of_the_base_and_the_conflict_is_listed(wb, calls):
+def test_a_wanted_step_replaces_that_of_the_base(wb, calls):
     base = wb.ask(COMPARE["en"], kb="film")
     one = base.fork(plan=looking(base.plan, LEFT, "one"))
     two = base.fork(plan=looking(base.plan, LEFT, "two"))
@@ -68,13 +68,8 @@ def test_a_wanted_step_replaces_that_of_the_base_and_the_conflict_is_listed(wb, 
     made = wb.graft({LEFT: two}, base=one)
     texts = {p["evidence"] for p in made.evidence}
     assert not calls and "two was looked up." in texts and "one was looked up." not in texts
-    [clash] = made.options["graft"]["conflicts"]
-    assert (clash["kind"], clash["where"], clash["how"], clash["as"]) == ("step", LEFT, "replaced", LEFT)
-    said = {run: values["tool_input"] for run, values in clash["values"].items()}
-    assert said == {one.run_id: {"query": "one"}, two.run_id: {"query": "two"}}
     both = wb.graft({LEFT: [one, two]}, base=base)
     assert not calls and {"one was looked up.", "two was looked up."} <= {p["evidence"] for p in both.evidence}
-    assert [clash["how"] for clash in both.options["graft"]["conflicts"]] == ["replaced", "both"]
 
 
 def test_a_step_brings_what_it_depends_on_under_an_id_of_its_own(wb, calls):
@@ -95,22 +90,17 @@ def test_a_graft_of_a_run_with_itself_is_that_run(wb):
             run.approve()
         for steps in ([*run.plan.by_id()], [run.plan.steps[-1].step_id], [run.plan.steps[0].step_id]):
             made = wb.graft(dict.fromkeys(steps, run))
-            assert same(made, run) and not made.options["graft"]["conflicts"] and not made.called
+            assert same(made, run) and not made.called
 
 
-def test_question_and_settings_are_those_of_the_base_and_the_others_are_listed(wb):
+def test_question_and_settings_are_those_of_the_base(wb):
     one = wb.ask(COMPARE["zh"], kb="film", session="a")
     two = wb.ask("Compare The Wedding Banquet and Hulk", kb="film", session="b")
     made = wb.graft({LEFT: one, "step_1_hulk": two}, base=two)
     assert made.message == two.message and made.options["graft"]["base"] == two.run_id == made.origin
-    asked = next(c for c in made.options["graft"]["conflicts"] if c["kind"] == "question")
-    assert asked["values"] == {one.run_id: one.query, two.run_id: two.query} and asked["how"] == "base"
-    other = one.fork(settings={"max_iterations": 1})
-    settings = [c for c in wb.graft({LEFT: other}, base=one).options["graft"]["conflicts"] if c["kind"] == "settings"]
-    assert [(c["where"], c["how"]) for c in settings] == [("max_iterations", "base")]
 
 
-def test_one_call_with_two_outcomes_is_listed_and_that_of_the_base_holds(wb):
+def test_of_one_call_with_two_outcomes_that_of_the_base_holds(wb):
     said = iter(["first", "second"])
 
     @wb.tools.tool(name="moody", description="says something else each time")
@@ -124,7 +114,6 @@ def test_one_call_with_two_outcomes_is_listed_and_that_of_the_base_holds(wb):
     for ground, other, text in ((one, two, "the first mood"), (two, one, "the second mood")):
         made = wb.graft({LEFT: other}, base=ground)
         assert text in {p["evidence"] for p in made.evidence} and not made.called
-        assert {(c["kind"], c["how"]) for c in made.options["graft"]["conflicts"]} == {("tape", "base")}
         assert {row["from_run"] for row in made.provenance()} == {ground.run_id}
 
 

@@ -19,7 +19,7 @@ from workbench.errors import WorkbenchError
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "memory": ("memory", "prompt_parts", "blame"),
     "reports": ("report",),
-    "fusion": ("fusion", "canvas", "to_canvas", "plan_from_canvas"),
+    "fusion": ("fusion", "canvas"),
     "evaluate": (),
     "experiments": ("experiments",),
     "record": ("record",),

@@ -533,8 +533,8 @@ class Workbench(Extended):
             options: what ``Run.fork`` takes too, as ``review``.
 
         Returns:
-            The new run: ``options["graft"]`` has its ``base``, its ``steps`` with their origins, and the ``conflicts``;
-            ``provenance()`` says where the evidence came from.
+            The new run: ``options["graft"]`` has its ``base`` and its ``steps`` with their origins; ``provenance()``
+            says where the evidence came from.
 
         Raises:
             RunError: no such step, or a run that still runs.

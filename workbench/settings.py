@@ -125,7 +125,7 @@ class Settings(BaseSettings):
     names: Literal["auto", "rules"] = Field("auto", description="who finds names in texts while indexing")
 
     # a source outside, for what the corpus lacks
-    tmdb_key: SecretStr = Field(SecretStr(""), description="a token or key of themoviedb.org; empty: it is not asked")
+    tmdb_key: SecretStr = Field(SecretStr(""), description="API read access token of themoviedb.org; empty: none")
     tmdb_base_url: str = "https://api.themoviedb.org/3"
     tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
 

@@ -124,12 +124,12 @@ def _workspace(workspace: Path, _: Settings) -> Iterator[Check]:
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
     from workbench.knowledge.library import Library
     from workbench.maintenance.files import examine as faults_of
-    from workbench.maintenance.prune import kept, left_behind
+    from workbench.maintenance.prune import left_behind, to_inspect
 
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):
         yield Check(left["kind"], "note", left["detail"], "workbench gc --yes")
-    yield from (Check(broken["kind"], "note", broken["detail"]) for broken in kept(workspace, library))
+    yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(workspace, library))
     faults = list(faults_of(workspace, settings))
     yield from (Check(fault["what"], "problem", fault["detail"], fault["mend"]) for fault in faults)
     if not faults:

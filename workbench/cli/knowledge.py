@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from workbench.session import Workbench
 
 PROBLEMS_SHOWN = 10
-NAMES_SHOWN = 3
 _name = click.argument("name")
 
 
@@ -52,30 +51,25 @@ def add(page: Page, name: str, paths: tuple[Path, ...], vocabulary: Path | None,
 
 
 def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
-    """Say what an indexing did, and what it left out; where that is much, what has one reason on one line."""
+    """Say what an indexing did, and what it left out."""
     counts = wb.knowledge.get(report.name).counts()
     if page.as_json:
         page.result({**asdict(report), "counts": counts})
         return
-    did = [f"{getattr(report, part):,} {part}" for part in ("added", "changed", "deleted", "unchanged")]
-    done = " · ".join(part for part in did if not part.startswith("0 ")) or "nothing there"
-    page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s")
+    numbers = {name: getattr(report, name) for name in ("added", "changed", "deleted", "unchanged")}
+    summary = " · ".join(f"{number:,} {name}" for name, number in numbers.items() if number) or "nothing there"
+    page.say(f"✓ {report.name}: {summary} · {report.seconds:.1f} s")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
     if model := report.model:
         words = "{read:,} passages by {name}, " if "name" in model else ""
         page.say("  " + (words + "{by_rules:,} passages by rules").format(**model), "dim")
         if model["note"]:
             page.say(f"! {model['note']}")
-    many = len(report.problems) > PROBLEMS_SHOWN
-    alike: dict[str, list[str]] = {}
-    for fault in report.problems:
-        place = f"{fault['file']}:{fault['line']}" if fault["line"] else fault["file"]
-        alike.setdefault(fault["reason"] if many else f"{place}: {fault['reason']}", []).append(place)
-    for reason, places in list(alike.items())[:PROBLEMS_SHOWN]:
-        more = f" and {len(places) - NAMES_SHOWN:,} more" if len(places) > NAMES_SHOWN else ""
-        page.say(f"! {', '.join(places[:NAMES_SHOWN])}{more}: {reason}" if many else f"! {reason}")
-    if rest := sum(map(len, list(alike.values())[PROBLEMS_SHOWN:])):
-        page.say(f"! {rest:,} more; --json lists them all")
+    for problem in report.problems[:PROBLEMS_SHOWN]:
+        place = f"{problem['file']}:{problem['line']}" if problem["line"] else problem["file"]
+        page.say(f"! {place}: {problem['reason']}")
+    if len(report.problems) > PROBLEMS_SHOWN:
+        page.say(f"! {len(report.problems) - PROBLEMS_SHOWN:,} more; --json lists them all")
 
 
 @kb.command()
@@ -195,7 +189,7 @@ def demo(page: Page) -> int:
 
 
 def find_demo() -> Json:
-    """What is shown: ``kb``, ``corpus`` as a path, and the questions; of here, or of the clone that this is run from.
+    """Return ``kb``, ``corpus`` as a path, and the questions, from this folder or from the clone of this package.
 
     Raises:
         CorpusError: an installed wheel has no corpus.

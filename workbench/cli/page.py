@@ -41,10 +41,10 @@ class Pair(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Split the field from its value."""
-        field, sign, held = str(value).partition("=")
+        field, sign, text = str(value).partition("=")
         if not field or not sign:
-            self.fail(f"{value!r} is no pair. Write it as field=value.", param, ctx)
-        return field, held
+            self.fail(f"{value!r} is not a pair. Write it as field=value.", param, ctx)
+        return field, text
 
 
 def points_of(review: str) -> str | list[str]:
@@ -191,7 +191,7 @@ def default_workspace() -> str:
 
 
 def paged(function: Callable[..., int | None]) -> Callable[..., None]:
-    """A command with ``--workspace`` and ``--json``: it gets a ``Page`` first, and what it returns is the exit code."""
+    """Add ``--workspace`` and ``--json`` to a command, which gets a ``Page`` first and returns the exit code."""
 
     @click.option(
         "--workspace", metavar="DIR", default=default_workspace, show_default=".workbench",

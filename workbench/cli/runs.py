@@ -184,7 +184,7 @@ def backup(page: Page, path: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do it; without it nothing changes.")
 @paged
 def gc(page: Page, yes: bool, **options: Any) -> None:
-    """Say what is no longer needed and, with --yes, free it.
+    """List what is not needed any more and, with --yes, free it.
 
     Runs that run, wait for an answer or were interrupted are never touched.
     """

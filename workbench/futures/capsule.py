@@ -113,7 +113,7 @@ class _Contents(TypedDict):
 
 
 def exported(run: Recording, path: Path, settings: Settings) -> Path:
-    """See ``Workbench.export``."""
+    """Write the capsule of a run (``Workbench.export``)."""
     write_file(path, capsule(run, settings), kind=CapsuleError)
     return path
 
@@ -139,7 +139,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
 
 
 def contents_of(run: Recording) -> Json:
-    """Return all that is stored of a run that has ended.
+    """Return everything that is stored of a run that has ended.
 
     Raises:
         CapsuleError: it has not, or leaves nothing behind.
@@ -159,7 +159,7 @@ def contents_of(run: Recording) -> Json:
 
 
 def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
-    """See ``Workbench.import_capsule``: return the run's id."""
+    """Store the run of a capsule (``Workbench.import_capsule``), and return its id."""
     contents = read(path)
     run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
@@ -205,15 +205,16 @@ def document_of(contents: Data) -> Json:
     """Return the document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
     row, result = contents["run"], contents["run"]["result"] or {}
     plans = [Plan.load(row["plan"]) for row in contents["plans"]]
-    given = {
-        **{name: row[name] for name in ("run_id", "status", "message", "session_id", "error")},
-        **{name: result.get(name) for name in ("answer", "citations", "reflections")},
+    names = ("answer", "citations", "support", "stop_reason", "route_decision", "reflections", "merged")
+    fields = {
+        **{name: row[name] for name in ("run_id", "status", "message", "session_id", "user_id", "error")},
+        **{name: result.get(name) for name in names},
         **{name: contents[name] for name in ("records", "decisions")},
         **{"review": None, "plan": plans[-1] if plans else None, "row": row, "state": result},
         "log": [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]],
         "query": result.get("query") or row["message"],
     }
-    return run_document(SimpleNamespace(**given))
+    return run_document(SimpleNamespace(**fields))
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:

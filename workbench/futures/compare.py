@@ -1,18 +1,16 @@
-"""Runs next to one another: where they part, and what each planned, found, decided, took and said.
+"""Runs side by side: where they part, and the plan, evidence, decisions, claims, time and cost of each.
 
-The first run is what the others are compared with: ``gained`` is what another has and it has not. Nothing here says
-which is the better one.
+The first run is the baseline: ``gained`` is what another run has and the baseline lacks. No run is called better.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import zip_longest
-from operator import ne
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
@@ -25,7 +23,7 @@ from workbench.records.tape import begun, comparable, fingerprints, key_of_recor
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.settings import MODELS
-from workbench.state import Citation, Data, Decision, ExecutionRecord, Json
+from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
@@ -37,15 +35,16 @@ if TYPE_CHECKING:
 
 
 Place = tuple[int, int, str]
-"""Where something stands in the course of a run: pass, order within the pass, name."""
+"""A position in the course of a run: pass, order within the pass, name."""
 _LAST = 1_000_000
 _MARKS = re.compile(r"\s*\[(\d+)\]")
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.、)）])\s*")
+_PROPOSAL_FIELDS = ("plan", "should_continue", "activate", "next_steps", "reasoning")
 
 
 @dataclass(frozen=True)
 class Point:
-    """Something that two runs may differ in: ``value`` is compared, ``brief`` is shown."""
+    """Something in which two runs may differ: ``value`` is compared, ``brief`` is shown."""
 
     where: str
     name: str
@@ -54,94 +53,87 @@ class Point:
 
 
 class Side:
-    """One run as it stands in a comparison: what it found and said, and its course, each worked out once."""
+    """One run of a comparison: its evidence, claims and course, each computed once."""
 
     def __init__(self, run: Recording):
         self.run, self.effects = run, run.tape()
         self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
-        self.plans, self.decisions = run.plans, run.decisions
-
-    @property
-    def settings(self) -> Json | None:
-        """Return the settings that it worked with; None when it has no tape."""
-        return self.begun.get("settings")
+        self.settings: Json | None = self.begun.get("settings")  # None for a run without a tape
 
     @cached_property
     def pieces(self) -> dict[Identity, Json]:
-        """Return the evidence by identity: rank, score, and who found it."""
-        found, last = dict[Identity, list[Json]](), last_records(self.run.records)
+        """Return the evidence by identity: rank, score, and the steps that found it."""
+        found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
         for step_id, results in self.run.found.items():
-            for rank, piece in enumerate(results, 1):
-                place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": piece["score"]}
-                found.setdefault(identity(piece), []).append(place)
+            for rank, result in enumerate(results, 1):
+                place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": result["score"]}
+                found_by.setdefault(identity(result), []).append(place)
         return {
-            identity(piece): {
+            identity(result): {
                 "rank": rank,
-                "score": round(piece["score"], 6),
-                "found_by": found.get(identity(piece), []),
-                "piece": piece,
+                "score": round(result["score"], 6),
+                "found_by": found_by.get(identity(result), []),
+                "result": result,
             }
-            for rank, piece in enumerate(self.run.evidence, 1)
+            for rank, result in enumerate(self.run.evidence, 1)
         }
 
     @cached_property
     def claims(self) -> dict[str, Json]:
-        """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
-        sources, found = _sources(self.run.citations), dict[str, Json]()
-        claims = (
-            [(one["sentence"], one["cited"]) for one in self.run.state.get("support", [])]
-            if "report" in self.run.options
-            else []
-        )
-        for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
+        """Return the sentences of the answer, or the claims of a report, by their text without marks and bullets."""
+        claims = [(claim["sentence"], claim["cited"]) for claim in self.run.support]
+        if "report" not in self.run.options or not claims:
+            claims = [(sentence, _MARKS.findall(sentence)) for sentence in marked_sentences(self.run.answer)]
+        sources, by_text = _sources(self.run.citations), dict[str, Json]()
+        for sentence, cited in claims:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
-            marks = dict.fromkeys(map(int, cited))
+            numbers = dict.fromkeys(map(int, cited))
             if key := fold(bare):
-                found.setdefault(key, {"text": bare, "citations": [sources[n] for n in marks if n in sources]})
-        return found
+                by_text.setdefault(key, {"text": bare, "citations": [sources[n] for n in numbers if n in sources]})
+        return by_text
 
     @cached_property
     def points(self) -> dict[Place, Point]:
-        """Everything in which another run may differ, keyed by its place in the run; in no order."""
+        """Return everything in which another run may differ, by its place in the run, unordered."""
         run = self.run
-        found = {
+        points = {
             (0, 0, ""): Point("question", "", run.message, run.message),
             (0, 3, ""): Point("query", "", run.query, run.query),
             (_LAST, 0, ""): Point("evidence", "", comparable(run.evidence), len(run.evidence)),
             (_LAST, 1, ""): Point("answer", "", run.answer, run.answer[:300]),
         }
         for name, value in (self.settings or {}).items():
-            found[0, 1, name] = Point("settings", name, value, value)
+            points[0, 1, name] = Point("settings", name, value, value)
         for name, version in self.knowledge.items():
-            found[0, 2, name] = Point("knowledge", name, version, version[:12])
-        if self.plans:
-            first = self.plans[0]
-            steps = [step.model_dump(mode="json") for step in first.steps]
-            value = [steps, first.execution_mode, first.problem_statement]
-            found[0, 4, ""] = Point("plan", "1", value, [step.step_id for step in first.steps])
-        return {**found, **dict(self._passes())}
+            points[0, 2, name] = Point("knowledge", name, version, version[:12])
+        if run.plans:
+            plan = run.plans[0]
+            steps = [step.model_dump(mode="json") for step in plan.steps]
+            value = [steps, plan.execution_mode, plan.problem_statement]
+            points[0, 4, ""] = Point("plan", "1", value, [step.step_id for step in plan.steps])
+        return {**points, **dict(self._passes())}
 
     def _passes(self) -> Iterator[tuple[Place, Point]]:
-        """Decisions before a pass, its steps, its reflection, the decisions on that."""
-        reached = 1
-        for number, decision in enumerate(self.decisions):
-            brief = decision_brief(decision)
+        """Yield, pass by pass, the decisions before it, its steps, its reflection, the decisions on that."""
+        iteration = 1
+        for number, decision in enumerate(self.run.decisions):
             value = [comparable(decision["proposal"]), decision["action"], decision["edits"], decision["message"]]
-            order, edited = 3 if decision["point"] == "reflect" else 0, set(decision["edits"])
-            yield (reached, order, f"{number:06d}"), Point("decision", decision["review_id"], value, brief)
-            if order and not (edited and edited <= set(JUDGED_BY)):  # else the same evidence is judged again
-                reached += 1
+            after_reflection, edited = decision["point"] == "reflect", set(decision["edits"])
+            place = (iteration, 3 if after_reflection else 0, f"{number:06d}")
+            yield place, Point("decision", decision["review_id"], value, decision_brief(decision))
+            if after_reflection and not (edited and edited <= set(JUDGED_BY)):  # else the same evidence is judged again
+                iteration += 1
         results: dict[tuple[str, int], list[Any]] = {}
         for effect in self.effects:
             if effect.kind == "tool" and effect.value["body"]:
-                record, pieces = effect.value["record"], effect.value["body"]["results"]
-                place = (record["step_id"], record["attempt"])
-                results[place] = [[*identity(piece), round(piece["score"], 6)] for piece in pieces]
+                record, body = effect.value["record"], effect.value["body"]
+                rounded = [[*identity(result), round(result["score"], 6)] for result in body["results"]]
+                results[record["step_id"], record["attempt"]] = rounded
         for step_id, attempts in self.steps.items():
             value = [
                 [key_of_record(r), r["status"], r["error"], results.get((step_id, r["attempt"]), [])] for r in attempts
             ]
-            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, _step(attempts))
+            yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, _step_brief(attempts))
         for reflection in self.run.reflections:
             n, signals = reflection["current_iteration"], Json(reflection["signals"])
             signals.pop("time_left_s", None)
@@ -156,24 +148,21 @@ class Side:
             steps.setdefault(record["step_id"], []).append(record)
         return steps
 
-    def named(self, where: str) -> dict[str, Point]:
+    def points_of(self, where: str) -> dict[str, Point]:
         """Return the points of one kind by name."""
         return {point.name: point for point in self.points.values() if point.where == where}
 
 
 def decision_brief(decision: Decision) -> Json:
-    """Return a decision with what it was made on."""
+    """Return a decision with its proposal in short."""
     names = ("review_id", "point", "action", "edits", "message", "who", "note")
     proposal = decision["proposal"]
-    proposed = {name: proposal[name] for name in _PROPOSED if name in proposal}
-    return {**{name: decision[name] for name in names}, "proposed": proposed}  # type: ignore[literal-required]
-
-
-_PROPOSED = ("plan", "should_continue", "activate", "next_steps", "reasoning")
+    brief = {name: proposal[name] for name in _PROPOSAL_FIELDS if name in proposal}
+    return {**{name: decision[name] for name in names}, "proposed": brief}  # type: ignore[literal-required]
 
 
 def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
-    """Return the evidence behind each number, by what it is: numbers shift from run to run."""
+    """Return the evidence behind each number, since numbers shift from run to run."""
     names = ("title", "url", "doc_id", "kb_prefix")
     return {
         c["n"]: {"n": c["n"], "result_id": c["result_id"], **{k: str(c["source"].get(k) or "") for k in names}}
@@ -183,18 +172,14 @@ def _sources(citations: Iterable[Citation]) -> dict[int, Json]:
 
 Key = TypeVar("Key", bound=Hashable)
 _MODELS = (*MODELS, "rerank_model")
-_STEPS = ("added", "removed", "same", "changed")
-_PIECES = ("gained", "lost", "same", "moved")
-_CLAIMS = ("gained", "lost", "shared", "recited")
 
 
 @dataclass(frozen=True)
 class Comparison(Shown):
-    """Two to four runs next to one another. A list named for runs has one entry a run, None where it has nothing.
+    """Two to four runs side by side. A list of ``sides`` has one entry per run, None where the run has nothing.
 
     Attributes:
-        runs: ``{"run_id", "status", "message", "query", "kb", "origin"}`` each; the first is what the others are
-            compared with.
+        runs: ``{"run_id", "status", "message", "query", "kb", "origin"}`` each; the first is the baseline.
         parts: the first point at which they part, ``{"where", "name", "pass", "values"}``; None when they do not.
             ``where`` is ``question``, ``settings``, ``knowledge``, ``query``, ``plan``, ``decision``, ``step``,
             ``reflection``, ``evidence`` or ``answer``.
@@ -208,13 +193,12 @@ class Comparison(Shown):
         evidence: ``{"source_id", "granularity", "kb", "title", "text_differs", "changes", "sides"}``; ``changes`` has
             ``gained``, ``lost``, ``moved``, ``same`` or ``""`` for each other run, and a side ``rank`` and ``score``
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
-        decisions: ``{"number", "same", "sides"}``, a side with what was proposed, what was answered, and by
-            whom.
+        decisions: ``{"number", "same", "sides"}``, a side with proposal, answer and reviewer.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
         cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
             them; ``saved_tokens`` are those that the tape spared.
-        workspace: where the runs are, so that what is shown of them can graft; no part of the data.
+        workspace: where the runs are, so that a widget can graft their steps; not part of the data.
     """
 
     runs: list[Json]
@@ -229,9 +213,9 @@ class Comparison(Shown):
     workspace: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> Json:
-        """As JSON."""
-        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "workspace"}
-        return json.loads(json.dumps({"document": "workbench.comparison/1", **told}))
+        """Return the comparison as JSON."""
+        content = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workspace"}
+        return json.loads(json.dumps({"document": "workbench.comparison/1", **content}))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per piece of evidence: ``change_B``; ``rank_A``, ``score_A`` and ``steps_A`` of each run."""
@@ -248,7 +232,7 @@ class Comparison(Shown):
         return pandas.DataFrame(rows)
 
     def blocks(self) -> list[Block]:
-        """As blocks of text, in the language of the first question."""
+        """Return blocks of text, in the language of the first question."""
         return beside(self.to_dict(), labels_for(self.message))
 
     @property
@@ -257,12 +241,12 @@ class Comparison(Shown):
         return str(self.runs[0]["message"])
 
     def __repr__(self) -> str:
-        parted = f"they part at {self.parts['where']} {self.parts['name']}".rstrip() if self.parts else "no difference"
-        return f"<Comparison of {', '.join(run['run_id'] for run in self.runs)}: {parted}>"
+        difference = f"they part at {self.parts['where']} {self.parts['name']}" if self.parts else "no difference"
+        return f"<Comparison of {', '.join(run['run_id'] for run in self.runs)}: {difference.rstrip()}>"
 
 
 def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
-    """See ``Workbench.compare``, which gives itself as the workspace."""
+    """Compare two to four runs (``Workbench.compare``)."""
     if not 2 <= len(runs) <= len(LETTERS):
         raise RunError(f"Two to {len(LETTERS)} runs can be compared, and this is {len(runs)}.")
     sides = [Side(run) for run in runs]
@@ -285,7 +269,7 @@ def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
 
 
 def _parts(sides: Sequence[Side]) -> Json | None:
-    """Return the first point of their course that is not the same in all."""
+    """Return the first point of their course that is not equal in all runs."""
     courses = [side.points for side in sides]
     untaped = any(side.settings is None for side in sides)
     for place in sorted({place for course in courses for place in course}):
@@ -305,48 +289,48 @@ def _alike(values: Sequence[Any]) -> bool:
 
 
 def _caveats(sides: Sequence[Side]) -> list[Json]:
-    """Return what differs besides plans and decisions, and what is not known."""
-    stated: list[tuple[str, str, list[Any]]] = []
+    """Return what differs besides plans and decisions, and what is unknown."""
+    candidates: list[tuple[str, str, list[Any]]] = []
     if all(side.settings is not None for side in sides):
         for what in ("settings", "prompts", "versions"):
-            known = [side.begun.get(what) or {} for side in sides]
-            for name in _in_order(known):
-                values = [own.get(name) for own in known]
+            recorded = [side.begun.get(what) or {} for side in sides]
+            for name in _in_order(recorded):
+                values = [values_by_name.get(name) for values_by_name in recorded]
                 if what == "prompts":
-                    values = [own and Prompt(*name.split("."), **own).label for own in values]
-                stated.append(("model" if what == "settings" and name in _MODELS else what, name, values))
+                    values = [prompt and Prompt(*name.split("."), **prompt).label for prompt in values]
+                candidates.append(("model" if what == "settings" and name in _MODELS else what, name, values))
         for what in ("handlers", "tools"):
-            stated.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
+            candidates.append((what, "", [sorted(side.begun.get(what) or []) for side in sides]))
     for name in _in_order([side.knowledge for side in sides]):
         versions = [side.knowledge.get(name) for side in sides]
-        if None not in versions:  # a base that only one of them asked is seen in its plan
-            stated.append(("knowledge", name, [str(version)[:12] for version in versions]))
-    stated.append(("question", "", [side.run.message for side in sides]))
-    found = [{"what": what, "name": name, "values": values} for what, name, values in stated if not _alike(values)]
+        if None not in versions:  # a base that only some of them asked is seen in the plan
+            candidates.append(("knowledge", name, [str(version)[:12] for version in versions]))
+    candidates.append(("question", "", [side.run.message for side in sides]))
+    caveats = [{"what": what, "name": name, "values": vs} for what, name, vs in candidates if not _alike(vs)]
     for letter, side in zip(LETTERS, sides, strict=False):
         if side.run.status != "done":
-            found.append({"what": "unfinished", "name": letter, "values": [side.run.status]})
+            caveats.append({"what": "unfinished", "name": letter, "values": [side.run.status]})
         if side.settings is None:
-            found.append({"what": "no_tape", "name": letter, "values": []})
-    return found
+            caveats.append({"what": "no_tape", "name": letter, "values": []})
+    return caveats
 
 
 def _plans(sides: Sequence[Side]) -> list[Json | None]:
-    first = sides[0].plans
-    return [first[-1].diff(side.plans[-1]) if first and side.plans else None for side in sides[1:]]
+    newest = [side.run.plans[-1] if side.run.plans else None for side in sides]
+    return [newest[0].diff(plan) if newest[0] and plan else None for plan in newest[1:]]
 
 
 def _steps(sides: Sequence[Side]) -> list[Json]:
-    rows, courses = [], [side.named("step") for side in sides]
+    rows, courses = [], [side.points_of("step") for side in sides]
     for step_id in _in_order([side.steps for side in sides]):
         points = [course.get(step_id) for course in courses]
         values = [point and point.value for point in points]
-        row = {"step_id": step_id, "same": _alike(values), "changes": _changes(values, _STEPS, ne)}
+        row = {"step_id": step_id, "same": _alike(values), "changes": _changes(values, "added", "removed", "changed")}
         rows.append({**row, "sides": [point and point.brief for point in points]})
     return rows
 
 
-def _step(attempts: Sequence[ExecutionRecord]) -> Json:
+def _step_brief(attempts: Sequence[ExecutionRecord]) -> Json:
     last = attempts[-1]
     return {
         "tool": last["tool"],
@@ -359,73 +343,65 @@ def _step(attempts: Sequence[ExecutionRecord]) -> Json:
 
 
 def _evidence(sides: Sequence[Side]) -> list[Json]:
-    rows, pieces = [], [side.pieces for side in sides]
-    for key in _in_order(pieces):
-        places = [of.get(key) for of in pieces]
-        found = [place["piece"] for place in places if place]
-        shown = [place and {name: place[name] for name in ("rank", "score", "found_by")} for place in places]
+    rows = []
+    for key in _in_order([side.pieces for side in sides]):
+        pieces = [side.pieces.get(key) for side in sides]
+        results = [piece["result"] for piece in pieces if piece]
+        places = [piece and (piece["rank"], piece["score"]) for piece in pieces]
         rows.append(
             {
                 **dict(zip(("source_id", "granularity", "kb"), key, strict=True)),
-                "title": str(found[0]["metadata"].get("title") or key[0]),
-                "text_differs": not _alike([piece["evidence"] for piece in found]),
-                "changes": _changes(places, _PIECES, _moved),
-                "sides": shown,
+                "title": str(results[0]["metadata"].get("title") or key[0]),
+                "text_differs": not _alike([result["evidence"] for result in results]),
+                "changes": _changes(places, "gained", "lost", "moved"),
+                "sides": [piece and {n: piece[n] for n in ("rank", "score", "found_by")} for piece in pieces],
             }
         )
     return rows
 
 
-def _moved(one: Data, other: Data) -> bool:
-    return (one["rank"], one["score"]) != (other["rank"], other["score"])
-
-
 def _claims(sides: Sequence[Side]) -> list[Json]:
-    rows, claims = [], [side.claims for side in sides]
-    for key in _in_order(claims):
-        stated = [of.get(key) for of in claims]
-        text = next(claim["text"] for claim in stated if claim)
-        cited = [claim and {"citations": claim["citations"]} for claim in stated]
-        rows.append({"text": text, "changes": _changes(cited, _CLAIMS, _recited), "sides": cited})
+    rows = []
+    for key in _in_order([side.claims for side in sides]):
+        claims = [side.claims.get(key) for side in sides]
+        text = next(claim["text"] for claim in claims if claim)
+        sources = [claim and {(c["result_id"], c["kb_prefix"]) for c in claim["citations"]} for claim in claims]
+        cited = [claim and {"citations": claim["citations"]} for claim in claims]
+        changes = _changes(sources, "gained", "lost", "recited", same="shared")
+        rows.append({"text": text, "changes": changes, "sides": cited})
     return rows
 
 
-def _recited(first: Data, other: Data) -> bool:
-    behind = [{(c["result_id"], c["kb_prefix"]) for c in side["citations"]} for side in (first, other)]
-    return behind[0] != behind[1]
-
-
-def _changes(sides: Sequence[Any], words: Sequence[str], differ: Callable[[Any, Any], bool]) -> list[str]:
-    """Return the change of each run next to the first one, in these words: more, less, the same, other."""
-    more, less, same, other = words
-    first, *rest = sides
+def _changes(values: Sequence[Any], gained: str, lost: str, changed: str, same: str = "same") -> list[str]:
+    """Return the change of each run against the first one, in these words; None is a run without it."""
+    first, *rest = values
     changes = []
-    for side in rest:
-        if side is None:
-            changes.append("" if first is None else less)
-        elif first is None:
-            changes.append(more)
+    for value in rest:
+        if value == first:
+            changes.append("" if value is None else same)
+        elif value is None:
+            changes.append(lost)
         else:
-            changes.append(other if differ(first, side) else same)
+            changes.append(gained if first is None else changed)
     return changes
 
 
 def _decisions(sides: Sequence[Side]) -> list[Json]:
     rows = []
-    for number, points in enumerate(zip_longest(*(side.named("decision").values() for side in sides))):
+    for number, points in enumerate(zip_longest(*(side.points_of("decision").values() for side in sides))):
         same = _alike([point and point.value for point in points])
         rows.append({"number": number, "same": same, "sides": [point and point.brief for point in points]})
     return rows
 
 
 def _cost(side: Side) -> Json:
-    run, state = side.run, side.run.state
-    document = {name: getattr(run, name) or [] for name in ("records", "log", "reflections", "evidence", "citations")}
-    document |= {"statistics": (state.get("merged") or {}).get("statistics"), "support": state.get("support")}
-    took, spared = spent(side.effects), saved(side.effects)
-    return {**figures(document), "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
+    names = ("records", "log", "reflections", "evidence", "citations", "support")
+    statistics = (side.run.state.get("merged") or {}).get("statistics")
+    counts = figures({**{name: getattr(side.run, name, None) or [] for name in names}, "statistics": statistics})
+    tokens, from_tape = spent(side.effects), saved(side.effects)
+    return {**counts, "tokens": tokens["tokens"], "about": tokens["about"], "saved_tokens": from_tape["tokens"]}
 
 
-def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:
-    """Return every key once: those of the first in its order, then what the others have besides."""
-    return list(dict.fromkeys(key for one in keyed for key in one))
+def _in_order(mappings: Sequence[Mapping[Key, Any]]) -> list[Key]:
+    """Return every key once: those of the first mapping in its order, then the additional ones of the others."""
+    return list(dict.fromkeys(key for mapping in mappings for key in mapping))

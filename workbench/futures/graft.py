@@ -1,23 +1,20 @@
 """Merge branches: steps of several runs in one new run, whose tape is the union of theirs.
 
-The plan is joined step by step, and the rest is a fork of the base. Where two runs recorded one thing differently, the
-base's record holds; the conflicts are listed in the new run.
+The plan is joined step by step, and the rest is a fork of the base. Where two runs recorded one call differently, the
+base's record is used; ``wb.compare`` shows what they differ in.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from workbench.errors import RunError, shown
 from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
 from workbench.records.proposals import JUDGED_BY
-from workbench.records.tape import begun, comparable
 from workbench.runs.recording import Recording
-from workbench.state import Data, Json
-
-Conflict = Json
+from workbench.state import Json
 
 
 def signatures(plan: Plan) -> dict[str, str]:
@@ -33,10 +30,10 @@ def signatures(plan: Plan) -> dict[str, str]:
     signs: dict[str, str] = {}
     for step_id in plan.topological_order():
         step = plan.step(step_id)
-        taken = {n: {"$from": f"{signs[s]}.{given}"} for n, (s, given) in step.references().items()}
+        references = {n: {"$from": f"{signs[s]}.{field}"} for n, (s, field) in step.references().items()}
         content = {
             **step.model_dump(mode="json", exclude={"step_id"}),
-            "tool_input": {**step.tool_input, **taken},
+            "tool_input": {**step.tool_input, **references},
             "depends_on": sorted({signs[name] for name in step.dependencies()}),
         }
         signs[step_id] = hashlib.sha256(canonical_json(content).encode()).hexdigest()
@@ -46,8 +43,8 @@ def signatures(plan: Plan) -> dict[str, str]:
 class Joined:
     """The base's plan with steps of other runs, each with the steps that it depends on.
 
-    A step that the plan has already, under any id, is not taken twice. A wanted step replaces the base's step of the
-    same id, unless another step that was taken depends on that one; then it gets an id of its own.
+    A step that the plan already has, under any id, is not taken twice. A wanted step replaces the base's step of the
+    same id, unless another step that was taken depends on that one; then it gets a new id.
 
     Args:
         base: the run into whose plan steps are taken.
@@ -57,46 +54,40 @@ class Joined:
     Attributes:
         plan: the joined plan.
         origins: step of the plan -> the run and the step that it was.
-        clashes: a conflict for each id that two runs use for different steps.
     """
 
     def __init__(self, base: str, plans: Mapping[str, Plan], wanted: Sequence[tuple[str, str]]):
-        self.plan, self.clashes = plans[base], list[Conflict]()
+        self.plan = plans[base]
         self.origins = {step.step_id: (base, step.step_id) for step in self.plan.steps}
         self._base, self._plans, self._wanted = base, plans, wanted
         self._ids: dict[tuple[str, str], str] = {}
         for run_id, step_id in wanted:
-            self._bring(run_id, step_id)
+            self._take(run_id, step_id)
 
-    def _bring(self, run_id: str, step_id: str) -> str:
-        """Return the id of that step in the joined plan, and take it when it is missing."""
+    def _take(self, run_id: str, step_id: str) -> str:
+        """Return the id of that step in the joined plan, and add it when it is missing."""
         if (run_id, step_id) not in self._ids:
             step = self._plans[run_id].step(step_id)
-            before = {name: self._bring(run_id, name) for name in step.dependencies()}
+            before = {name: self._take(run_id, name) for name in step.dependencies()}
             self._ids[run_id, step_id] = self._place(run_id, step_renamed(step, before))
         return self._ids[run_id, step_id]
 
     def _place(self, run_id: str, step: PlanStep) -> str:
-        step_id, sign = step.step_id, signatures(self._plans[run_id])[step.step_id]
-        for same_id, other in signatures(self.plan).items():
-            if other == sign:
+        signature = signatures(self._plans[run_id])[step.step_id]
+        for same_id, present in signatures(self.plan).items():
+            if present == signature:
                 return same_id
-        placed, kept = step_id, self.plan.by_id().get(step_id)
-        if kept is None:
+        new_id = step.step_id
+        if new_id not in self.origins:
             self.plan = self.plan.adding(step)
-        elif replaces := self._may_replace(run_id, step):
-            steps = [step if s.step_id == step_id else s for s in self.plan.steps]
+        elif self._may_replace(run_id, step):
+            steps = [step if s.step_id == new_id else s for s in self.plan.steps]
             self.plan = self.plan.model_copy(update={"steps": steps})
         else:
-            placed = fresh_id(self.plan, re.sub(r"^step_\d+_?", "", step_id) or "step")
-            self.plan = self.plan.adding(step.model_copy(update={"step_id": placed}))
-        if kept is not None:
-            values = {self.origins[step_id][0]: kept, run_id: step}
-            dumped = {run: other.model_dump(mode="json") for run, other in values.items()}
-            how = "replaced" if replaces else "both"
-            self.clashes.append({"kind": "step", "where": step_id, "values": dumped, "how": how, "as": placed})
-        self.origins[placed] = (run_id, step_id)
-        return placed
+            new_id = fresh_id(self.plan, re.sub(r"^step_\d+_?", "", new_id) or "step")
+            self.plan = self.plan.adding(step.model_copy(update={"step_id": new_id}))
+        self.origins[new_id] = (run_id, step.step_id)
+        return new_id
 
     def _may_replace(self, run_id: str, step: PlanStep) -> bool:
         used = {name for end in (*step.dependencies(), *self._ids.values()) for name in needed(self.plan, end)}
@@ -104,29 +95,8 @@ class Joined:
         return wanted and self.origins[step.step_id][0] == self._base and step.step_id not in used
 
 
-def conflicts_of(runs: Sequence[Recording]) -> Iterator[Conflict]:
-    """Yield what the runs disagree on, the base first: question, knowledge base, settings, and one call's outcome."""
-    stated: dict[tuple[str, str], Json] = {}
-    for run in runs:
-        stated.setdefault(("question", "query"), {})[run.run_id] = run.query
-        stated.setdefault(("knowledge_base", "kb"), {})[run.run_id] = run.state.get("kb_prefix", "")
-        for name, value in begun(run.tape()).get("settings", {}).items():
-            stated.setdefault(("settings", name), {})[run.run_id] = value
-        for effect in run.tape():
-            outcome = effect.value
-            if effect.kind == "tool":
-                outcome = [effect.value["record"]["status"], effect.value["body"]]
-            if effect.kind in ("tool", "model", "handler") or effect.name.endswith(".fingerprint"):
-                digest = hashlib.sha256(canonical_json(comparable(outcome)).encode()).hexdigest()[:12]
-                place = ("tape", f"{effect.kind} {effect.name} {effect.key[:8]}")
-                stated.setdefault(place, {})[run.run_id] = digest
-    for (kind, where), values in stated.items():
-        if len({canonical_json(value) for value in values.values()}) > 1:
-            yield {"kind": kind, "where": where, "values": values, "how": "base"}
-
-
 def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, Json]:
-    """Return the run on whose plan the steps are put together, and the edits of the fork that does it.
+    """Return the run into whose plan the steps are joined, and the edits of the fork that runs it.
 
     Args:
         steps: step id -> the runs from which it is taken.
@@ -137,24 +107,27 @@ def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = 
     """
     if not isinstance(steps, Mapping) or not steps:
         raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
-    sources = [run for several in steps.values() for run in several]
-    runs = list({run.run_id: run for run in [*([base] if base else []), *sources]}.values())
-    plans = {run.run_id: _plan(run) for run in runs}
-    wanted = [(run.run_id, step_id) for step_id, several in steps.items() for run in several]
-    for run_id, step_id in wanted:
-        if step_id not in plans[run_id].by_id():
-            there = ", ".join(plans[run_id].by_id()) or "none"
-            raise RunError(f"Run {run_id} has no step {shown(step_id)}. It has: {there}.")
-    ground, joined = runs[0], Joined(runs[0].run_id, plans, wanted)
-    origins = {new: {"run_id": run_id, "step_id": old} for new, (run_id, old) in joined.origins.items()}
-    conflicts = [*joined.clashes, *conflicts_of(runs)]
-    edits: Json = {"graft": {"base": ground.run_id, "steps": origins, "conflicts": conflicts}}
-    edits["sources"] = [run.run_id for run in runs]
-    if joined.plan != ground.plan:
-        ended = {(run.run_id, i) for run in runs for i, r in last_records(run.records).items() if _well(r)}
-        ran = {new for new, origin in joined.origins.items() if origin in ended}
-        edits |= {"plan": _awake(joined.plan, ran), "review": (), **_as_decided(ground)}
-    return ground.run_id, edits
+    wanted = [(run, step_id) for step_id, runs in steps.items() for run in runs]
+    sources = {run.run_id: run for run in [*([base] if base else []), *(run for run, _ in wanted)]}
+    plans = {run_id: _plan(run) for run_id, run in sources.items()}
+    for run, step_id in wanted:
+        if step_id not in plans[run.run_id].by_id():
+            known = ", ".join(plans[run.run_id].by_id()) or "none"
+            raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {known}.")
+    base = next(iter(sources.values()))
+    joined = Joined(base.run_id, plans, [(run.run_id, step_id) for run, step_id in wanted])
+    origins = {new: {"run_id": run_id, "step_id": step_id} for new, (run_id, step_id) in joined.origins.items()}
+    edits: Json = {"graft": {"base": base.run_id, "steps": origins}, "sources": list(sources)}
+    if joined.plan != base.plan:
+        succeeded = {
+            (run.run_id, step_id)
+            for run in sources.values()
+            for step_id, record in last_records(run.records).items()
+            if record["status"] in ENDED_WELL
+        }
+        ran = {step_id for step_id, origin in joined.origins.items() if origin in succeeded}
+        edits |= {"plan": _unconditional(joined.plan, ran), "review": (), **_decided(base)}
+    return base.run_id, edits
 
 
 def _plan(run: Recording) -> Plan:
@@ -165,25 +138,19 @@ def _plan(run: Recording) -> Plan:
     return run.plan
 
 
-def _well(record: Data) -> bool:
-    return record["status"] in ENDED_WELL
-
-
-def _awake(plan: Plan, ran: Iterable[str]) -> Plan:
-    """Return the plan with each step that ran where it came from made unconditional: that is why it was taken."""
-    well = set(ran)
+def _unconditional(plan: Plan, ran: set[str]) -> Plan:
+    """Return the plan with the condition removed of each step that ran in its run: that is why it was taken."""
     steps = [
-        s.model_copy(update={"condition": "always"}) if s.step_id in well and well >= set(s.dependencies()) else s
-        for s in plan.steps
+        s.model_copy(update={"condition": "always"}) if ran >= {s.step_id, *s.dependencies()} else s for s in plan.steps
     ]
     return plan.model_copy(update={"steps": steps})
 
 
-def _as_decided(run: Recording) -> Json:
-    """Return the question, the thresholds and the needs at which decisions of people had arrived."""
+def _decided(run: Recording) -> Json:
+    """Return the question, the thresholds and the needs as people's decisions left them."""
     edits = [decision["edits"] for decision in run.decisions]
-    asked = any(d["action"] == "respond" or d["edits"].get("query") for d in run.decisions)
-    decided: Json = {"query": run.query} if asked else {}
+    reworded = any(d["action"] == "respond" or d["edits"].get("query") for d in run.decisions)
+    decided: Json = {"query": run.query} if reworded else {}
     for name in JUDGED_BY:
         if values := {n: v for edit in edits for n, v in (edit.get(name) or {}).items()}:
             decided[name] = values

@@ -130,28 +130,28 @@ def _node(row: Data, rows_by_id: Mapping[str, Data], depth: int, status: Callabl
 
 def edits(row: Data, origin: Data) -> list[Json]:
     """Return what was edited in a run since the run that it was made from: ``{"what", ...}``, one entry per edit."""
-    new, old, found = row["options"], origin["options"], list[Json]()
+    new, old, changes = row["options"], origin["options"], list[Json]()
     if row["message"] != origin["message"]:
-        found.append({"what": "query", "query": row["message"]})
+        changes.append({"what": "query", "query": row["message"]})
     if new.get("plan") and new["plan"] != old.get("plan"):
-        found.append({"what": "plan", **edit_of(origin["plan"], new["plan"])})
+        changes.append({"what": "plan", **edit_of(origin["plan"], new["plan"])})
     settings, before = new.get("settings", {}), old.get("settings", {})
     if settings != before:
-        found.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
+        changes.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
     if list(new["review"]) != list(old["review"]):
-        found.append({"what": "review", "review": list(new["review"])})
+        changes.append({"what": "review", "review": list(new["review"])})
     for name in (*JUDGED_BY, "without"):
         if new.get(name) and new[name] != old.get(name):
-            found.append({"what": name, name: new[name]})
+            changes.append({"what": name, name: new[name]})
     for name in ("prompts", "replies"):
         values, before = new.get(name, {}), old.get(name, {})
         if changed := sorted(key for key in values if values[key] != before.get(key)):
-            found.append({"what": name, name: changed})
+            changes.append({"what": name, name: changed})
     decisions = new.get("decisions", [])
     if decisions and "review_id" not in decisions[-1]:  # the earlier ones are rows of the run that it was made from
         last = decisions[-1]
         at, fields = f"{len(decisions) - 1}-{last['point']}", sorted(last.get("edits", {}))
-        found.append({"what": "decision", "at": at, "action": last["action"], "fields": fields})
+        changes.append({"what": "decision", "at": at, "action": last["action"], "fields": fields})
     elif new.get("tape") and len(decisions) < origin["decided"]:
-        found.append({"what": "asked_anew", "at": str(len(decisions))})
-    return found
+        changes.append({"what": "asked_anew", "at": str(len(decisions))})
+    return changes

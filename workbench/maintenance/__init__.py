@@ -1,1 +1,1 @@
-"""What is wrong with the files of a workspace, and the mend; what a workspace no longer needs."""
+"""Damage in the files of a workspace with its fix; what a workspace no longer needs; its copy."""

@@ -37,7 +37,7 @@ class Fault(TypedDict):
 
 
 def examine(path: Path, settings: Settings) -> Iterator[Fault]:
-    """Yield every fault of the workspace's files."""
+    """Yield every fault in the workspace's files."""
     for name, mend in _MENDS.items():
         if damage := _damage(path, name):
             yield Fault(what=name, detail=f"{path / name} is damaged: {damage}", mend=mend)
@@ -52,16 +52,17 @@ def examine(path: Path, settings: Settings) -> Iterator[Fault]:
 
 
 def backup(path: Path, target: Path) -> None:
-    """Copy a workspace, databases with SQLite's backup, so that it may be at work meanwhile; the copy opens as it is.
+    """Copy a workspace, which may be in use, to a new folder that opens like any workspace.
 
-    Checkpoints come first: a run whose rows are newer than its checkpoint only does again what it knows.
+    Databases are copied by SQLite's backup. Checkpoints come first: a run whose rows are newer than its checkpoint only
+    repeats what its tape answers.
 
     Raises:
         WorkspaceError: there is something at ``target``, or it cannot be written.
     """
     if target.exists():
         raise WorkspaceError(f"{target} is there already. Name a new folder.")
-    with named(target), _beside(target) as part:
+    with named(target), _new_folder(target) as part:
         for file in sorted(path.rglob("*")):
             inside = file.relative_to(path)
             hidden = any(name.startswith(".") for name in inside.parts)
@@ -77,8 +78,8 @@ def backup(path: Path, target: Path) -> None:
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside a target; what is still there at the end is deleted."""
+def _new_folder(target: Path) -> Iterator[Path]:
+    """Yield a new folder next to a target; it is deleted at the end, unless it was renamed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -98,7 +99,7 @@ def _damage(path: Path, name: str) -> str:
 
 
 def _torn_rows(path: Path) -> str:
-    """Return which rows SQLite finds whole that do not hold what was written."""
+    """Return which rows, intact for SQLite, do not hold what was written."""
     with named(path), closing(sqlite3.connect(path)) as connection:
         connection.text_factory = bytes
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():

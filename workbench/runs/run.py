@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Run(Recording):
     """One question carried through the conversation graph.
 
-    Parts add to it: ``report``; ``prompt_parts`` and ``blame``; ``fusion``, ``to_canvas`` and ``plan_from_canvas``.
+    Parts add to it: ``report``; ``prompt_parts`` and ``blame``; ``fusion``.
     """
 
     _seen: Json | None = None

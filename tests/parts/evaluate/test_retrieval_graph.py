@@ -14,7 +14,7 @@ from tests.test_benchmarks import QUESTIONS, TEXTS
 from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import ToolError
-from workbench.parts.evaluate.rankers import WITHOUT, Found, ranker, without
+from workbench.parts.evaluate.rankers import WITHOUT, RankResult, ranker, without
 from workbench.parts.evaluate.retrieval import bins_of, eval_retrieval, reliability
 from workbench.views.figures import reliability as drawn
 
@@ -62,7 +62,7 @@ def test_the_parts_are_left_out_in_the_table(wb, folder) -> None:
 def test_without_a_plan_there_is_one_search_whatever_is_asked(wb) -> None:
     context = wb.ports()
 
-    def found(name: str, ports: Any) -> Found:
+    def found(name: str, ports: Any) -> RankResult:
         return asyncio.run(ranker(name, ports)(QUESTIONS[0][0], wb.knowledge.get("small")))
 
     one = found("fusion_agent", without("plan", without("reflect", context)))

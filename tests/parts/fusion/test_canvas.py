@@ -17,9 +17,7 @@ from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.board import Board
-from workbench.parts.fusion.canvas_export import plan_of
 from workbench.parts.fusion.commands import OPERATIONS
-from workbench.plans import Plan, PlanError, PlanStep
 from workbench.session import Workbench
 
 
@@ -745,29 +743,7 @@ def test_a_board_is_hostile_text_escaped_in_the_language_of_the_canvas(desk, fol
     board.close()
 
 
-# --- made of runs, and a plan from a canvas ---
-
-
-@pytest.fixture(scope="module")
-def compared(desk):
-    desk.add_knowledge("maths", [MATHS], lambda *_: None)
-    return desk.ask("单射和满射有什么区别？", kb="maths")
-
-
-@pytest.fixture(scope="module")
-def fork(compared):
-    return compared.fork(query="什么是双射？")
-
-
-@pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
-def test_a_run_is_a_canvas_on_which_nothing_covers_anything(compared, tmp_path, what):
-    canvas = compared.to_canvas(tmp_path / f"{what}.canvas", what)
-    boxes = [reading._box(node) for node in canvas.nodes.values()]
-    assert not [
-        1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-    ]
-    assert canvas.nodes and not canvas.problems and load([canvas.path]).problems == []
-    assert compared.to_canvas(canvas.path, what).written() == canvas.written()
+# --- as the specification has it ---
 
 
 COLOR = r"[1-6]|#[0-9a-fA-F]{6}"
@@ -798,14 +774,8 @@ def faults(raw):
     return wrong + [one["id"] for one in [*nodes, *edges] if not re.fullmatch(COLOR, one.get("color", "1"))]
 
 
-@pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
-def test_what_is_exported_is_json_canvas_as_it_is_specified(compared, fork, tmp_path, what):
-    for run in (compared, fork):
-        assert faults(run.to_canvas(tmp_path / f"{run.run_id}-{what}.canvas", what).path.read_text("utf-8")) == []
-
-
 @pytest.mark.parametrize("path", [MATHS, LEAF])
-def test_so_are_the_samples_and_what_operations_write_into_copies(desk, path, tmp_path):
+def test_the_samples_and_what_operations_write_into_copies_are_json_canvas(desk, path, tmp_path):
     assert faults(path.read_text("utf-8")) == []
     for operation in OPERATIONS:
         worked = desk.canvas(path).work(operation, list(desk.canvas(path).nodes)[1:4])
@@ -816,74 +786,3 @@ def test_the_specification_is_held_against():
     nodes = [node("a", "x", x=1.5), node("a", "x", color="red", mine=1)]
     wrong = faults(json.dumps({"nodes": nodes, "edges": [edge("a", "b", toEnd="dot")]}))
     assert len(wrong) == 7  # two ids, x, color, a key, an end, no node
-
-
-def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, fork, tmp_path):
-    canvas = compared.to_canvas(tmp_path / "run.canvas")
-    assert compared.message in canvas.nodes["question"]["text"] and compared.answer in canvas.nodes["answer"]["text"]
-    ways = {(start, end) for _, start, _, end in canvas.links()}
-    steps = {f"step-{step.step_id}" for step in compared.plan.steps}
-    pieces = {i for i in canvas.nodes if i.startswith("piece-")}
-    assert pieces and {start for start, end in ways if end == "answer"} >= pieces
-    assert {end for start, end in ways if start == "question"} <= steps
-    assert {start for start, end in ways if end in pieces} <= steps
-    tree = fork.to_canvas(tmp_path / "tree.canvas", "tree")
-    assert compared.run_id in tree.nodes and [e["fromNode"] for e in tree.edges.values()] == [compared.run_id]
-
-
-def test_a_plan_comes_back_from_its_canvas_as_it_was_rearranged(compared, tmp_path):
-    path = tmp_path / "plan.canvas"
-    canvas = compared.to_canvas(path, "plan")
-    assert compared.plan_from_canvas(path) == compared.plan
-    first, second, *_ = steps = [step.step_id for step in compared.plan.steps]
-    for edge_id in list(canvas.edges):
-        canvas.remove(edge_id)
-    for one in list(canvas.nodes):  # moved about, which changes nothing
-        canvas.edit(one, x=canvas.nodes[one]["x"] + 1000, y=-canvas.nodes[one]["y"])
-    canvas.connect(f"step-{first}", f"step-{second}")
-    head = canvas.nodes[f"step-{first}"]["text"].split("\n")[0]
-    canvas.edit(f"step-{first}", text=f"{head}\nLook it up\nquery: 单射 定义")
-    new = canvas.add("text", "满射的例子", beside=f"step-{second}")
-    canvas.connect(f"step-{second}", new)
-    canvas.save()
-    plan = compared.plan_from_canvas(path)
-    assert (plan.step(first).objective, plan.step(first).tool_input["query"]) == ("Look it up", "单射 定义")
-    assert plan.step(second).depends_on == [first] and plan.step(first).budget == compared.plan.step(first).budget
-    added = plan.steps[-1]
-    assert (added.tool, added.tool_input, added.depends_on) == (
-        "hybrid_search",
-        {"query": "满射的例子"},
-        [second],
-    )
-    assert [step.step_id for step in plan.steps[:-1]] == steps
-    fork = compared.fork(plan=plan)
-    assert fork.status == "done" and fork.plans[0].steps[0].tool_input["query"] == "单射 定义"
-    canvas.connect(new, f"step-{first}")
-    canvas.save()
-    with pytest.raises(PlanError, match="Cycle"):
-        compared.plan_from_canvas(path)
-    canvas.remove(f"step-{first}")
-    canvas.save()
-    assert first not in compared.plan_from_canvas(path).by_id()
-
-
-def test_an_edge_that_carries_an_input_must_stay():
-    steps = [PlanStep(step_id="a", objective="x", tool="hybrid_search", tool_input={"query": "x"})]
-    steps.append(PlanStep(step_id="b", objective="y", tool="hybrid_search", tool_input={"query": {"$from": "a.names"}}))
-    plan, canvas = Plan(steps=steps), reading.Canvas()
-    for step in steps:
-        canvas.add("text", f"**{step.step_id}** · hybrid_search\n{step.objective}", id=f"step-{step.step_id}")
-    with pytest.raises(reading.CanvasError, match="Step 'b' takes its input from 'a', and no edge leads from there"):
-        plan_of(canvas, plan)
-    canvas.connect("step-a", "step-b")
-    canvas.edit("step-a", text="**a** · hybrid_search\nx\nquery: x")
-    assert plan_of(canvas, plan) == plan
-
-
-def test_a_canvas_of_what_is_not_there_says_so(desk, compared, tmp_path):
-    with pytest.raises(reading.CanvasError, match=r"no canvas of 'song'\. Known: run, plan, knowledge, tree"):
-        compared.to_canvas(tmp_path / "x.canvas", "song")
-    hello = desk.ask("hello")
-    with pytest.raises(reading.CanvasError, match="has no plan"):
-        hello.to_canvas(tmp_path / "x.canvas", "plan")
-    assert len(hello.to_canvas(tmp_path / "x.canvas").nodes) == 2

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -404,81 +403,6 @@ def served(
 def scripted(url: str) -> dict[str, str]:
     """Settings by which a model behind that address writes the answers."""
     return {"writer_model": "openai:scripted", "chat_base_url": url, "chat_api_key": "planted-key"}
-
-
-@contextmanager
-def bounded(wb: Workbench, **limits: Any) -> Iterator[int]:
-    """A server with small figures, in a thread: its port."""
-    with http.listen("127.0.0.1", 0, "") as listening:
-        server = http.server_of(wb, 15.0, http.Limits(**limits))
-        running = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        running.start()
-        until(lambda: server.started)
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            server.should_exit = True
-            running.join(20)
-            assert not running.is_alive()
-
-
-def sent(port: int, text: bytes) -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", port), timeout=10)
-    client.sendall(text)
-    return client
-
-
-def healthy(port: int) -> bool:
-    return httpx.get(f"http://127.0.0.1:{port}/api/v1/health", trust_env=False, timeout=10).status_code == 200
-
-
-HEAD = b"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-
-
-def test_requests_that_are_never_whole_end_and_hold_up_nobody(wb) -> None:
-    with bounded(wb, head_s=1.0, body_s=0.5, waiting=20) as port:
-        slow = [sent(port, HEAD[:20]) for _ in range(60)]  # more than may wait
-        assert healthy(port)
-        whole = b"GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-        kept = sent(port, whole)  # a second request on a connection that was answered
-        assert kept.recv(65_536).startswith(b"HTTP/1.1 200")
-        kept.sendall(b"GET /api")
-        silent, begun = sent(port, b""), sent(port, HEAD + b"Content-Length: 50\r\n\r\n{")
-        answer = b"".join(iter(lambda: begun.recv(65_536), b""))
-        assert answer.startswith(b"HTTP/1.1 408") and b"connection: close" in answer.lower()
-        for client in (*slow, kept, silent):  # dripping keeps none of them open
-            assert client.recv(65_536) == b""
-        assert healthy(port)
-        for client in (*slow, kept, silent, begun):
-            client.close()
-
-
-@pytest.mark.parametrize("name", ["one endless header", "endless headers", "an endless line"])
-def test_endless_heads_end_at_once(wb, name) -> None:
-    part = {"one endless header": b"a" * 1024, "endless headers": b"X-A: b\r\n" * 100, "an endless line": b"/a" * 512}
-    begins = b"GET " if name == "an endless line" else HEAD + b"X-B: "
-    with bounded(wb, head_bytes=16_384) as port:
-        client, sending = sent(port, begins), 0
-        with suppress(ConnectionError):
-            while sending < 20_000_000:
-                client.sendall(part[name])
-                sending += len(part[name])
-        assert sending < 20_000_000, "the server has stopped reading"
-        client.close()
-        assert healthy(port)
-
-
-def test_chunks_of_a_body_end_at_its_bound(wb) -> None:
-    chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
-    with bounded(wb) as port:
-        client = sent(port, HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
-        with suppress(ConnectionError):
-            for _ in range(1_000):
-                client.sendall(chunk)
-        with suppress(ConnectionError):
-            assert client.recv(65_536).startswith(b"HTTP/1.1 413")
-        client.close()
-        assert healthy(port)
 
 
 @pytest.mark.parametrize("how", ["dead", "in trouble", "no such model"])

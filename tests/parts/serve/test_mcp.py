@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult, ErrorData
 
-from tests.servers import Reply, only, scripted_server
 from workbench.cli import main
 from workbench.parts.serve import commands as serve
 from workbench.parts.serve.mcp import NOTICE, server_of
@@ -173,49 +172,13 @@ async def test_a_client_that_fails_to_ask_leaves_the_run_waiting(wb) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_fork_and_compare(wb, mode) -> None:
-    async with client(wb, mode) as agent:
-        first = (await agent.call_tool("ask", {"question": QUESTION, "kb": "notes"})).structured_content
-        edits = {"thresholds": {"min_evidence": 3}, "needs": {"the price": "open"}, "models": {"writer": "rules"}}
-        forked = await agent.call_tool("fork", {"run_id": first["run_id"], **edits})
-        other = forked.structured_content
-        assert other["status"] == "done" and other["run_id"] != first["run_id"], text_of(forked)
-        options = wb.run(other["run_id"]).options
-        assert options["thresholds"] == {"min_evidence": 3} and options["needs"] == {"the price": "open"}
-        assert options["settings"] == {"writer_model": "rules"}
-        asked = await agent.call_tool("fork", {"run_id": first["run_id"], "query": "Who fired the kiln?"})
-        both = await agent.call_tool("compare", {"run_ids": [first["run_id"], asked.structured_content["run_id"]]})
-    told = both.structured_content
-    assert told["runs"][0]["run_id"] == first["run_id"] and told["parts"]["where"] == "question"
-    assert len(told["cost"]) == 2 and told["claims"] and "Who fired the kiln?" in text_of(both)
-
-
-async def test_a_fork_changes_one_prompt(wb) -> None:
-    with (
-        scripted_server(Reply(["In 1993 [1]."]), Reply(["1993 it was [1]."])) as server,
-        Workbench.open(wb.path, chat_model="openai:m", chat_base_url=server.url, **only("writer"), **CORE) as asking,
-    ):
-        async with client(asking, "auto") as agent:
-            first = (await agent.call_tool("ask", {"question": QUESTION, "kb": "notes"})).structured_content
-            text = {"writer": {"system": "Be brief.", "user": "$question $evidence"}}
-            given = {"run_id": first["run_id"], "prompts": text}
-            forked = (await agent.call_tool("fork", given)).structured_content
-            shown = (await agent.call_tool("show", {"run_id": forked["run_id"]})).structured_content
-            files = {"run_id": first["run_id"], "prompts": {"writer": "/etc/own.toml"}}
-            refused = await agent.call_tool("fork", files)
-    assert first["answer"] != forked["answer"] and server.requests[1]["messages"][0]["content"] == "Be brief."
-    assert [(call["role"], call["input"]) for call in shown["calls"]] == [("writer", 7)]
-    assert refused.is_error and "own.toml" in text_of(refused), "a prompt is a text, never a path"
-
-
-@pytest.mark.parametrize("mode", MODES)
 async def test_show_tells_the_whole_run(wb, mode) -> None:
     run = await wb.start(QUESTION, kb="notes").aio.wait()
     async with client(wb, mode) as agent:
         shown = await agent.call_tool("show", {"run_id": run.run_id})
     told = shown.structured_content
-    assert [step["step_id"] for step in told["plan"]] == [step.step_id for step in run.plan.steps]
-    assert len(told["steps"]) == len(run.records) and told["reflections"][0]["reasoning"]
+    assert [step["step_id"] for step in told["plan"]["steps"]] == [step.step_id for step in run.plan.steps]
+    assert len(told["records"]) == len(run.records) and told["reflections"][0]["reasoning"]
     assert told["answer"] == run.answer and told["calls"] == [] and told["citations"] and run.answer in text_of(shown)
 
 
@@ -230,13 +193,6 @@ async def test_show_tells_the_whole_run(wb, mode) -> None:
         ("search", {"query": QUESTION, "limit": 0}, "greater than or equal to 1"),
         ("search", {"query": QUESTION, "path": "/etc/passwd"}, "Extra inputs are not permitted"),
         ("show", {"run_id": "nobody"}, "Unknown run 'nobody'"),
-        ("compare", {"run_ids": ["nobody"]}, "at least 2"),
-        ("compare", {"run_ids": ["nobody", "none"]}, "Unknown run 'nobody'"),
-        ("fork", {"run_id": "nobody"}, "Unknown run 'nobody'"),
-        ("fork", {"run_id": "nobody", "models": {"poet": "m"}}, "writer"),
-        ("fork", {"run_id": "nobody", "thresholds": {"min_top_score": 7}}, "less than or equal to 1"),
-        ("fork", {"run_id": "nobody", "settings": {"prices": "/etc/passwd"}}, "Extra inputs are not permitted"),
-        ("fork", {"run_id": "nobody", "query": "  "}, "should match pattern"),
         ("answer", {"run_id": "nobody", "decision": "approve"}, "Unknown run 'nobody'"),
         ("answer", {"run_id": "nobody", "decision": "shrug"}, "approve"),
         ("remove", {"run_id": "nobody"}, "Unknown tool"),
@@ -266,13 +222,12 @@ async def test_tools_take_no_path_and_may_be_fewer(wb) -> None:
     arguments = {name for tool in tools.values() for name in tool.input_schema["properties"]}
     assert set(tools) == set(serve.TOOLS)
     assert arguments == {
-        *("query", "kb", "limit", "question", "review", "session", "run_id", "run_ids", "decision", "words"),
-        *("thresholds", "models", "prompts", "needs"),
+        *("query", "kb", "limit", "question", "review", "session", "run_id", "decision", "words"),
         *("section", "content", "user"),
     }
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools.values())
     reads = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    assert reads == {"search", "show", "compare", "archival_memory_search"}
+    assert reads == {"search", "show", "archival_memory_search"}
     async with client(wb, "auto", tools=["show", "search"]) as agent:
         assert [tool.name for tool in (await agent.list_tools()).tools] == ["show", "search"]
         assert (await agent.call_tool("ask", {"question": QUESTION})).is_error

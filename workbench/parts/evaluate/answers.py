@@ -1,6 +1,6 @@
-"""How good answers are: against their gold, against what they cite, and by a panel of judges; way beside way.
+"""Measure answers against their gold, against what they cite, and by a panel of judges; several ways side by side.
 
-A way is how questions are answered: models by role, prompts. Beside them stand the first two sentences of the best
+A way is how questions are answered: models by role, prompts. The baselines are the first two sentences of the best
 passage of one vector search, a floor, the writer's model without any evidence, and a ceiling, the writer over the gold
 documents. A question is a row of JSON Lines with ``id``, ``question``, and its gold:
 
@@ -17,7 +17,7 @@ A row without gold is asked and not scored: those that follow may build on it. A
 
     right         the answer says and cites all that it must, and nothing else
     EM, F1        the answer is a gold one, and how far their words agree (characters in Chinese), as SQuAD has them
-    holds         a gold answer stands in it
+    holds         a gold answer is in it
     R@5           gold documents among the first five of the evidence
     precision     citations that support their statement (``figures``); ``recall``: statements that are supported
     refused       answers that say that the corpus does not say; ``wrongly``: over a question that has an answer
@@ -30,16 +30,16 @@ import asyncio
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
 from workbench.graphs.route import decide
 from workbench.language.citing import marked_sentences
-from workbench.parts.evaluate.judges import Judging, judged, panel_of, texts_of
+from workbench.parts.evaluate.judges import judged, panel_of, texts_of
 from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
@@ -47,6 +47,9 @@ from workbench.records.figures import precision_and_recall
 from workbench.state import Data
 from workbench.text import CJK, fold, sentences
 from workbench.tools.evidence import chunk
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
 
 AS_SET, RULES, PASSAGE, CLOSED, GOLD = "as set", "rules", "best passage", "closed book", "gold evidence"
 USER = "evaluation"
@@ -59,22 +62,8 @@ _UNCLEAR = re.compile(r"nothing here clearly answers|没有找到明确的答案
 """How the writer without a model says that what follows is only close."""
 
 
-class Bench(Judging, Protocol):
-    """Whoever answers questions: a ``Workbench``."""
-
-    knowledge: Any
-
-    @property
-    def ask(self) -> Callable[..., Any]:
-        """Ask a question."""
-
-    @property
-    def map(self) -> Callable[..., Any]:
-        """Ask many questions."""
-
-
 def eval_answers(
-    bench: Bench,
+    wb: Workbench,
     kb: str,
     questions: Path,
     *,
@@ -84,59 +73,59 @@ def eval_answers(
     judges: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Rows:
-    """Return the table of these ways, with the baselines beside them, and the rows of the first way.
+    """Return the table of these ways, with the baselines, and the rows of the first way.
 
     Args:
-        bench: an open workspace.
+        wb: an open workspace.
         kb: the knowledge base to ask.
         questions: JSON Lines.
         ways: options of ``ask`` by name; None compares what is set with the rules alone.
         where: only questions that hold these values.
         limit: only so many of them.
-        judges: one to five that grade each answer, as ``MODEL`` or ``MODEL@FILE.toml``; none for no grading.
+        judges: grade each answer, as ``MODEL`` or ``MODEL@FILE.toml``; none for no grading.
         progress: called after each question.
 
     Raises:
         CorpusError: no question has gold.
-        WorkbenchError: more than five judges.
     """
-    panel = panel_of(bench, judges)
-    every = choose(read_rows(questions, "id", "question"), where, limit)
-    rows = [row for row in every if any(name in row for name in _GOLD)]
+    panel = panel_of(wb, judges)
+    chosen = choose(read_rows(questions, "id", "question"), where, limit)
+    rows = [row for row in chosen if any(name in row for name in _GOLD)]
     if not rows:
         raise CorpusError(f"No question of {questions} says what is right. Fields for that: {', '.join(_GOLD)}.")
-    bench.knowledge.get(kb)
-    ids, ports = {row["id"] for row in rows}, bench.ports()
-    asked = dict(ways or ({AS_SET: {}, RULES: {"models": {"all": "rules"}}} if ports.models else {RULES: {}}))
+    wb.knowledge.get(kb)
+    ids, ports = {row["id"] for row in rows}, wb.ports()
+    if ways is None:
+        ways = {AS_SET: {}, RULES: {"models": {"all": "rules"}}} if ports.models else {RULES: {}}
 
-    def answers_of(name: str, **options: Any) -> list[Any]:
-        runs = zip(every, ask_all(bench, every, progress, name, **options), strict=True)
+    def ask_way(name: str, **options: Any) -> list[Any]:
+        runs = zip(chosen, ask_all(wb, chosen, progress, name, **options), strict=True)
         return [run for row, run in runs if row["id"] in ids]
 
-    runs = {name: answers_of(name, kb=kb, **options) for name, options in asked.items()}
-    found = answers_of(PASSAGE, kb=kb, worker=f"{kb}:naive_rag_agent:retrieve_only")
-    runs[PASSAGE] = [_best_passage(run) for run in found]
+    runs = {name: ask_way(name, kb=kb, **options) for name, options in ways.items()}
+    searched = ask_way(PASSAGE, kb=kb, worker=f"{kb}:naive_rag_agent:retrieve_only")
+    runs[PASSAGE] = [_best_passage(run) for run in searched]
     if "writer" in ports.models:
-        runs[CLOSED] = answers_of(CLOSED, kb="general")
-    runs[GOLD] = [bench.call(_written(ports, row, kb)) for row in rows]
-    first, *others = asked
-    table = compare("way", rows, {name: score_runs(rows, of) for name, of in runs.items()}, others=others)
-    most = ports.settings.merge_max_characters
+        runs[CLOSED] = ask_way(CLOSED, kb="general")
+    runs[GOLD] = [wb.call(_write_from_gold(ports, row, kb)) for row in rows]
+    first, *others = ways
+    table = compare("way", rows, {name: score_runs(rows, answered) for name, answered in runs.items()}, others=others)
+    longest = ports.settings.merge_max_characters
     for name in [name for name in runs if name != PASSAGE] if judges else ():
-        texts = [texts_of(row, gold_answers(row), run, most) for row, run in zip(rows, runs[name], strict=True)]
-        table["ways"][name]["judged"] = judged(bench, panel, texts)
+        texts = [texts_of(row, gold_answers(row), run, longest) for row, run in zip(rows, runs[name], strict=True)]
+        table["ways"][name]["judged"] = judged(wb, panel, texts)
     answers = [
         {"id": row["id"], "question": row["question"], "answer": run.answer or "", "wrong": list(faults(row, run))}
         for row, run in zip(rows, runs[first], strict=True)
-        if row.get("split") != "test"  # which nobody may look at while building
+        if row.get("split") != "test"  # hidden while the code is being developed
     ]
     return Rows(set=kb, questions=len(rows), **table, rows=answers)
 
 
 def ask_all(
-    bench: Bench, rows: Sequence[Row], progress: Progress | None = None, name: str = "", **options: Any
+    wb: Workbench, rows: Sequence[Row], progress: Progress | None = None, name: str = "", **options: Any
 ) -> list[Any]:
-    """Ask every question, each conversation in a session of its own; at once where there is none."""
+    """Ask every question: at once, or, where there are conversations, one after the other in their sessions."""
 
     def report(_: str, done: int, total: int) -> None:
         if progress:
@@ -144,13 +133,13 @@ def ask_all(
 
     options["user"] = USER
     if not any("session" in row or "earlier" in row for row in rows):
-        return list(bench.map([row["question"] for row in rows], progress=report, **options))
-    runs, fresh = [], uuid.uuid4().hex[:8]  # a conversation of the last evaluation is no part of this one
+        return list(wb.map([row["question"] for row in rows], progress=report, **options))
+    runs, fresh = [], uuid.uuid4().hex[:8]  # not the sessions of an earlier evaluation
     for number, row in enumerate(rows, start=1):
         session = f"{USER}-{fresh}-{row.get('session') or row['id']}"
         for message in row.get("earlier", ()):
-            bench.ask(message, session=session, **options)
-        runs.append(bench.ask(row["question"], session=session, **options))
+            wb.ask(message, session=session, **options)
+        runs.append(wb.ask(row["question"], session=session, **options))
         report(name, number, len(rows))
     return runs
 
@@ -162,11 +151,11 @@ def _best_passage(run: Any) -> Any:
     return SimpleNamespace(status=run.status, answer=answer, state={}, evidence=run.evidence)
 
 
-async def _written(context: Context, row: Row, kb: str) -> Any:
+async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
     base = context.knowledge.get(kb)
     route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
-    found = [chunk(passage, 1.0, "gold", kb) for passage in base.passages_of(gold_documents(row))]
+    evidence = [chunk(passage, 1.0, "gold", kb) for passage in base.passages_of(gold_documents(row))]
     state = {
         "message": row["question"],
         "query": row["question"],
@@ -174,11 +163,12 @@ async def _written(context: Context, row: Row, kb: str) -> Any:
         "kb_prefixes": [kb],
         "use_retrieval": True,
         "route_decision": route.decision,
-        "merged": {"retrieval_results": found, "statistics": {}, "context": "", "reference": {}},
+        "merged": {"retrieval_results": evidence, "statistics": {}, "context": "", "reference": {}},
         "records": [],
     }
-    given = await generate(cast(Any, state), cast(Any, SimpleNamespace(context=context, stream_writer=lambda _: None)))
-    return SimpleNamespace(status="done", answer=given["answer"], state={"support": given["support"]}, evidence=found)
+    runtime = SimpleNamespace(context=context, stream_writer=lambda _: None)
+    change = await generate(cast(Any, state), cast(Any, runtime))
+    return SimpleNamespace(status="done", answer=change["answer"], support=change["support"], evidence=evidence)
 
 
 def gold_answers(row: Row) -> list[str]:
@@ -193,7 +183,7 @@ def gold_documents(row: Row) -> list[str]:
 
 
 def _points(row: Row) -> list[Data]:
-    """Return all that has to be said, and cited."""
+    """Return the points that an answer must state, with what each must cite."""
     points = [*row.get("must", ()), *row.get("list", {}).get("exact", ())]
     answers = gold_answers(row)
     return [*points, {"say": answers, "cite": row.get("gold") or []}] if answers else points
@@ -201,7 +191,7 @@ def _points(row: Row) -> list[Data]:
 
 def faults(row: Row, run: Any) -> Iterator[str]:
     """Yield what is wrong with the answer of a run, the kind before a colon."""
-    answer = _answer_of(run)
+    answer = _finished_answer(run)
     if not answer.strip():
         yield "missing: there is no answer"
     if row.get("refuse"):
@@ -210,27 +200,27 @@ def faults(row: Row, run: Any) -> Iterator[str]:
         return
     if _REFUSAL.search(answer):
         yield "refused: the corpus says it"
-    said = [(sentence, _cited(sentence, run.evidence)) for sentence in marked_sentences(answer)]
+    cited = [(sentence, _cited(sentence, run.evidence)) for sentence in marked_sentences(answer)]
 
     def has(point: Data) -> bool:
         documents = set(point["cite"])
-        return any(says(sentence, point["say"]) and (not documents or documents & names) for sentence, names in said)
+        return any(says(sentence, point["say"]) and (not documents or documents & names) for sentence, names in cited)
 
     yield from (f"missing: {point['say'][0]} {point['cite'][:1]}" for point in _points(row) if not has(point))
     yield from (f"false: {name}" for name in row.get("must_not", ()) if says(answer, [name]))
-    some, number, listed = row.get("some"), row.get("number"), row.get("list", {})
-    if some and (count := sum(map(has, some["of"]))) < some["least"]:
-        yield f"missing: {count} of the {some['least']} that it should say"
+    several, number, listed = row.get("some"), row.get("number"), row.get("list", {})
+    if several and (count := sum(map(has, several["of"]))) < several["least"]:
+        yield f"missing: {count} of the {several['least']} that it should say"
     if number and not has({"say": [str(number["is"])], "cite": number["cite"]}):
         yield f"count: not {number['is']}"
     if number or listed:
         points = [*listed.get("exact", ()), *listed.get("may", ()), *([number] if number else [])]
-        known = {name for point in points for name in point["cite"]}
-        foreign = [n for n in _marks(answer, run.evidence) if not _names(run.evidence[n - 1]) & known]
+        allowed = {name for point in points for name in point["cite"]}
+        foreign = [n for n in _marks(answer, run.evidence) if not _names(run.evidence[n - 1]) & allowed]
         yield from (f"foreign: {run.evidence[n - 1]['metadata'].get('title')}" for n in foreign)
 
 
-def _answer_of(run: Any) -> str:
+def _finished_answer(run: Any) -> str:
     return (run.answer or "") if run.status == "done" else ""
 
 
@@ -261,10 +251,10 @@ def _names(result: Data) -> set[str]:
 
 
 def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
-    """Score each answer; what no row or run can be scored by is left out."""
+    """Score each answer, without the measures that no row or run has a value for."""
     scores: dict[str, dict[str, float]] = {}
     for row, run in zip(rows, runs, strict=True):
-        answer = _MARKS.sub("", _answer_of(run))
+        answer = _MARKS.sub("", _finished_answer(run))
         gold, documents = gold_answers(row), gold_documents(row)
         refused = bool(_REFUSAL.search(answer))
         ranked = list(dict.fromkeys(result["metadata"].get("doc_id") for result in run.evidence))[:5]
@@ -272,9 +262,9 @@ def score_runs(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
         cited = precision_and_recall(run.state.get("support") or [])
         values = {
             "right": not any(faults(row, run)),
-            "EM": any(normal(answer) == normal(one) for one in gold),
-            "F1": max((f1(answer, one) for one in gold), default=0.0),
-            "holds": any(normal(one) and normal(one) in normal(answer) for one in gold),
+            "EM": any(normal(answer) == normal(text) for text in gold),
+            "F1": max((f1(answer, text) for text in gold), default=0.0),
+            "holds": any(normal(text) and normal(text) in normal(answer) for text in gold),
             "R@5": sum(i in first for i in documents) / max(1, len(documents)),
             "precision": cited["citation_precision"] or 0.0,
             "recall": cited["citation_recall"] or 0.0,
@@ -305,9 +295,9 @@ def f1(answer: str, gold: str) -> float:
     >>> round(f1("It was Lao She", "Lao She"), 2), f1("老舍", "老舍")
     (0.67, 1.0)
     """
-    said, wanted = Counter(_tokens(answer)), Counter(_tokens(gold))
-    shared = sum((said & wanted).values())
-    return 2 * shared / (sum(said.values()) + sum(wanted.values())) if shared else 0.0
+    words, gold_words = Counter(_tokens(answer)), Counter(_tokens(gold))
+    shared = (words & gold_words).total()
+    return 2 * shared / (words.total() + gold_words.total()) if shared else 0.0
 
 
 def _tokens(text: str) -> list[str]:

@@ -62,7 +62,7 @@ def _cuts(default: str) -> Callable[..., Any]:
 @click.option("--gold", default="gold", show_default=True, help="The field with the gold documents.")
 @paged
 def retrieval(page: Page, kb: str, **options: Any) -> None:
-    """How well tools rank documents: recall, all-found, MRR and nDCG in percent; BM25, dense and their fusion too.
+    """Measure rankings of documents: recall, all-found, MRR and nDCG in percent; BM25, dense and their fusion too.
 
     A tool is any of `workbench`'s or your own, or an agent (fusion_agent: the whole retrieval graph). It gets the words
     of a question. Where its scores are probabilities, their calibration error is printed too.
@@ -70,7 +70,7 @@ def retrieval(page: Page, kb: str, **options: Any) -> None:
     from workbench.parts.evaluate.retrieval import eval_retrieval
 
     with page.open() as wb:
-        table = eval_retrieval(wb, kb, **_asked(page, options))
+        table = eval_retrieval(wb, kb, **_arguments(page, options))
     _print(page, table)
 
 
@@ -80,16 +80,16 @@ def retrieval(page: Page, kb: str, **options: Any) -> None:
 @click.option("--judge", "judges", multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
 @paged
 def answers(page: Page, kb: str, **options: Any) -> None:
-    """How good answers are: against the gold ones, against what they cite, and by judges; with and without models.
+    """Measure answers: against the gold ones, against what they cite, and by judges; with and without models.
 
     A question has an `answer` and `gold` documents, or what it must say and cite (`must`, `list`, `number`), or
-    `refuse`. Beside them stand the best passage, the writer's model without evidence, where there is one, and the
-    writer over the gold documents. Up to five judges grade, each a model, or a model with a prompt of its own.
+    `refuse`. The baselines are the best passage, the writer's model without evidence, where there is one, and the
+    writer over the gold documents. Judges grade, each a model, or a model with a prompt of its own.
     """
     from workbench.parts.evaluate.answers import eval_answers
 
     with page.open() as wb:
-        table = eval_answers(wb, kb, **_asked(page, options))
+        table = eval_answers(wb, kb, **_arguments(page, options))
     _print(page, table)
 
 
@@ -99,18 +99,18 @@ def answers(page: Page, kb: str, **options: Any) -> None:
 @_cuts("5,10,25")
 @paged
 def memory(page: Page, conversations: Path, **options: Any) -> None:
-    """How well earlier turns are recalled: by the last ones, BM25, vectors, both fused, and by Workbench.
+    """Measure how well earlier turns are recalled: by the last ones, BM25, vectors, both fused, and by Workbench.
 
     By turn and by session; only the words of a question and its `conv` are read when it is asked. Needs no workspace.
     """
     from workbench.parts.evaluate.memory import eval_memory
     from workbench.settings import Settings
 
-    table = eval_memory(Settings.load(), conversations, **_asked(page, options))
+    table = eval_memory(Settings.load(), conversations, **_arguments(page, options))
     _print(page, table)
 
 
-def _asked(page: Page, options: Json) -> Json:
+def _arguments(page: Page, options: Json) -> Json:
     """Return the arguments of a measurement; with a line for every fiftieth question, where a person watches."""
 
     def tell(tool: str, done: int, total: int) -> None:

@@ -1,40 +1,32 @@
-"""Judges of answers: one to five models or prompts grade them one by one.
+"""Judges of answers: models, or prompts of one model, grade them one by one.
 
 A judge is ``MODEL``, or ``MODEL@FILE.toml`` with a prompt of its own, so that one model can judge by several prompts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.errors import WorkbenchError
 from workbench.graphs.roles import say, told_evidence
 from workbench.parts.evaluate.measures import percent
 from workbench.ports import Context
 from workbench.records.prompts import LANGUAGES, fenced
 from workbench.state import Data, Json
 
+if TYPE_CHECKING:
+    from workbench.session import Workbench
+
 GRADES = ("correct", "faithful")
-_MOST = 5
 _SHOWN = 10
-
-
-class Judging(Protocol):
-    """Whoever has judges: a ``Workbench``."""
-
-    def call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Wait for a coroutine."""
-
-    def ports(self, judge: str = "", prompts: Data | None = None) -> Context:
-        """Return the ports with this judge."""
+"""Passages of the evidence that a judge reads."""
 
 
 class Grade(BaseModel):
-    """What a judge of an answer fills in."""
+    """The form that a judge fills in."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,42 +45,39 @@ def read_judge(judge: str) -> tuple[str, Path | None]:
     return (model, Path(file)) if model and file.endswith(".toml") else (judge, None)
 
 
-def panel_of(bench: Judging, judges: Sequence[str]) -> dict[str, Context]:
+def panel_of(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
     """Return the ports of each judge.
 
     Raises:
-        WorkbenchError: there are more than five.
-        SettingsError: a file is no prompt for this.
+        SettingsError: a file is not a prompt of a judge.
     """
-    if len(judges) > _MOST:
-        raise WorkbenchError(f"{len(judges)} judges are too many. Name one to {_MOST}.")
     panel = {}
     for judge in judges:
         model, file = read_judge(judge)
-        panel[judge] = bench.ports(model, {f"judge.{lang}": file for lang in LANGUAGES} if file else {})
+        panel[judge] = wb.ports(model, {f"judge.{language}": file for language in LANGUAGES} if file else {})
     return panel
 
 
-def texts_of(row: Data, gold: Sequence[str], run: Any, most: int) -> dict[str, str]:
-    """Return what is judged: question, gold answers, answer, and at most ``most`` characters of its evidence."""
+def texts_of(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
+    """Return what is judged: question, gold answers, answer, and at most ``limit`` characters of its evidence."""
     return {
         "question": row["question"],
         "gold": fenced(" / ".join(map(str, gold))),
         "answer": fenced(run.answer or ""),
-        "evidence": fenced(told_evidence(run.evidence[:_SHOWN], most)),
+        "evidence": fenced(told_evidence(run.evidence[:_SHOWN], limit)),
     }
 
 
-def judged(bench: Judging, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]) -> Json:
-    """Return of each grade the share of the answers on which all judges agree, and on how many they do.
+def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mapping[str, str]]) -> Json:
+    """Return, per grade, the share of the answers on which all judges agree, and their number.
 
     ``refused`` counts the replies that could not be used.
     """
-    grades = [bench.call(_grades(context, answers)) for context in panel.values()]
+    grades = [wb.call(_grades(context, answers)) for context in panel.values()]
     votes = list(zip(*grades, strict=True))
-    figures: Json = {"judges": ", ".join(panel), "refused": sum(one is None for of in votes for one in of)}
+    figures: Json = {"judges": ", ".join(panel), "refused": sum(vote is None for group in votes for vote in group)}
     for name in GRADES:
-        verdicts = [{None if one is None else bool(getattr(one, name)) for one in of} for of in votes]
+        verdicts = [{None if vote is None else bool(getattr(vote, name)) for vote in group} for group in votes]
         agreed = [True in verdict for verdict in verdicts if len(verdict) == 1 and None not in verdict]
         figures |= {name: percent(sum(agreed) / len(agreed)) if agreed else None, f"{name} agreed": len(agreed)}
     return figures

@@ -200,7 +200,7 @@ def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
 
 
 class Rows(Json):
-    """An evaluation: data as it is saved, a text table when it is printed.
+    """An evaluation: JSON when it is saved, a text table when it is printed.
 
     ``set``, ``questions``, and what ``compare`` returns; or several of these by name.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,19 +61,17 @@ def choose(rows: Sequence[Row], where: Mapping[str, str] | None = None, limit: i
         CorpusError: no row is left, or two have the same id.
     """
     where = where or {}
-    kept = [row for row in rows if all(str(row.get(name)) == value for name, value in where.items())]
-    if limit and limit < len(kept):
-        kept = [kept[place * len(kept) // limit] for place in range(limit)]
-    if not kept:
-        held = {name: sorted({str(row.get(name)) for row in rows})[:8] for name in where}
-        hint = "; ".join(f"{name} is one of {', '.join(values)}" for name, values in held.items())
+    chosen = [row for row in rows if all(str(row.get(name)) == value for name, value in where.items())]
+    if limit and limit < len(chosen):
+        chosen = [chosen[place * len(chosen) // limit] for place in range(limit)]
+    if not chosen:
+        present = {name: sorted({str(row.get(name)) for row in rows})[:8] for name in where}
+        hint = "; ".join(f"{name} is one of {', '.join(values)}" for name, values in present.items())
         raise CorpusError(f"No question is left to ask. {hint or 'The file holds none'}.")
-    seen: set[str] = set()
-    for row in kept:
-        if row["id"] in seen:
-            raise CorpusError(f"Two questions have the id {shown(row['id'])}: give each its own.")
-        seen.add(row["id"])
-    return kept
+    for row_id, count in Counter(row["id"] for row in chosen).items():
+        if count > 1:
+            raise CorpusError(f"Two questions have the id {shown(row_id)}: give each its own.")
+    return chosen
 
 
 def gold_of(row: Row, field: str = "gold") -> list[str]:

@@ -22,15 +22,15 @@ from workbench.tools.fusing import rrf
 from workbench.tools.tool import StepLog, read_input
 
 
-class Found(NamedTuple):
-    """What was found for a question.
+class RankResult(NamedTuple):
+    """The ranking of a question.
 
     Attributes:
         documents: their ids, best first, each once.
-        scores: document and probability of every passage that was found; empty without probabilities.
+        scores: document and probability of every passage; empty without probabilities.
         steps: how many steps ran.
-        passes: how often what was found was judged.
-        quality: how well the first pass covers the question; None where it was not judged.
+        passes: how often the evidence was judged.
+        quality: how well the first pass covers the question; None without a judgement.
     """
 
     documents: list[str]
@@ -40,7 +40,7 @@ class Found(NamedTuple):
     quality: float | None = None
 
 
-Ranker = Callable[[str, KnowledgeBase], Awaitable[Found]]
+Ranker = Callable[[str, KnowledgeBase], Awaitable[RankResult]]
 """It gets the words of a question, and nothing else of its row."""
 
 WITHOUT: Mapping[str, Data] = {
@@ -55,17 +55,17 @@ DEPTH = 100
 """Passages that a baseline ranks."""
 
 
-async def by_words(question: str, knowledge: KnowledgeBase) -> Found:
+async def by_words(question: str, knowledge: KnowledgeBase) -> RankResult:
     """Rank by BM25 as the index gives it: no names linked, nothing calibrated."""
     return _documents(knowledge, knowledge.keyword_search(question, DEPTH))
 
 
-async def by_meaning(question: str, knowledge: KnowledgeBase) -> Found:
+async def by_meaning(question: str, knowledge: KnowledgeBase) -> RankResult:
     """Rank by cosine as the index gives it."""
     return _documents(knowledge, knowledge.vector_search(question, DEPTH))
 
 
-async def by_both(question: str, knowledge: KnowledgeBase) -> Found:
+async def by_both(question: str, knowledge: KnowledgeBase) -> RankResult:
     """Rank by reciprocal-rank fusion of the two, constant 60."""
     searches = {"bm25": knowledge.keyword_search, "dense": knowledge.vector_search}
     return _documents(knowledge, rrf({name: search(question, DEPTH) for name, search in searches.items()}))
@@ -75,9 +75,9 @@ BASELINES: Mapping[str, Ranker] = {"bm25": by_words, "dense": by_meaning, "rrf":
 """In every table."""
 
 
-def _documents(knowledge: KnowledgeBase, ranking: Sequence[tuple[str, float]]) -> Found:
+def _documents(knowledge: KnowledgeBase, ranking: Sequence[tuple[str, float]]) -> RankResult:
     passages = knowledge.passages([chunk_id for chunk_id, _ in ranking])
-    return Found(distinct(passage["doc_id"] for passage in passages))
+    return RankResult(distinct(passage["doc_id"] for passage in passages))
 
 
 def ranker(name: str, context: Context) -> Ranker:
@@ -92,8 +92,8 @@ def ranker(name: str, context: Context) -> Ranker:
         return _agent(name, context)
     tool = context.tools[name]
 
-    async def rank(question: str, knowledge: KnowledgeBase) -> Found:
-        return _found(await results_of(tool, question, knowledge, context))
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
+        return _result(await results_of(tool, question, knowledge, context))
 
     return rank
 
@@ -129,11 +129,11 @@ def _agent(agent_type: str, context: Context) -> Ranker:
     def agent_of(kb: str) -> RetrieveAgent:
         return RetrieveAgent(make_worker_name(kb, agent_type), context, _no_other_loop)
 
-    async def rank(question: str, knowledge: KnowledgeBase) -> Found:
+    async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
         state, log = await agent_of(knowledge.name).walk(question, "evaluation")
         nodes = [entry["node"] for entry in log]
-        found = _found(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
-        return found._replace(quality=state["reflections"][0]["signals"].get("quality"))
+        result = _result(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
+        return result._replace(quality=state["reflections"][0]["signals"].get("quality"))
 
     return rank
 
@@ -142,11 +142,11 @@ def _no_other_loop(work: Any) -> Any:
     raise RuntimeError("a measure is already in a loop")
 
 
-def _found(results: Sequence[Data], steps: int = 1, passes: int = 1) -> Found:
+def _result(results: Sequence[Data], steps: int = 1, passes: int = 1) -> RankResult:
     names = [str(result["metadata"].get("doc_id") or "") for result in results]
     scores = [
         (name, float(result["score"]))
         for name, result in zip(names, results, strict=True)
         if name and result["source_type"] == "chunk"
     ]
-    return Found(distinct(names), scores, steps, passes)
+    return RankResult(distinct(names), scores, steps, passes)

@@ -12,16 +12,16 @@ believed (``reliability``).
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench.errors import CorpusError
 from workbench.graphs.route import AGENT_TYPES
-from workbench.knowledge.library import Library
 from workbench.parts.evaluate.measures import (
     Progress,
     Rows,
@@ -32,9 +32,12 @@ from workbench.parts.evaluate.measures import (
     scores_of,
 )
 from workbench.parts.evaluate.questions import Row, choose, gold_of, read_rows
-from workbench.parts.evaluate.rankers import BASELINES, Found, Ranker, ranker, without
+from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, ranker, without
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Data, Json
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
 
 CUTS = (1, 2, 5, 10)
 FIRST = 5
@@ -45,23 +48,11 @@ Claim = tuple[float, bool]
 """The probability that a tool gives a finding, and whether its document is a gold one."""
 
 
-class Bench(Protocol):
-    """Whose knowledge bases and tools are measured: a ``Workbench``."""
-
-    knowledge: Library
-
-    def ports(self) -> Context:
-        """Return the ports that nodes see."""
-
-    def call(self, work: Coroutine[Any, Any, Json]) -> Json:
-        """Wait for what is measured."""
-
-
 @dataclass
 class Measured:
     """The findings of one tool for each question, by its id, with the seconds they took; and its failures."""
 
-    found: dict[str, Found] = field(default_factory=dict)
+    found: dict[str, RankResult] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -81,67 +72,66 @@ class QuestionSet:
     def __init__(self, rows: Sequence[Row], knowledge: KnowledgeBase, gold: str = "gold"):
         self.rows, self._knowledge = rows, knowledge
         self.gold = {row["id"]: gold_of(row, gold) for row in rows}
-        wanted = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
-        self.lost = len(wanted) - len({passage["doc_id"] for passage in knowledge.passages_of(wanted)})
-        if self.lost == len(wanted):
+        gold_ids = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
+        self.lost = len(gold_ids) - len({passage["doc_id"] for passage in knowledge.passages_of(gold_ids)})
+        if self.lost == len(gold_ids):
             raise CorpusError(
-                f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {wanted[0]!r}. "
+                f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {gold_ids[0]!r}. "
                 "Name the base that these questions are about with --kb."
             )
         knowledge.warm()
 
     async def ask(self, name: str, rank: Ranker, progress: Progress | None = None) -> Measured:
-        """Ask every question; a tool that fails has found nothing, and its failure is kept."""
+        """Ask every question; a tool that fails has no results, and its failure is listed."""
         measured = Measured()
         for number, row in enumerate(self.rows, start=1):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             try:
-                found = await rank(row["question"], self._knowledge)
-            except Exception as error:  # a tool may raise anything, and the table says so
-                found = Found([])
+                result = await rank(row["question"], self._knowledge)
+            except Exception as error:  # a tool may raise anything, which the table lists
+                result = RankResult([])
                 measured.failures.append(f"{row['id']}: {type(error).__name__}: {error}")
-            measured.found[row["id"]] = found
-            measured.seconds.append(time.perf_counter() - begun)
+            measured.found[row["id"]] = result
+            measured.seconds.append(time.perf_counter() - started)
             if progress:
                 progress(name, number, len(self.rows))
         return measured
 
     def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
         """Score each ranking."""
-        return scores_of(self.gold, {name: found.documents for name, found in measured.found.items()}, cuts)
+        return scores_of(self.gold, {name: result.documents for name, result in measured.found.items()}, cuts)
 
     def details(self, name: str, measured: Measured) -> Json:
         """Return what a tool's line has besides its scores."""
-        found = measured.found
+        results = measured.found
         line: Json = {"ms": milliseconds(measured.seconds)}
-        claims = [[(p, doc in self.gold[i]) for doc, p in one.scores] for i, one in found.items() if one.scores]
+        claims = [[(p, doc in self.gold[i]) for doc, p in f.scores] for i, f in results.items() if f.scores]
         if claims:
-            best = [max(part, key=lambda claim: claim[0]) for part in claims]
-            every = [claim for part in claims for claim in part]
-            line["calibration"] = {**reliability(every), "first": reliability(best)}
+            best = [max(group, key=lambda claim: claim[0]) for group in claims]
+            line["calibration"] = {**reliability([*chain(*claims)]), "first": reliability(best)}
         if name.split()[0] in AGENT_TYPES:
-            line |= {key: round(np.mean([getattr(f, key) for f in found.values()]), 2) for key in ("steps", "passes")}
-            line["judged"] = self._judged(found)
+            line |= {key: round(np.mean([getattr(f, key) for f in results.values()]), 2) for key in ("steps", "passes")}
+            line["judged"] = self._judged(results)
         if measured.failures:
             line |= {"failed": len(measured.failures), "failures": measured.failures[:3]}
         return line
 
-    def _judged(self, found: Mapping[str, Found]) -> Json:
+    def _judged(self, results: Mapping[str, RankResult]) -> Json:
         """Return how many questions lack a document, and how well the first reflection tells these from the others."""
         judged = [
             (f.quality, set(self.gold[i]) <= set(f.documents[:FIRST]))
-            for i, f in found.items()
+            for i, f in results.items()
             if f.quality is not None
         ]
-        whole = [quality for quality, complete in judged if complete]
-        poor = [quality for quality, complete in judged if not complete]
-        pairs = len(whole) * len(poor)
-        auc = round(scipy_stats().mannwhitneyu(whole, poor).statistic / pairs, 3) if pairs else None
-        return {"questions": len(judged), "incomplete": len(poor), "auc": auc}
+        complete = [quality for quality, is_complete in judged if is_complete]
+        incomplete = [quality for quality, is_complete in judged if not is_complete]
+        pairs = len(complete) * len(incomplete)
+        auc = round(scipy_stats().mannwhitneyu(complete, incomplete).statistic / pairs, 3) if pairs else None
+        return {"questions": len(judged), "incomplete": len(incomplete), "auc": auc}
 
 
 def eval_retrieval(
-    bench: Bench,
+    wb: Workbench,
     kb: str,
     questions: Path,
     *,
@@ -156,7 +146,7 @@ def eval_retrieval(
     """Ask every question of every tool, and return the table of the module's docstring, with the models' names.
 
     Args:
-        bench: an open workspace.
+        wb: an open workspace.
         kb: the knowledge base to search.
         questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
         tools: the first one is what all others are compared with; the baselines follow.
@@ -173,23 +163,25 @@ def eval_retrieval(
         UnknownTool: lists the known ones.
         MissingExtra: ir-measures is not installed.
     """
-    base, context = bench.knowledge.get(kb), bench.ports()
+    base, context = wb.knowledge.get(kb), wb.ports()
     rankers = _rankers(tools, parts, context)  # an unknown one is an error before the first question
-    asked = QuestionSet(choose(read_rows(questions, "id", "question"), where, limit), base, gold)
+    question_set = QuestionSet(choose(read_rows(questions, "id", "question"), where, limit), base, gold)
 
     async def measure() -> Json:
-        return {name: await asked.ask(name, rank, progress) for name, rank in rankers.items()}
+        return {name: await question_set.ask(name, rank, progress) for name, rank in rankers.items()}
 
-    measured = bench.call(measure())
-    table = compare("tool", asked.rows, {name: asked.scores(one, cuts) for name, one in measured.items()})
+    measured = wb.call(measure())
+    table = compare(
+        "tool", question_set.rows, {name: question_set.scores(results, cuts) for name, results in measured.items()}
+    )
     for name, line in table["tools"].items():
-        line |= asked.details(name, measured[name])
+        line |= question_set.details(name, measured[name])
     about = base.describe()
     models = {name: about[name] for name in ("embedding_model", "reranker")}
     names = sorted({context.settings.model_of(role) for role in context.models})
     models["language_model"] = ", ".join(names) or "none"
-    lost = {"gold_not_in_base": asked.lost} if asked.lost else {}
-    return Rows(set=base.name, questions=len(asked.rows), **lost, **table, models=models)
+    lost = {"gold_not_in_base": question_set.lost} if question_set.lost else {}
+    return Rows(set=base.name, questions=len(question_set.rows), **lost, **table, models=models)
 
 
 def _rankers(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
@@ -203,7 +195,7 @@ def _rankers(tools: Sequence[str], parts: Sequence[str], context: Context) -> di
 
 
 def reliability(claims: Sequence[Claim]) -> Json:
-    """Hold the probabilities of findings against what share of them is right.
+    """Compare the probabilities of findings with the share of them that is right.
 
     ``ECE`` is the distance of the two, averaged over ten equally wide bins by the findings in them (Guo et al. 2017).
 

@@ -8,6 +8,6 @@ PART = Part(
     tools={"fusion_search": "search:TOOL"},
     commands={"fusion": "commands:fusion", "canvas": "commands:canvas"},
     workbench={"fusion": "run:fusion", "canvas": "canvases:canvas"},
-    run={"fusion": "run:outcome", "to_canvas": "canvases:to_canvas", "plan_from_canvas": "canvases:plan_from_canvas"},
+    run={"fusion": "run:outcome"},
     cells={f"{__name__}.canvases:CanvasFile": "board:Board"},
 )

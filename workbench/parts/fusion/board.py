@@ -1,4 +1,4 @@
-"""A canvas in a cell: nodes chosen where they stand or in a list, an operation on them, what it found, and a copy."""
+"""A canvas in a cell: nodes chosen in the drawing or in a list, an operation on them, its results, and a copy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from workbench.widgets.panel import CellRoot, Event, Pick, press_button
 
 
 class Board(CellRoot):
-    """A canvas to work on by hand.
+    """A canvas with its operations as a widget.
 
     Attributes:
         canvas: the canvas.
-        worked: what the last operation found; None before the first.
+        worked: the results of the last operation; None before the first.
     """
 
     def __init__(self, canvas: CanvasFile):
@@ -35,9 +35,9 @@ class Board(CellRoot):
         self._ids = list(canvas.nodes)[:MOST_DRAWN]
         self.picture, self.told, self.found = Pick(heard=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
         kinds = {i: labels(f"canvas_{canvas.nodes[i]['type']}") for i in self._ids}
-        named = [(visible(f"{title_of(canvas.nodes[i]) or i} · {kind}"), i) for i, kind in kinds.items()]
-        self.nodes = ipywidgets.SelectMultiple(options=named, description=labels("canvas_choose"), rows=6)
-        self.operation = ipywidgets.ToggleButtons(options=[(labels(f"canvas_{one}"), one) for one in OPERATIONS])
+        options = [(visible(f"{title_of(canvas.nodes[i]) or i} · {kind}"), i) for i, kind in kinds.items()]
+        self.nodes = ipywidgets.SelectMultiple(options=options, description=labels("canvas_choose"), rows=6)
+        self.operation = ipywidgets.ToggleButtons(options=[(labels(f"canvas_{name}"), name) for name in OPERATIONS])
         self.work = press_button(labels("canvas_work"), self._work, "wb-primary")
         self.copy = ipywidgets.Text(description=labels("canvas_copy"))
         self.write = press_button(labels("canvas_write"), self._write)
@@ -54,15 +54,16 @@ class Board(CellRoot):
         self.copy.disabled = self.write.disabled = self.worked is None
         self._tell("" if self.nodes.value else self.labels("canvas_all"))
 
-    def _tell(self, said: str, wrong: bool = False) -> None:
+    def _tell(self, text: str, wrong: bool = False) -> None:
         sign = glyph("invalid", self.labels) if wrong else None
-        self.told.show(Picture(el("p", sign, " ", said, cls="wb-alert" if wrong else "wb-dim", role="status")))
+        self.told.show(Picture(el("p", sign, " ", text, cls="wb-alert" if wrong else "wb-dim", role="status")))
 
     def _pressed(self, event: Event) -> None:
-        """Choose a node, or choose it no more."""
+        """Toggle the choice of a node."""
         if event.kind == "choose" and event.key.isdecimal() and int(event.key) < len(self._ids):
-            one, before = self._ids[int(event.key)], self.nodes.value
-            self.nodes.value = tuple(i for i in before if i != one) if one in before else (*before, one)
+            node_id, chosen = self._ids[int(event.key)], self.nodes.value
+            without = tuple(i for i in chosen if i != node_id)
+            self.nodes.value = without if node_id in chosen else (*chosen, node_id)
 
     def _work(self) -> None:
         self.work.disabled = True
@@ -87,5 +88,5 @@ class Board(CellRoot):
             self._tell(str(error), wrong=True)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """That of the canvas, or of what was found."""
+        """Return the bundle of the canvas, or of the last results."""
         return (self.worked or self.canvas)._repr_mimebundle_()

@@ -1,4 +1,4 @@
-"""What a canvas in a knowledge base gives the fusion graph: which base, what is asked, whose names are meant.
+"""The question of a canvas in a knowledge base: its base, its text, the names that it is about.
 
 The base is read, never a file: a client of a server that names a path opens nothing.
 """
@@ -19,54 +19,56 @@ _LONGEST = 400
 
 
 def nodes_of(base: KnowledgeBase, canvas: str) -> dict[str, str]:
-    """Node of the canvas -> its document; {} where the base does not hold it."""
+    """Return the document of each node of the canvas; {} where the base does not hold it."""
     name = f"{PurePath(canvas.replace(chr(92), '/')).name}#"
-    found = ((one, *one.partition(name)) for one in base.select())
-    return {node: one for one, folder, held, node in found if held and (not folder or folder.endswith("/"))}
+    parts = ((doc_id, *doc_id.partition(name)) for doc_id in base.select())
+    return {node: doc_id for doc_id, folder, mark, node in parts if mark and (not folder or folder.endswith("/"))}
 
 
 def base_of(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> str:
     """Return the first base, of these or of all, that holds the canvas.
 
     Raises:
-        WorkbenchError: none does; how to bring it in.
+        WorkbenchError: none does; it says how to add it.
     """
-    known = list(names) or bases.names()
-    found = next((name for name in known if nodes_of(bases.get(name), canvas)), "")
-    if not found:
-        raise WorkbenchError(
-            f"No canvas {shown(canvas)} in {', '.join(known) or 'any knowledge base'}. "
-            f"Bring it in: wb.add_knowledge('NAME', [{shown(canvas)}])."
-        )
-    return found
+    candidates = list(names) or bases.names()
+    for name in candidates:
+        if nodes_of(bases.get(name), canvas):
+            return name
+    raise WorkbenchError(
+        f"No canvas {shown(canvas)} in {', '.join(candidates) or 'any knowledge base'}. "
+        f"Bring it in: wb.add_knowledge('NAME', [{shown(canvas)}])."
+    )
 
 
 def question_of(base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]) -> tuple[str, list[str]]:
-    """Return what the operation asks of these nodes, or of the whole canvas, and the names that are meant by it.
+    """Return what the operation asks about these nodes, or about the canvas, and the names that it is about.
 
-    Scoring and verification ask for what their texts say, the others what they are; a question asks for itself.
+    Scoring and verification ask for the texts of the nodes, the others for their titles; a node that is a question
+    asks itself.
 
     Raises:
-        WorkbenchError: there is no such node; some that there are.
+        WorkbenchError: there is no such node; it lists some.
     """
     nodes = nodes_of(base, canvas)
-    for one in targets:
-        if one not in nodes:
-            some = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
-            raise WorkbenchError(f"There is no node {shown(one)} in {shown(canvas)}. It has: {some}.")
+    if missing := [target for target in targets if target not in nodes]:
+        hint = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
+        raise WorkbenchError(f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}.")
     titles, texts = list[str](), list[str]()
-    for doc_id in (nodes[one] for one in targets):
+    for doc_id in (nodes[target] for target in targets):
         passages, relations = base.passages_of([doc_id]), base.relations_of(f"doc:{doc_id}")
         text = " ".join(passage["text"] for passage in passages)
         for relation in relations:
-            text = text.replace(f"{relation['sentence']}.", "")  # an edge is no sentence of it
+            text = text.replace(f"{relation['sentence']}.", "")  # an edge is not a sentence of the node
         texts.append(" ".join(text.split())[:_LONGEST])
-        ends = [end for one in relations for end in (one["source"], one["target"]) if end != f"doc:{doc_id}"]
-        around = [entity["name"] for end in ends if (entity := base.entity(end)) and entity["doc_id"] in nodes.values()]
-        titles += [passages[0]["title"]] if is_name(passages[0]["title"]) else filter(is_name, around)
+        ends = [end for relation in relations for end in (relation["source"], relation["target"])]
+        entities = [base.entity(end) for end in ends if end != f"doc:{doc_id}"]
+        neighbours = [entity["name"] for entity in entities if entity and entity["doc_id"] in nodes.values()]
+        title = passages[0]["title"]
+        titles += [title] if is_name(title) else filter(is_name, neighbours)
     labels = Labels(language_of(" ".join(texts) or canvas))
-    asking = [text for text in texts if text.endswith(("?", "？"))]
-    if asking or (texts and operation in ("scoring", "verification")):
-        return " ".join(asking or texts), titles
-    called = labels("comma").join(dict.fromkeys(titles)) or PurePath(canvas).stem
-    return labels(f"canvas_asks_{operation}", title=called), titles
+    questions = [text for text in texts if text.endswith(("?", "？"))]
+    if questions or (texts and operation in ("scoring", "verification")):
+        return " ".join(questions or texts), titles
+    title = labels("comma").join(dict.fromkeys(titles)) or PurePath(canvas).stem
+    return labels(f"canvas_asks_{operation}", title=title), titles

@@ -1,4 +1,4 @@
-"""A canvas that is open: shown, edited, saved, worked on with what a knowledge base says; and canvases made of runs."""
+"""An open canvas: shown, edited, saved, worked on with what a knowledge base says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from workbench.errors import UnknownKnowledge, shown
@@ -14,16 +14,11 @@ from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
-from workbench.plans import Plan
 from workbench.records.writing import write_file
 from workbench.state import Json
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
-
-if TYPE_CHECKING:
-    from workbench.parts.fusion.canvas_export import Part
-    from workbench.runs.run import Run
 
 
 class CanvasFile(Canvas, Shown):
@@ -47,15 +42,16 @@ class CanvasFile(Canvas, Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """Return a text of it, which says the language."""
-        return next((said for node in self.nodes.values() if (said := text_of(node, "text"))), "")
+        """Return the first text, which determines the language."""
+        texts = (text_of(node, "text") for node in self.nodes.values())
+        return next(filter(None, texts), "")
 
     def blocks(self) -> list[Block]:
-        """Nodes, edges and problems as tables."""
+        """Return nodes, edges and problems as tables."""
         return list(canvas_blocks(self, self.path.name, labels_for(self.message)))
 
     def to_dict(self) -> Json:
-        """As JSON: the nodes with the groups around them, the edges, what is wrong."""
+        """Return the canvas as JSON: nodes with the groups around them, edges, problems."""
         nodes = [{**node, "groups": self.around(i)} for i, node in self.nodes.items()]
         return {
             "canvas_path": str(self.path),
@@ -80,22 +76,22 @@ class CanvasFile(Canvas, Shown):
         Args:
             operation: its name.
             nodes: their ids; none means the answers for ``scoring``, and every node with a text for the others.
-            kb: the knowledge base to ask; None for one of this canvas alone, as its file is. It is gone afterwards, so
-                that no other question is ever routed to it; ``wb.add_knowledge`` makes one that lasts.
+            kb: the knowledge base to ask; None for a temporary one of this canvas file, to which no other question can
+                be routed; ``wb.add_knowledge`` makes one that lasts.
 
         Raises:
             CanvasError: there is no such operation or node.
         """
         if operation not in OPERATIONS:
             raise CanvasError(f"There is no operation {shown(operation)}. Known: {', '.join(OPERATIONS)}.")
-        asked = [nodes] if isinstance(nodes, str) else list(nodes)
+        node_ids = [nodes] if isinstance(nodes, str) else list(nodes)
         with self._base(kb) as base:
             desk = Desk(self, base, labels_for(self.message))
-            return Worked(operation, tuple(work(desk, operation, asked)), self, base.name)
+            return Worked(operation, tuple(work(desk, operation, node_ids)), self, base.name)
 
     @contextmanager
     def _base(self, kb: str | None) -> Iterator[Any]:
-        """The base of that name, or one of this canvas for as long as it is worked on."""
+        """Yield the base of that name, or a temporary one of this canvas."""
         if kb is not None:
             yield self.workspace.knowledge.get(kb)
             return
@@ -108,10 +104,10 @@ class CanvasFile(Canvas, Shown):
                 self.workspace.knowledge.remove(name)
 
     def save(self, path: str | Path | None = None) -> Path:
-        """Write it: into its file, or into a new one. A canvas without changes stays as it was, to the byte.
+        """Write the canvas to its file, or to a new one. Without changes it stays as it was, to the byte.
 
         Raises:
-            CanvasError: somebody else has changed the file meanwhile, or the new one is there already.
+            CanvasError: the file was changed since it was opened, or the new one exists already.
         """
         place = self.path if path is None else Path(path).expanduser()
         if path is None and self.raw_of(place) != self.raw:
@@ -125,11 +121,11 @@ class CanvasFile(Canvas, Shown):
 
 @dataclass(frozen=True)
 class Worked(Shown):
-    """What an operation found for nodes of a canvas.
+    """The results of an operation on nodes of a canvas.
 
     Attributes:
         operation: its name.
-        entries: one a node: ``node``, ``title``, ``score``, ``note``, ``run_id``, and ``rows`` of ``kind``, ``text``,
+        entries: one per node: ``node``, ``title``, ``score``, ``note``, ``run_id``, and ``rows`` of ``kind``, ``text``,
             ``because`` and ``node``.
         canvas: the canvas.
         kb: the knowledge base that was asked.
@@ -142,20 +138,20 @@ class Worked(Shown):
 
     @property
     def message(self) -> str:  # type: ignore[override]
-        """Return a text of the canvas, which says the language."""
+        """Return the first text of the canvas, which determines the language."""
         return self.canvas.message
 
     def to_dict(self) -> Json:
-        """As JSON."""
-        told = {"canvas_path": str(self.canvas.path), "operation": self.operation, "kb": self.kb}
-        return {**told, "target_nodes": [one["node"] for one in self.entries], "results": list(self.entries)}
+        """Return the results as JSON."""
+        head = {"canvas_path": str(self.canvas.path), "operation": self.operation, "kb": self.kb}
+        return {**head, "target_nodes": [entry["node"] for entry in self.entries], "results": list(self.entries)}
 
     def blocks(self) -> list[Block]:
         """Return a table for each node."""
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
     def copy(self) -> Canvas:
-        """Return the canvas with it: a new node next to each target, and edges to what it is about."""
+        """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""
         labels, copy = labels_for(self.message), Canvas(self.canvas.written())
         for entry in self.entries:
             score = "" if entry["score"] is None else f" · {entry['score']:.0%}"
@@ -186,7 +182,7 @@ def write(place: Path, text: str, *, over: bool = False) -> Path:
         CanvasError: it is there already, with something else in it, and may not be replaced; or cannot be written.
     """
     if place.suffix.lower() != SUFFIX:
-        raise CanvasError(f"{shown(str(place))} is no name of a canvas: end it in {SUFFIX}.")
+        raise CanvasError(f"{shown(str(place))} is not a name of a canvas: end it in {SUFFIX}.")
     return write_file(place, text.encode(), replace=over, kind=CanvasError)
 
 
@@ -194,30 +190,7 @@ def canvas(wb: Any, path: str | Path) -> CanvasFile:
     """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers next to them.
 
     Raises:
-        CanvasError: it is no canvas, or cannot be read.
+        CanvasError: the file is not a canvas, or cannot be read.
     """
     wb._must_be_open()
     return CanvasFile(Path(path).expanduser(), wb)
-
-
-def to_canvas(run: Run, path: str | Path, what: Part = "run") -> CanvasFile:
-    """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
-
-    Raises:
-        CanvasError: there is no such part, or the file is there already, with something else in it.
-    """
-    from workbench.parts.fusion.canvas_export import made_of
-
-    return CanvasFile(write(Path(path).expanduser(), made_of(run, what)), run.workspace)
-
-
-def plan_from_canvas(run: Run, path: str | Path) -> Plan:
-    """Read the plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
-
-    Raises:
-        CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
-        PlanError: the plan is not valid.
-    """
-    from workbench.parts.fusion.canvas_export import plan_of
-
-    return plan_of(CanvasFile(Path(path).expanduser(), run.workspace), run.plan or Plan())

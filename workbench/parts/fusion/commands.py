@@ -35,7 +35,7 @@ def fusion(page: Page, nodes: str, **options: Any) -> int:
 @click.option("--operation", type=click.Choice(OPERATIONS), help="What to do; without it the canvas is only shown.")
 @click.option("--nodes", default="", metavar="ID,...", help="The nodes to work on; by default all that fit.")
 @click.option("--kb", help="The knowledge base to ask; by default one of this canvas, made when needed.")
-@click.option("--write", type=click.Path(path_type=Path), metavar="COPY", help="Put what is found into a copy of FILE.")
+@click.option("--write", type=click.Path(path_type=Path), metavar="COPY", help="Put the results into a copy of FILE.")
 @paged
 def canvas(page: Page, file: Path, operation: str | None, nodes: str, kb: str | None, write: Path | None) -> None:
     """Show the JSON Canvas FILE, or work on its nodes: split, score, explain, verify, plan a review.
@@ -47,9 +47,9 @@ def canvas(page: Page, file: Path, operation: str | None, nodes: str, kb: str | 
     with page.open(make=True) as wb:
         shown = wb.canvas(file)
         if operation:
-            found = shown.work(operation, _ids(nodes), kb)
-            copy = found.save(write) if write else None
-            page.present(found)
+            results = shown.work(operation, _ids(nodes), kb)
+            copy = results.save(write) if write else None
+            page.present(results)
             if copy:
                 page.say(f"Written: {copy.path}", "green")
         else:

@@ -56,13 +56,13 @@ def _counted(canvas: Canvas, labels: Labels) -> str:
 def _box(node: Data, key: int, chosen: Collection[str] | None) -> Markup:
     group, ink, aria = node["type"] == "group", _ink(node), Json()
     place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
-    said = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
+    text = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
     ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
     tint = el("rect.wb-tint", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
-    text = el("foreignObject", el("div", cut(said, 1_000), style=_TEXT + ";font-weight:600" * group), **place)
+    label = el("foreignObject", el("div", cut(text, 1_000), style=_TEXT + ";font-weight:600" * group), **place)
     if chosen is not None:
         aria = {"role": "option", "aria_selected": node["id"] in chosen, "aria_label": title_of(node) or node["id"]}
-    return el("g.wb-card", ground, tint, text, data_key=key, **aria)
+    return el("g.wb-card", ground, tint, label, data_key=key, **aria)
 
 
 def _ink(element: Data) -> str:
@@ -91,12 +91,12 @@ def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
     level = abs(across) >= abs(down)
     facing = ("right" if across >= 0 else "left") if level else ("bottom" if down >= 0 else "top")
     opposite = {"right": "left", "left": "right", "bottom": "top", "top": "bottom"}[facing]
-    found = []
+    ends = []
     for node, key, side in zip(pair, ("fromSide", "toSide"), (facing, opposite), strict=True):
         side = text_of(edge, key) if edge.get(key) in SIDES else side
         x = node["x"] + node["width"] * {"left": 0, "right": 1}.get(side, 0.5)
-        found.append((x, node["y"] + node["height"] * {"top": 0, "bottom": 1}.get(side, 0.5)))
-    return found
+        ends.append((x, node["y"] + node["height"] * {"top": 0, "bottom": 1}.get(side, 0.5)))
+    return ends
 
 
 def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:

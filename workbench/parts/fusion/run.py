@@ -1,4 +1,4 @@
-"""The fusion graph as a run: its plan of one step, and what the run tells of it."""
+"""The fusion graph as a run: its plan of one step, and its outcome."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TOOL = "fusion_search"
 
 
 def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tuple[Plan, Any]:
-    """The plan, and the base that is asked; what an operation finds on a canvas whose file is here stands with it.
+    """Return the plan, and the base; with the results of an operation on a canvas whose file exists.
 
-    An explanation is what the run itself finds.
+    The results of an explanation are those of the run itself.
     """
     from workbench.parts.fusion.canvas_question import base_of, question_of
     from workbench.parts.fusion.graph import config_of, fusion_options, known_operation
 
-    asked = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
+    tool_input = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
         exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"}
     )
     about: Json = {"planner": "fusion"}
@@ -32,25 +32,25 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
         operation, nodes = known_operation(on["operation"]), on["target_nodes"]
         kb = base_of(wb.knowledge, canvas, [kb] if isinstance(kb, str) else kb or ())
         asks, _ = question_of(wb.knowledge.get(kb), canvas, operation, nodes)
-        question, asked = question or asks, {**asked, **on}
+        question, tool_input = question or asks, {**tool_input, **on}
         if operation != "explanation" and Path(canvas).expanduser().is_file():
             about["operation_results"] = list(wb.canvas(canvas).work(operation, nodes, kb).entries)
     budget = PlanBudget(timeout_s=wb.settings.time_budget_s, max_retries=wb.settings.step_max_retries)
     step = PlanStep(
-        step_id="fusion", objective=question, tool=TOOL, tool_input={"query": question, **asked}, budget=budget
+        step_id="fusion", objective=question, tool=TOOL, tool_input={"query": question, **tool_input}, budget=budget
     )
     return Plan(problem_statement=question, steps=[step], metadata=about), kb
 
 
 def _outcome(run: Recording) -> Json:
-    """Return what the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
+    """Return the outcome of the fusion graph, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
     ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
     last = next((r for r in reversed(run.records) if r["tool"] == TOOL and r["raw_output_ref"]), None)
     if last is None or run.plan is None:
         return {}
     output = run._store.body(run.run_id, str(last["raw_output_ref"]))["output"]
-    kept = {name: value for name, value in output.items() if name not in ("entities", "candidates")}
-    return {**kept, "operation_results": run.plan.metadata.get("operation_results", [])}
+    figures = {name: value for name, value in output.items() if name not in ("entities", "candidates")}
+    return {**figures, "operation_results": run.plan.metadata.get("operation_results", [])}
 
 
 outcome = property(_outcome)
@@ -96,6 +96,6 @@ def fusion(
     targets = [nodes] if isinstance(nodes, str) else list(nodes)
     on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
     plan, kb = fusion_plan(wb, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
-    given: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
-    run: Run = (wb.ask if wait else wb.start)(plan.problem_statement, **given)
+    arguments: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
+    run: Run = (wb.ask if wait else wb.start)(plan.problem_statement, **arguments)
     return run

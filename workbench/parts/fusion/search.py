@@ -65,12 +65,12 @@ def _graph() -> Any:
 
 async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Both sources at once, fused, reranked, judged, and asked again for what is missing; the best pass."""
-    asked = {name: value for name, value in tool_input if name in FusionInput.__annotations__}
-    options = {name: value for name, value in tool_input if name not in asked}
+    question = {name: value for name, value in tool_input if name in FusionInput.__annotations__}
+    options = {name: value for name, value in tool_input if name not in question}
     config: Any = {"configurable": {**options, "kb_prefix": knowledge.name}}
     alone, run = cast(Any, _Alone(knowledge)), _context()
     ports = replace(run, corpora=alone) if run else alone  # the base as of the date that the run asks
-    state = await _graph().ainvoke({**asked, "session_id": "", "messages": []}, config, context=ports)
+    state = await _graph().ainvoke({**question, "session_id": "", "messages": []}, config, context=ports)
     began = min(datetime.fromisoformat(line["at"]) for line in state["log"])
     for line in state["log"]:
         offset = (datetime.fromisoformat(line["at"]) - began).total_seconds() * 1000

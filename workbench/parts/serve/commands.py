@@ -12,10 +12,10 @@ from workbench.cli.page import Page, paged
 from workbench.errors import MissingExtra
 
 TOOLS = (
-    *("search", "ask", "show", "compare", "fork", "answer"),
+    *("search", "ask", "show", "answer"),
     *("core_memory_update", "archival_memory_insert", "archival_memory_search"),
 )
-"""What an agent may be offered; ``search``, ``show``, ``compare``, ``archival_memory_search`` leave nothing behind."""
+"""What an agent may be offered; ``search``, ``show``, ``archival_memory_search`` write nothing."""
 
 
 @click.command()
@@ -24,8 +24,8 @@ TOOLS = (
 def mcp(page: Page, only: tuple[str, ...]) -> None:
     """Serve the workspace to other agents by the Model Context Protocol.
 
-    Over standard input and output: search, ask, show, compare, fork, answer a pause, and what is remembered of a
-    person. No tool takes a path. With --only search --only show --only compare nothing is written.
+    Over standard input and output: search, ask, show, answer a pause, and what is remembered of a person. No tool
+    takes a path. With --only search --only show nothing is written.
     """
     if not find_spec("mcp"):
         raise MissingExtra("workbench mcp", "mcp")
@@ -44,14 +44,14 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     metavar="SECONDS",
     default=15.0,
     show_default=True,
-    help="After so long without an event a stream sends a comment, so that nobody takes it for dead.",
+    help="After so long without an event a stream sends a comment, so that no proxy takes it for dead.",
 )
 @paged
 def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
     """Serve the workspace over HTTP: chat, a stream of events, runs and their records, answers to pauses, feedback.
 
     Only this machine is answered, unless WORKBENCH_HTTP_TOKEN is set, of 16 characters or more: every request then
-    brings it along as "Authorization: Bearer TOKEN".
+    carries it as "Authorization: Bearer TOKEN".
     """
     if not (find_spec("starlette") and find_spec("uvicorn")):
         raise MissingExtra("workbench serve", "http")

@@ -1,7 +1,7 @@
 """Counters of runs for Prometheus: how many, how long, what they took. ``WORKBENCH_METRICS=9464`` serves them.
 
-Nothing that was asked, found, said or named is a label: labels are a status, a role, a kind of tokens, or the name of a
-registered tool. So incognito runs count too. What the tape of another run answered was done there, and counts nothing.
+No text of a run is a label: labels are a status, a role, a kind of tokens, or the name of a registered tool. So
+incognito runs count too. What the tape of another run answered was done there, and is not counted again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OTHER = "other"
 _COUNTERS = {
     "runs": ("Runs that have ended.", ("status",)),
     "steps": ("Attempts at steps.", ("tool", "status")),
-    "reflections": ("Judgements on what was found.", ("continued",)),
+    "reflections": ("Reflections on the evidence.", ("continued",)),
     "model_calls": ("Calls of models.", ("role", "outcome")),
     "tokens": ("Tokens as the servers count them; those read include the cached ones.", ("role", "kind")),
     "money": ("What models cost, by the prices.", ("role",)),
@@ -32,53 +32,52 @@ _SECONDS = {
     "run": ("What runs took, without waiting for a person.", ("status",)),
     "step": ("What attempts at steps took.", ("tool",)),
     "model_call": ("What calls of models took.", ("role",)),
-    "summary_generation": ("What it took to bring a conversation's summary up.", ()),
+    "summary_generation": ("What it took to update a conversation's summary.", ()),
     "vector_search": ("What recalling earlier exchanges took.", ()),
 }
-"""Name -> what it is, and its labels. A metric more is a line here, and one in ``Metrics.count``."""
+"""Name -> description and labels. A new metric is a line here, and one in ``Metrics.count``."""
 _BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _served: dict[str, Metrics] = {}
-_refused: set[str] = set()
 _lock = threading.Lock()
 _log = logging.getLogger(__name__)
 
 
 class Metrics:
-    """The counters of this process that are served at one address."""
+    """The counters that this process serves at one address, until it ends: a counter never goes back."""
 
     def __init__(self, address: str):
         from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
 
-        registry, self._address, self.users = CollectorRegistry(), address, 0
+        registry = CollectorRegistry()
         self._counters: Json = {
-            name: Counter(f"workbench_{name}", what, labels, registry=registry)
-            for name, (what, labels) in _COUNTERS.items()
+            name: Counter(f"workbench_{name}", description, labels, registry=registry)
+            for name, (description, labels) in _COUNTERS.items()
         }
         self._seconds: Json = {
-            name: Histogram(f"workbench_{name}_seconds", what, labels, registry=registry, buckets=_BUCKETS)
-            for name, (what, labels) in _SECONDS.items()
+            name: Histogram(f"workbench_{name}_seconds", description, labels, registry=registry, buckets=_BUCKETS)
+            for name, (description, labels) in _SECONDS.items()
         }
-        self._before: dict[str, tuple[int, int, int]] = {}
+        self._counted: dict[str, tuple[int, int, int]] = {}
         host, _, port = address.rpartition(":")
-        self._server, self._thread = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry)
+        self.server, _ = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry)
 
     def count(self, run: Recording, tools: Container[str]) -> None:
-        """Count a run that has ended; of one that had failed and went on, what it did since."""
+        """Count a run that has ended; of one that had failed and was resumed, only what it did since."""
         document, calls = run.to_dict(), list(run.calls())
-        records, judged, status = document["records"], document["reflections"], document["status"]
-        seen = self._before.pop(run.run_id, (0, 0, 0))
+        records, reflections, status = document["records"], document["reflections"], document["status"]
+        counted = self._counted.pop(run.run_id, (0, 0, 0))
         if status == "failed":
-            self._before[run.run_id] = len(records), len(judged), len(calls)
+            self._counted[run.run_id] = len(records), len(reflections), len(calls)
         self._counters["runs"].labels(status).inc()
         self._seconds["run"].labels(status).observe(document["figures"]["total_s"])
-        for record in own(records[seen[0] :]):
+        for record in own(records[counted[0] :]):
             tool = record["tool"] if record["tool"] in tools else _OTHER
             self._counters["steps"].labels(tool, record["status"]).inc()
             if record["status"] != "skipped":
                 self._seconds["step"].labels(tool).observe(record["duration_ms"] / 1000)
-        for judgement in judged[seen[1] :]:
-            self._counters["reflections"].labels(str(bool(judgement["should_continue"])).lower()).inc()
-        for call in calls[seen[2] :]:
+        for reflection in reflections[counted[1] :]:
+            self._counters["reflections"].labels(str(bool(reflection["should_continue"])).lower()).inc()
+        for call in calls[counted[2] :]:
             if not call["replayed"]:
                 self._count_call(call)
 
@@ -90,49 +89,32 @@ class Metrics:
             self._counters["tokens"].labels(role, kind).inc(call[kind] or 0)
         self._counters["money"].labels(role).inc(call["money"] or 0)
 
-    def took(self, name: str, seconds: float) -> None:
-        """Count what is done next to runs."""
-        self._seconds[name].observe(seconds)
-
-    def failed(self, name: str) -> None:
-        """Count a failure of it."""
-        self._counters[f"{name}_errors"].inc()
-
-    def close(self) -> None:
-        """Serve them no longer, when no open workspace of this process counts here any more."""
-        with _lock:
-            self.users -= 1
-            if self.users:
-                return
-            del _served[self._address]
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def count_task(self, name: str, seconds: float | None) -> None:
+        """Count a task outside runs by its duration; None counts its failure."""
+        if seconds is None:
+            self._counters[f"{name}_errors"].inc()
+        else:
+            self._seconds[name].observe(seconds)
 
 
 def required(setting: str) -> None:
-    """Refuse a setting that cannot be followed here.
+    """Check that the library is installed where the setting needs it.
 
     Raises:
-        MissingExtra: the library is not installed.
+        MissingExtra: it is not.
     """
     if setting and not find_spec("prometheus_client"):
         raise MissingExtra("WORKBENCH_METRICS", "metrics")
 
 
-def opened(address: str) -> Metrics | None:
-    """The counters that are served at ``HOST:PORT``; None for "", and where that cannot be had, which is said once."""
+def serve(address: str) -> Metrics | None:
+    """Return the counters that are served at ``HOST:PORT``; None for "", and, with a warning, where that fails."""
     if not address:
         return None
     with _lock:
         try:
-            found = _served.get(address) or Metrics(address)
-        except Exception as error:  # a port that is taken, or whatever the library says, is none of the runs
-            if address not in _refused:
-                told = "WORKBENCH_METRICS=%s cannot be served, and nothing is counted here: %s: %s. Name another port."
-                _log.warning(told, address, type(error).__name__, error)
-            _refused.add(address)
+            return _served.setdefault(address, _served.get(address) or Metrics(address))
+        except Exception as error:  # a port that is taken, or whatever the library raises, must not stop a run
+            text = "WORKBENCH_METRICS=%s cannot be served, and nothing is counted here: %s: %s. Name another port."
+            _log.warning(text, address, type(error).__name__, error)
             return None
-        found.users += 1
-        _served[address] = found
-        return found

@@ -17,7 +17,7 @@ from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store
 if TYPE_CHECKING:
     import numpy as np
 
-_KEPT = timedelta(minutes=10)
+_OLD_VERSIONS = timedelta(minutes=10)
 """How long older versions stay: another process may be reading one."""
 
 
@@ -53,11 +53,11 @@ class Lance(Store):
         self._table = self._db = None
 
     def count(self) -> int:
-        """Return vectors kept."""
+        """Return the number of vectors."""
         return self._table.count_rows() if self._table is not None else 0
 
     def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
-        """Keep these vectors under these ids, in one step."""
+        """Store these vectors under these ids, in one step."""
         import pyarrow
 
         flat = pyarrow.array(rows.ravel(), pyarrow.float32())
@@ -69,9 +69,9 @@ class Lance(Store):
         merge.execute(table)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Keep nothing under these ids; a quote in one is doubled, and nothing else in SQL's texts means anything."""
+        """Delete these ids; in a text of SQL only the quote has a meaning, and it is doubled."""
         if self._table is not None:
-            self._table.delete(f"id IN ({', '.join(quoted(one) for one in ids)})")
+            self._table.delete(f"id IN ({', '.join(quoted(vector_id) for vector_id in ids)})")
 
     def held(self) -> Iterator[tuple[str, str]]:
         """Yield every id, with the key of its vector."""
@@ -81,13 +81,13 @@ class Lance(Store):
 
     def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
         """Return the nearest by cosine, of all."""
-        found = self._table.search(query).distance_type("cosine").select(["id", "_distance"]).limit(wanted)
-        return [row["id"] for row in found.to_list()]
+        query_result = self._table.search(query).distance_type("cosine").select(["id", "_distance"]).limit(wanted)
+        return [row["id"] for row in query_result.to_list()]
 
     def settle(self) -> None:
         """Join what many writes left in many files, and drop what is older."""
         if self._table is not None:
-            self._table.optimize(cleanup_older_than=_KEPT)
+            self._table.optimize(cleanup_older_than=_OLD_VERSIONS)
 
     def remove(self) -> None:
         """Delete the table."""

@@ -1,7 +1,7 @@
 """TMDB (themoviedb.org): films and people by name, in the language of the question.
 
-A name is searched for, and what is found is taken only where it bears that very name, in any of its titles; a year
-tells several bearers apart. This product uses the TMDB API but is not endorsed or certified by TMDB.
+A name is searched for, and a hit counts only where one of its titles is that very name; a year decides between several.
+This product uses the TMDB API but is not endorsed or certified by TMDB.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -24,7 +23,7 @@ from workbench.settings import Settings
 from workbench.state import Data, Json
 from workbench.text import CJK, clean, fold
 
-# --- Notes: why there is less than was asked for, and what to do about it ---
+# --- Notes: why something is missing, and what to do about it ---
 
 _NOTES = {
     "no key": ("TMDB was not asked: {setting} is not set.", "没有查询 TMDB：未设置 {setting}。"),
@@ -44,22 +43,23 @@ _NOTES = {
 }
 
 
-def note(what: str, language: str, **told: str) -> str:
+def note(what: str, language: str, **fields: str) -> str:
     """Return a note in a language.
 
     >>> note("unknown", "en", name="Parasite"), note("unknown", "zh", name="寄生虫")
     ('TMDB knows nothing of the name “Parasite”.', 'TMDB 没有名为“寄生虫”的条目。')
     """
-    return _NOTES[what][language == "zh"].format(**told)
+    return _NOTES[what][language == "zh"].format(**fields)
 
 
-# --- Records: answers of TMDB as films and people; what is not as expected is empty ---
+# --- Records: answers of TMDB as films and people; a field of an unexpected type is empty ---
 
 _OF_FILMS = ("aliases", "year", "directors", "writers", "cast", "genres", "countries", "runtime", "budget", "revenue")
 FIELDS = frozenset((*_OF_FILMS, "rating", "born", "birth_place"))
 """What an outside source has of a film or a person, as the typed fields of a corpus may be called."""
 
-_LONG, _SHORT, _MANY = 4_000, 200, 10
+_LONG, _SHORT, _LIMIT = 4_000, 200, 10
+"""Characters of a description and of a name; entries of a list."""
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _JOBS = {
     "Director": "directors",
@@ -71,7 +71,7 @@ _RELATIONS = {"directors": "directed_by", "writers": "written_by", "cast": "acte
 
 
 class Credit(NamedTuple):
-    """A person of a film; ``number`` is the id there, 0 where it is not known."""
+    """A person of a film; ``number`` is TMDB's id, 0 where it is missing."""
 
     number: int
     name: str
@@ -81,7 +81,7 @@ class Credit(NamedTuple):
 class Record:
     """A film or a person: ``kind`` is ``movie`` or ``person``, ``number`` the id, ``credits`` go by their relation.
 
-    The first of ``names`` is the one to show. What a search finds has no text and no credits.
+    The first of ``names`` is shown. A hit of a search has no text and no credits.
     """
 
     kind: str
@@ -93,17 +93,17 @@ class Record:
 
     @property
     def year(self) -> int | None:
-        """Of a film's release."""
+        """Return the year of a film's release."""
         return self.fields.get("year")
 
     @property
     def place(self) -> str:
-        """Its id in evidence and in the graph."""
+        """Return its id in evidence and in the graph."""
         return f"tmdb:{self.kind}/{self.number}"
 
 
 def key_of(name: str) -> str:
-    """Return what two writings of a name share.
+    """Return a key that is equal for two spellings of a name.
 
     >>> key_of("Spider-Man: Far From Home") == key_of("spider man far from home"), key_of("臥虎藏龍")
     (True, '卧虎藏龙')
@@ -111,90 +111,86 @@ def key_of(name: str) -> str:
     return "".join(c for c in fold(name) if c.isalnum())
 
 
-def text(value: Any, most: int = _SHORT) -> str:
-    """Return a text in one line, without what steers a terminal or turns the writing direction; anything else is empty.
+def text(value: Any, limit: int = _SHORT) -> str:
+    """Return a text in one line, without control and direction characters; "" for any other type.
 
     >>> text("  Life\\n of \\u202ePi "), text(["Pi"]), text("x" * 9, 3)
     ('Life of Pi', '', 'xxx')
     """
-    return " ".join(_HIDDEN.sub(" ", clean(value[: 4 * most])).split())[:most] if isinstance(value, str) else ""
+    return " ".join(_HIDDEN.sub(" ", clean(value[: 4 * limit])).split())[:limit] if isinstance(value, str) else ""
 
 
 def number(value: Any) -> int:
-    """Return a whole number that can be an id or an amount; anything else is 0."""
+    """Return a whole number that can be an id or an amount; 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
 def items(answer: Any, name: str) -> list[Data]:
-    """Return the objects in the list of that name in an object; nothing else."""
+    """Return the objects in the list of that name in an object."""
     value = answer.get(name) if isinstance(answer, dict) else None
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def hits(answer: Data) -> list[Record]:
     """Return the films and people of a search, in its order."""
-    found = []
+    records = []
     for item in items(answer, "results")[:20]:
         kind, tmdb_id = text(item.get("media_type")), number(item.get("id"))
         if kind in ("movie", "person") and tmdb_id:
-            names = _distinct(item.get(n) for n in ("title", "original_title", "name", "original_name"))
-            found.append(Record(kind, tmdb_id, names, {"year": _year(item)}))
-    return found
+            names = _texts(item.get(n) for n in ("title", "original_title", "name", "original_name"))
+            records.append(Record(kind, tmdb_id, names, {"year": _year(item)}))
+    return records
 
 
 def film(answer: Data, language: str = "en") -> Record | None:
-    """A film with its credits and other titles, amounts in words of a language; None when it has no id or title."""
-    tmdb_id, names = number(answer.get("id")), _distinct([answer.get("title"), answer.get("original_title")])
+    """Return a film with its credits, other titles, and amounts in words; None without an id or a title."""
+    tmdb_id, names = number(answer.get("id")), _texts([answer.get("title"), answer.get("original_title")])
     if not tmdb_id or not names:
         return None
-    credits = answer.get("credits")
-    roles: dict[str, list[Any]] = {"directors": [], "cast": items(credits, "cast")[:_MANY], "writers": []}
-    for person in items(credits, "crew"):
-        if role := _JOBS.get(text(person.get("job"))):
-            roles[role].append(person)
-    people = {role: list({c.name: c for c in _credits(many)}.values())[:_MANY] for role, many in roles.items()}
+    people: dict[str, dict[str, Credit]] = {role: {} for role in _RELATIONS}
+    cast = [("cast", item) for item in items(answer.get("credits"), "cast")]
+    crew = [(_JOBS.get(text(item.get("job")), ""), item) for item in items(answer.get("credits"), "crew")]
+    for role, item in [*cast, *crew]:
+        name = text(item.get("name"))
+        if role and name and len(people[role]) < _LIMIT:
+            people[role].setdefault(name, Credit(number(item.get("id")), name))
     fields: Json = {
         "year": _year(answer),
-        **{role: [person.name for person in several] for role, several in people.items()},
-        "genres": _named(answer, "genres"),
-        "countries": _named(answer, "production_countries"),
+        **{role: list(credits) for role, credits in people.items()},
+        "genres": _names(answer, "genres"),
+        "countries": _names(answer, "production_countries"),
         **_amounts(answer, language == "zh"),
     }
-    translated = [item.get("data") for item in items(answer.get("translations"), "translations")]
-    others = [*items(answer.get("alternative_titles"), "titles"), *(one for one in translated if isinstance(one, dict))]
+    translations = (item.get("data") for item in items(answer.get("translations"), "translations"))
+    titled = [*items(answer.get("alternative_titles"), "titles"), *(t for t in translations if isinstance(t, dict))]
     return Record(
         "movie",
         tmdb_id,
-        _distinct([*names, *(other.get("title") for other in others)]),
+        _texts([*names, *(item.get("title") for item in titled)]),
         {name: value for name, value in fields.items() if value},
         text(answer.get("overview"), _LONG),
-        {relation: people[role] for role, relation in _RELATIONS.items()},
+        {relation: list(people[role].values()) for role, relation in _RELATIONS.items()},
     )
 
 
 def person(answer: Data) -> Record | None:
-    """Return a person; None when there is no id or name."""
+    """Return a person; None without an id or a name."""
     tmdb_id, name = number(answer.get("id")), text(answer.get("name"))
     if not tmdb_id or not name:
         return None
-    known = answer.get("also_known_as")
+    aliases = answer.get("also_known_as")
     fields = {"born": text(answer.get("birthday")), "birth_place": text(answer.get("place_of_birth"))}
     return Record(
         "person",
         tmdb_id,
-        _distinct([name, *(known if isinstance(known, list) else [])])[:_MANY],
+        _texts([name, *(aliases if isinstance(aliases, list) else [])])[:_LIMIT],
         {key: value for key, value in fields.items() if value},
         text(answer.get("biography"), _LONG),
     )
 
 
-def _credits(several: Iterable[Data]) -> list[Credit]:
-    told = (Credit(number(c.get("id")), text(c.get("name"))) for c in several)
-    return [credit for credit in told if credit.name]
-
-
 def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
-    """Return what is counted, in words: minutes, dollars, votes."""
+    """Return running time, money and rating in words."""
     votes, average = number(answer.get("vote_count")), answer.get("vote_average")
     rated = isinstance(average, int | float) and not isinstance(average, bool) and 0 < average <= 10 and votes
     dollars = {name: number(answer.get(name)) for name in ("budget", "revenue")}
@@ -207,12 +203,13 @@ def _amounts(answer: Data, chinese: bool) -> dict[str, str]:
     }
 
 
-def _named(answer: Data, name: str) -> list[str]:
-    return list(_distinct(item.get("name") for item in items(answer, name)))[:_MANY]
+def _names(answer: Data, name: str) -> list[str]:
+    return list(_texts(item.get("name") for item in items(answer, name)))[:_LIMIT]
 
 
-def _distinct(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(said for value in values if (said := text(value))))
+def _texts(values: Iterable[Any]) -> tuple[str, ...]:
+    """Return the distinct texts among these values."""
+    return tuple(dict.fromkeys(filter(None, map(text, values))))
 
 
 def _year(item: Data) -> int | None:
@@ -221,11 +218,11 @@ def _year(item: Data) -> int | None:
     return int(match[1]) if match else None
 
 
-# --- Evidence: a passage of each record in the language of the question, and all of them as one piece of graph ---
+# --- Evidence: a passage of each record in the language of the question, and a graph of all of them ---
 
 PAGES = "https://www.themoviedb.org"
 LICENCE = "TMDB"
-_SAYS = {
+_SENTENCES = {
     "aliases": ("{} is also known as {}.", "{}又名{}。"),
     "year": ("{} was released in {}.", "{}于{}年上映。"),
     "directors": ("{} was directed by {}.", "{}由{}执导。"),
@@ -240,34 +237,29 @@ _SAYS = {
     "born": ("{} was born on {}.", "{}生于{}。"),
     "birth_place": ("{} was born in {}.", "{}出生于{}。"),
 }
-_GLUE, _TITLE = (", ", "、"), ("{}", "《{}》")
+_SEPARATOR, _TITLE = (", ", "、"), ("{}", "《{}》")
 
 
 def as_enriched(records: Iterable[Record], language: str) -> Enriched:
-    """Return each record as a passage of evidence, and all of them as one piece of graph."""
-    found = Enriched(passages=[], entities=[], relations=[], notes=[], asked=0)
-    entities: dict[str, Entity] = {}
-    relations: dict[str, Relation] = {}
+    """Return each record as a passage of evidence, and a graph of all of them."""
+    passages, entities, relations = list[Passage](), dict[str, Entity](), dict[str, Relation]()
     for record in records:
-        found["passages"].append(_passage(record, language == "zh"))
+        passages.append(_passage(record, language == "zh"))
         kind = "Film" if record.kind == "movie" else "Person"
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
         for relation, credits in record.credits.items():
             for credit in credits:
-                person = f"tmdb:person/{credit.number}" if credit.number else f"person:{key_of(credit.name)}"
-                entities.setdefault(person, _entity(person, "Person", [credit.name]))
-                ends = (record.place, person)
+                person_id = f"tmdb:person/{credit.number}" if credit.number else f"person:{key_of(credit.name)}"
+                entities.setdefault(person_id, _entity(person_id, "Person", [credit.name]))
+                ends = (record.place, person_id)
                 source, target = ends[::-1] if relation == "acted_in" else ends
-                told = Relation(
-                    relation_id=f"{source}|{relation}|{target}",
-                    source=source,
-                    type=relation,
-                    target=target,
-                    sentence="",
-                    chunk_id=record.place,
+                key = f"{source}|{relation}|{target}"
+                relations[key] = Relation(
+                    relation_id=key, source=source, type=relation, target=target, sentence="", chunk_id=record.place
                 )
-                relations.setdefault(told["relation_id"], told)
-    return {**found, "entities": list(entities.values()), "relations": list(relations.values())}
+    return Enriched(
+        passages=passages, entities=list(entities.values()), relations=list(relations.values()), notes=[], asked=0
+    )
 
 
 def _entity(entity_id: str, kind: str, names: Sequence[str], doc_id: str | None = None) -> Entity:
@@ -288,32 +280,32 @@ def _passage(record: Record, chinese: bool) -> Passage:
 
 
 def _sentences(record: Record, chinese: bool) -> Iterator[str]:
-    """Yield what a record says: a film's fields before its text, a person's text before the fields."""
-    name, *others = record.names
+    """Yield the sentences of a record: a film's fields before its text, a person's text before the fields."""
+    name, *aliases = record.names
     is_film = record.kind == "movie"
-    shown = _TITLE[chinese].format(name) if is_film else name
-    twins = [other for other in others if bool(CJK.search(other)) != bool(CJK.search(name))] or others
-    values = {"aliases": twins[:1], **record.fields}
+    title = _TITLE[chinese].format(name) if is_film else name
+    other_script = [alias for alias in aliases if bool(CJK.search(alias)) != bool(CJK.search(name))] or aliases
+    values = {"aliases": other_script[:1], **record.fields}
     if not is_film:
         yield record.text
-    for field_name, said in _SAYS.items():
+    for field_name, sentences in _SENTENCES.items():
         if value := values.get(field_name):
-            listed = _GLUE[chinese].join(value) if isinstance(value, list) else value
-            yield said[chinese].format(shown, listed)
+            listed = _SEPARATOR[chinese].join(value) if isinstance(value, list) else value
+            yield sentences[chinese].format(title, listed)
     if is_film:
         yield record.text
 
 
-# --- The source: what is asked of the server, with an end to every answer and a key that nobody sees ---
+# --- The source: bounded answers, and a key that goes to the server alone ---
 
 MOST_ANSWERS = 16
-"""Answers that one enrichment may ask for, whatever the first ones say."""
+"""Answers that one enrichment may ask for."""
 KEY, BASE_URL, TIMEOUT = "WORKBENCH_TMDB_KEY", "WORKBENCH_TMDB_BASE_URL", "WORKBENCH_TMDB_TIMEOUT_S"
 MOST_NAMES = 3
-BEARERS = 3
-"""Bearers of one name that are told where nothing tells them apart."""
+MOST_BEARERS = 3
+"""Records of one name that are returned where nothing decides between them."""
 _LANGUAGES = {"zh": "zh-CN", "en": "en-US"}
-_MORE = {"append_to_response": "credits,alternative_titles,translations"}
+_FILM_PARAMETERS = {"append_to_response": "credits,alternative_titles,translations"}
 
 
 class Tmdb:
@@ -325,17 +317,14 @@ class Tmdb:
         self._settings = settings
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
-        """Return what TMDB says of these names; never raises for what TMDB does.
-
-        All of it takes ``tmdb_timeout_s`` at most; what came by then is told.
-        """
-        settings, notes, found = self._settings, list[str](), list[Record]()
+        """Return what TMDB says of these names, within ``tmdb_timeout_s``; a failure is a note, never an error."""
+        settings, notes, records = self._settings, list[str](), list[Record]()
         server: _Server | None = None
         try:
             if key := read_key(settings.tmdb_key, KEY):
                 async with asyncio.timeout(settings.tmdb_timeout_s), _Server(settings, key, language) as server:
                     for wanted in names[:MOST_NAMES]:
-                        found += await _bearers(server, wanted, notes)
+                        records += await _look_up(server, wanted, notes)
             else:
                 notes.append(note("no key", language, setting=KEY))
         except SettingsError as error:
@@ -343,74 +332,70 @@ class Tmdb:
         except (TimeoutError, httpx.TimeoutException):
             notes.append(note("slow", language, seconds=f"{settings.tmdb_timeout_s:g}", setting=TIMEOUT))
         except (NoAnswer, LimitReached, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            said = server.explain(error) if server else f"{type(error).__name__}: {error}."
-            notes.append(note("failed", language, said=said, key=KEY, url=BASE_URL))
-        distinct = {record.place: record for record in found}
-        return {**as_enriched(distinct.values(), language), "notes": notes, "asked": server.asked if server else 0}
+            reason = server.explain(error) if server else f"{type(error).__name__}: {error}."
+            notes.append(note("failed", language, said=reason, key=KEY, url=BASE_URL))
+        distinct = {record.place: record for record in records}
+        enriched = as_enriched(distinct.values(), language)
+        return {**enriched, "notes": notes, "asked": server.count if server else 0}
 
 
-async def _bearers(server: _Server, wanted: Wanted, notes: list[str]) -> list[Record]:
-    """Return everything that bears a name; of several films those of the year, where one is known."""
+async def _look_up(server: _Server, wanted: Wanted, notes: list[str]) -> list[Record]:
+    """Return every record with that name; of several films those of the year, where it is known."""
     name = text(wanted.name)
     answer = await server.get("search/multi", query=name, include_adult="false")
     keys = {key for key in map(key_of, (wanted.name, *wanted.also)) if key}
     details = [await _details(server, hit) for hit in _likely(hits(answer), keys, wanted.years)]
-    found = [record for record in details if record and keys & set(map(key_of, record.names))]
-    years = [str(film.year or "?") for film in found if film.kind == "movie"]
-    if not found:
+    records = [record for record in details if record and keys & set(map(key_of, record.names))]
+    years = [str(record.year or "?") for record in records if record.kind == "movie"]
+    if not records:
         notes.append(note("unknown", server.language, name=name))
     elif len(years) > 1:
         notes.append(note("ambiguous", server.language, name=name, years=", ".join(years)))
-    return found
+    return records
 
 
-def _likely(found: list[Record], keys: set[str], years: Sequence[int]) -> list[Record]:
-    """Return the hits to look at: those of the very name, those of the year before all; else the first one.
+def _likely(records: list[Record], keys: set[str], years: Sequence[int]) -> list[Record]:
+    """Return the hits to look at: those of the very name, preferably of the year; else the first hit.
 
     Lists of releases disagree by a year about festival films.
     """
-    exact = [hit for hit in found if keys & set(map(key_of, hit.names))]
+    exact = [hit for hit in records if keys & set(map(key_of, hit.names))]
     dated = [hit for hit in exact if hit.year and any(abs(hit.year - year) <= 1 for year in years)]
-    return (dated or exact)[:BEARERS] or found[:1]
+    return (dated or exact)[:MOST_BEARERS] or records[:1]
 
 
 async def _details(server: _Server, hit: Record) -> Record | None:
     try:
-        answer = await server.get(f"{hit.kind}/{hit.number}", **(_MORE if hit.kind == "movie" else {}))
+        answer = await server.get(f"{hit.kind}/{hit.number}", **(_FILM_PARAMETERS if hit.kind == "movie" else {}))
     except NoAnswer as error:
         if error.status_code != 404:
             raise
-        return None  # gone since it was indexed there
+        return None  # deleted since TMDB indexed it
     return film(answer, server.language) if hit.kind == "movie" else person(answer)
 
 
 class NoAnswer(Exception):
-    """Another status than 200, or no JSON object; with what ``Patience`` looks at."""
+    """A status other than 200, or a body that is not a JSON object; with the attributes that ``Patience`` reads."""
 
-    def __init__(self, said: str, response: httpx.Response):
-        super().__init__(said)
+    def __init__(self, reason: str, response: httpx.Response):
+        super().__init__(reason)
         self.status_code, self.response = response.status_code, response
 
 
 class _Server:
-    """TMDB while one question is asked of it; ``async with`` closes its connections.
+    """TMDB's server for one enrichment; ``async with`` closes its connections.
 
-    The key goes to this address and nowhere else: no redirect is followed.
-
-    Raises:
-        ValueError: the address is none.
+    The key is an API read access token. It is sent in a header, which no log holds, and no redirect is followed.
     """
 
     def __init__(self, settings: Settings, key: str, language: str):
-        self.language, self.asked = language, 0
+        self.language, self.count = language, 0
         self._url, self._key, self._timeout_s = settings.tmdb_base_url.rstrip("/"), key, settings.tmdb_timeout_s
+        self._address, _ = address(self._url), urlsplit(self._url).port  # either raises ValueError for a wrong one
         longest = min(settings.model_longest_wait_s, self._timeout_s)
         self._patience = Patience(settings.model_retries, settings.model_backoff_s, longest)
-        self._client = httpx.AsyncClient(
-            transport=_Keyed(key, self._url),
-            timeout=self._timeout_s,
-            headers={"Accept": "application/json"},
-        )
+        headers = {"Accept": "application/json", "Authorization": f"Bearer {key}"}
+        self._client = httpx.AsyncClient(timeout=self._timeout_s, headers=headers)
 
     async def __aenter__(self) -> _Server:
         return self
@@ -426,9 +411,9 @@ class _Server:
             LimitReached: it is too long, comes too slowly, or too many were asked for.
             httpx.HTTPError: the server cannot be reached, or breaks off.
         """
-        if self.asked >= MOST_ANSWERS:
+        if self.count >= MOST_ANSWERS:
             raise LimitReached(f"more than {MOST_ANSWERS} answers were needed")
-        self.asked += 1
+        self.count += 1
         parameters["language"] = _LANGUAGES[self.language]
         return await patiently(lambda: self._get(path, parameters), self._patience, self.explain)
 
@@ -440,38 +425,16 @@ class _Server:
             async for part in response.aiter_bytes():
                 body += meter(part)
         try:
-            found = json.loads(body, parse_constant=int)  # which refuses NaN and Infinity
+            answer = json.loads(body, parse_constant=int)  # which refuses NaN and Infinity
         except (ValueError, RecursionError):
             raise NoAnswer("the answer is no JSON", response) from None
-        if not isinstance(found, dict):
+        if not isinstance(answer, dict):
             raise NoAnswer("the answer is no JSON object", response)
-        return found
+        return answer
 
     def explain(self, error: BaseException) -> str:
         """Return what went wrong, and where, in a line without the key."""
         kind = "" if isinstance(error, NoAnswer | LimitReached) else type(error).__name__
-        said = ": ".join(part for part in (kind, " ".join(str(error).split())[:200]) if part)
-        return redact(f"{address(self._url)}: {said.rstrip('.')}.", [self._key])
-
-
-class _Keyed(httpx.AsyncHTTPTransport):
-    """Puts the key into a request on its way out, so that no log line and no error ever holds it.
-
-    A token of TMDB's goes into a header; its shorter keys are taken in the address only.
-    """
-
-    def __init__(self, key: str, url: str):
-        place = urlsplit(url)
-        host, _ = place.hostname or "", place.port  # a wrong port is an error here
-        super().__init__(proxy=None if proxy_bypass(host) else getproxies().get(place.scheme))
-        self._key = key
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        headers, url = httpx.Headers(request.headers), request.url
-        if len(self._key) > 32:
-            headers["Authorization"] = f"Bearer {self._key}"
-        else:
-            url = url.copy_merge_params({"api_key": self._key})
-        keyed = httpx.Request(request.method, url, headers=headers, stream=request.stream)
-        keyed.extensions = request.extensions
-        return await super().handle_async_request(keyed)
+        parts = [kind, " ".join(str(error).split())[:200]]
+        reason = ": ".join(filter(None, parts)).rstrip(".")
+        return redact(f"{self._address}: {reason}.", [self._key])
