@@ -15,8 +15,8 @@ from workbench.records.foreseeing import FEWEST, MOST, exceeds, foreseen
 from workbench.records.store import RunStore
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.outline import foreseen_told
-from workbench.views.render import run_text
+from workbench.views.outline import run_text
+from workbench.views.review import forecast_text
 from workbench.views.review import foreseen as drawn
 from workbench.widgets.review import Review
 
@@ -61,12 +61,12 @@ def test_with_no_past_calls_that_is_what_is_said(bench) -> None:
     run = bench().ask(QUESTION, kb="notes", review=["plan"])
     assert run.review["expected"] == {"runs": 0, "total": {}, "roles": {}, "left": {}}
     assert "no past calls to tell from (0 of the 5" in run_text(run.to_dict())
-    assert "没有过去的调用" in foreseen_told(run.review, Labels("zh"))[0]
+    assert "没有过去的调用" in forecast_text(run.review, Labels("zh"))[0]
 
 
 def test_rules_alone_are_told_nothing(bench) -> None:
     run = bench().ask(QUESTION, kb="notes", review=["plan"], models={"all": "rules"})
-    assert "expected" not in run.review and foreseen_told(run.review, Labels("en")) == ("", [], [])
+    assert "expected" not in run.review and forecast_text(run.review, Labels("en")) == ("", [], [])
 
 
 def test_past_runs_tell_what_is_left_to_pay_at_the_plan_and_after_reflecting(bench, server) -> None:
