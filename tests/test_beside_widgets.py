@@ -81,7 +81,7 @@ def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
     listed = past._list.picture
     said = words(listed.html)
     assert "wave 1" in said and "responded by you" in said and "“the father · he is the point”" in said
-    assert "plan version 2" in said and "50 kept as evidence" in said and "proposed: stop" in said
+    assert "plan 1 → 2" in said and "merger" in said and "proposed: stop" in said
     wave = next(key for key, html in listed.rows.items() if "wave 1" in html)
     past._list.press("choose", wave)
     assert 'aria-selected="true"' in past._list.picture.rows[wave]
@@ -121,37 +121,6 @@ def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
         fork = asked.fork(**past.asked["edits"], wait=False).wait()
         assert fork.status == "paused"
         fork.cancel()
-
-
-def test_a_run_that_asked_nobody_can_be_forked_so_that_it_asks(wb: Workbench) -> None:
-    run = wb.ask(ENGLISH, kb="film")
-    past = Checkpoints(Labels("en"))
-    past.show(run.to_dict(), run.checkpoints())
-    wave = next(key for key, html in past._list.picture.rows.items() if "wave 1" in html)
-    past._list.press("choose", wave)
-    assert "ask me at plan" not in text(past._detail)
-    past._detail.press("fork:reflect", wave)
-    edits = past.asked["edits"]
-    assert edits["review"] == ["reflect"]
-    assert run.fork(**edits, wait=False).wait().review["point"] == "reflect"
-
-
-def test_checkpoints_that_gc_let_go_leave_the_decisions(workspace: Path) -> None:
-    with Workbench.open(workspace) as wb:
-        asked = wb.ask(ENGLISH, kb="film", review=["reflect"]).approve()
-        its_checkpoints_are_let_go(wb, asked)
-
-
-def its_checkpoints_are_let_go(wb: Workbench, asked: Run) -> None:
-    past = Checkpoints(Labels("en"))
-    past.show(asked.to_dict(), asked.checkpoints())
-    wb.gc(yes=True)
-    past.show(asked.to_dict(), ())
-    assert list(past._list.picture.rows) == [decision["review_id"] for decision in asked.decisions]
-    assert "gc has removed the checkpoints" in text(past._list)
-    past._list.press("choose", "0-reflect")
-    past._detail.press("fork", "0-reflect")
-    assert asked.fork(**past.asked["edits"], wait=False).wait().review["review_id"] == "0-reflect"
 
 
 def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
@@ -201,7 +170,7 @@ def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) 
     for one, said in (
         (asked.workspace.compare(asked, stopped), "They first differ in"),
         (asked.tree(), "stopped here"),
-        (asked.checkpoints(), "after persist"),
+        (asked.checkpoints(), "persist"),
     ):
         bundle = one._repr_mimebundle_()
         assert said in bundle["text/plain"] and said in bundle["text/html"]

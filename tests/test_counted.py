@@ -16,9 +16,9 @@ from workbench.records.timeline import bars, busy_ms, span_ms
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
-from workbench.views.labels.sentences import saved_told, tokens_told, took_told
+from workbench.views.labels.sentences import saved_told, tokens_text, took_told
+from workbench.views.outline import run_html
 from workbench.views.past import forks
-from workbench.views.render import run_html
 from workbench.views.run import answer, evidence, head
 from workbench.views.timeline import timeline
 
@@ -100,7 +100,7 @@ def test_tokens_are_the_servers_own_count_or_about(workspace: Path, counted: boo
         [effect] = [e for e in run.tape() if e.tokens]
         assert effect.counted == counted and (effect.tokens == 1298 or not counted)
         cost = wb.compare(run, run)
-        shown = tokens_told(effect.tokens, not counted, Labels("en"))
+        shown = tokens_text(effect.tokens, not counted, Labels("en"))
         assert shown.startswith("about ") != counted
         assert shown in str(cost)
         fork = run.fork()

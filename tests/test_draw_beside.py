@@ -14,7 +14,7 @@ from workbench.futures.tree import tree
 from workbench.views.comparison import beside, change, graft_panel, lettered, offered
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.page import draw
-from workbench.views.past import checkpoints, forks, looked_at, rows_of
+from workbench.views.past import checkpoint_card, checkpoint_list, forks, rows_of
 from workbench.views.render import page_html
 from workbench.views.terminal import plain
 
@@ -182,7 +182,7 @@ def test_whatever_they_say_is_text() -> None:
                            "proposal": {}, "message": ALL, "who": ALL, "note": ALL}],
             "records": [], "reflections": [], "evidence": [], "citations": [],
             "figures": {}, "answer": ALL}  # fmt: skip
-    moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
+    moments = rows_of(past, [checkpoint], ENGLISH)
     nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
     drawn = [
         draw("graft.bar", ENGLISH, runs=lettered(document), differing=True, graft=True),
@@ -190,8 +190,8 @@ def test_whatever_they_say_is_text() -> None:
         graft_panel(document, ENGLISH, taken=[(1, f"step_1 {ALL}")]),
         draw("graft.made", ENGLISH, run_id=ALL),
         forks(nodes.to_dict(), ENGLISH).html,
-        checkpoints(moments, ENGLISH, every=True).html,
-        *(looked_at(one, checkpoint, {ALL: ALL}, ENGLISH, review=f"0-{ALL}") for one in moments),
+        checkpoint_list(moments, ENGLISH, every=True).html,
+        *(checkpoint_card(one, checkpoint, {ALL: ALL}, ENGLISH, f"0-{ALL}") for one in moments),
     ]
     tags = {"b", "button", "circle", "code", "details", "div", "h3", "h4", "i", "li", "p", "path", "rect", "section"}
     tags |= {"span", "strong", "summary", "svg", "table", "tbody", "td", "th", "thead", "tr", "br"}

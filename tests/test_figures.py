@@ -55,14 +55,13 @@ def test_the_critical_path_is_drawn_heavy_and_boxes_do_not_overlap():
     assert len({box.get("transform") for box in drawn(plan, "g", role="option")}) == 4
 
 
-def test_what_a_later_version_added_or_changed_is_marked():
+def test_what_a_later_version_added_is_marked():
     first = RUN.plan.without("step_3_more")
     second = RUN.plan.model_copy(update={"version": 2}).replace("step_0_喜宴", objective="Another one")
     plan = dag(second, versions=[first, second])
     rows = {row["step_id"]: row for row in plan.data}
-    assert [rows["step_3_more"][name] for name in ("added_in", "changed_in")] == [2, None]
-    assert [rows["step_0_喜宴"][name] for name in ("added_in", "changed_in")] == [None, 2]
-    assert {"+v2", "~v2"} <= set(words(plan))
+    assert (rows["step_3_more"]["added_in"], rows["step_0_喜宴"]["added_in"]) == (2, None)
+    assert "+v2" in words(plan)
 
 
 def taped(step_id="step_0_喜宴"):

@@ -93,7 +93,7 @@ def test_a_bar_leaves_a_line_only_where_an_interrupt_leaves_the_base_as_it_was(k
 def test_the_bar_says_the_stage_in_either_language(lang, word):
     with indexing.Bar("hills", indexing.Labels(lang)) as shown:
         shown.tell("vectors", 32, 1_000)
-        assert word in shown.said.value and "32 / 1,000" in shown.said.value
+        assert word in shown.text.value and "32 / 1,000" in shown.text.value
         assert (shown.bar.value, shown.bar.max, shown.bar.bar_style) == (32, 1_000, "")
         shown.tell("read", 64, 0)
         assert (shown.bar.value, shown.bar.max, shown.bar.bar_style) == (1, 1, "info")

@@ -366,7 +366,7 @@ def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) ->
     *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
     [obeyed] = run.obeyed
     page = wb.bench(run, session="s", lang="zh")
-    knew = page.working.knew
+    knew = page.working.memory
     assert knew is not None and "回答可能依据的记忆" in knew.list.picture.html and "第 1 轮" in knew.list.picture.html
     memory_id = obeyed["memory_id"]
     knew.list.press("invalidate", memory_id)
@@ -381,7 +381,7 @@ def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) ->
     assert page.run_id != run.run_id and page.run.origin == run.run_id and not page.run.obeyed
     alone = wb.ask("How is the weather?", kb="general", session="fresh", user="bob")
     page.put(alone)
-    assert page.working.knew is None or page.working.knew.region.layout.display == "none"
+    assert page.working.memory is None or page.working.memory.region.layout.display == "none"
 
 
 def test_what_a_conversation_costs_is_drawn_turn_by_turn(bench: Make) -> None:  # noqa: F811

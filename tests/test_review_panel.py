@@ -145,9 +145,9 @@ def test_respond_opens_a_field_and_sends_its_text(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["plan"])
     review = panel(run)
     saying = review.message
-    assert review._saying.layout.display == "none"
+    assert review._message_box.layout.display == "none"
     review.respond.click()
-    assert review._saying.layout.display is None and review.send.disabled
+    assert review._message_box.layout.display is None and review.send.disabled
     saying.value = "only the fathers"
     review.send.click()
     assert run.decisions[0]["action"] == "respond" and run.decisions[0]["message"] == "only the fathers"
@@ -517,7 +517,7 @@ def assert_text(html: str) -> None:
         def handle_starttag(self, tag: str, attrs: Any) -> None:
             assert tag in {"div", "p", "span", "h3", "b", "i", "ul", "li", "dl", "dt", "dd", "code", "svg", "path",
                            "circle", "rect", "button", "input", "label", "details", "summary", "table", "thead",
-                           "tbody", "tr", "th", "td", "br"}, tag  # fmt: skip
+                           "tbody", "tr", "th", "td", "br", "strong"}, tag  # fmt: skip
             assert not [name for name, _ in attrs if name.startswith("on") or name in ("href", "src", "srcdoc")]
 
     Reader().feed(html)

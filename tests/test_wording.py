@@ -14,8 +14,7 @@ import pytest
 
 from workbench.session import Workbench
 from workbench.text import CJK
-from workbench.views.outline import ON_PAPER
-from workbench.views.render import run_html, run_text
+from workbench.views.outline import ON_PAPER, run_html, run_text
 from workbench.widgets.futures import past_of
 
 SHELF = {

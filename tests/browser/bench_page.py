@@ -56,8 +56,9 @@ class BenchPage:
         field.fill(on)
         field.press("Enter")
 
-    def mend(self) -> None:
-        self.page.locator(".wb-step-form .wb-mend:visible, .wb-step-form [data-do=mend]:visible").first.click()
+    def independent(self) -> None:
+        """Remove the last dependency of the chosen step."""
+        self.page.locator(".wb-step-form .jupyter-widget-tag-close:visible").last.click()
 
     def fork(self, *words: str) -> None:
         """Fork at a decision, from the list of checkpoints."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from workbench.session import Workbench
-    from workbench.views.outline import Block
+    from workbench.views.blocks import Block
 
 
 DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
@@ -148,7 +148,7 @@ class Page:
 
     def table(self, document: Any, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = "") -> None:
         """Print the one document of ``--json``, or rows under columns (``name`` or ``name:kind``), or why none are."""
-        from workbench.views.outline import Column, Table
+        from workbench.views.blocks import Column, Table
 
         if self.as_json:
             self.result(document)

@@ -31,7 +31,7 @@ from workbench.settings import Settings
 from workbench.state import ConversationState, Data, Decision, ExecutionRecord, Json, RetrievalResult
 from workbench.text import visible
 from workbench.views.labels import labels_for
-from workbench.views.render import run_html
+from workbench.views.outline import run_html
 
 CONTENTS, PAGE = "run.json", "run.html"
 LIMIT = 128 * 2**20

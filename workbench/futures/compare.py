@@ -25,9 +25,9 @@ from workbench.runs.recording import Recording
 from workbench.settings import MODELS
 from workbench.state import Citation, Decision, ExecutionRecord, Json
 from workbench.text import fold
+from workbench.views.blocks import Block
 from workbench.views.comparison import LETTERS, beside
 from workbench.views.labels import labels_for
-from workbench.views.outline import Block
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from workbench.errors import UnknownRun
 from workbench.plans import edit_of, work_seconds
 from workbench.records.proposals import JUDGED_BY
 from workbench.state import Data, Json
+from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
-from workbench.views.outline import Block
 from workbench.views.past import tree_blocks
 from workbench.views.render import Shown
 

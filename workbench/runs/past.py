@@ -10,8 +10,8 @@ from typing import Any, TypedDict
 
 from workbench.errors import RunError
 from workbench.state import Data, Decision, Json
+from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
-from workbench.views.outline import Block
 from workbench.views.past import past_blocks
 from workbench.views.render import Shown
 

@@ -287,12 +287,12 @@ class Run(Recording):
         return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}{read}>"
 
     def __str__(self) -> str:
-        from workbench.views.render import run_text
+        from workbench.views.outline import run_text
 
         return run_text(self.to_dict())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.views.render import run_html, run_text, without_clock
+        from workbench.views.outline import run_html, run_text, without_clock
 
         document = without_clock(self.to_dict())
         return {"text/plain": run_text(document), "text/html": run_html(document)}

@@ -10,18 +10,18 @@ from typing import Any
 from markupsafe import Markup
 
 from workbench.state import Data
+from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
-from workbench.views.outline import Block, Column, Lines, Paragraph, clipped, columns, one_line
+from workbench.views.labels.sentences import edit_texts, reviewer_name, saved_told, tokens_text, took_told
 from workbench.views.page import cut, draw
-from workbench.views.plan_graph import fields_told
+from workbench.views.plan_graph import field_changes
 
 LETTERS = "ABCD"
-MOST_ROWS, MOST_OFFERED = 40, 200
-"""Rows that are shown of a table, and steps of a graft; ``Comparison.to_dict()`` has all."""
+_MOST_ROWS, _MOST_OFFERED = 40, 200
+"""Rows of a table and steps of a graft that are shown; ``Comparison.to_dict()`` has all."""
 _SAME = ("same", "shared")
 _ORDER = ("added", "gained", "removed", "lost", "changed", "moved", "recited", *_SAME)
-"""Kinds of change, the weightiest first."""
+"""Kinds of change, the most important first."""
 Taken = tuple[int, str]
 """The number of a run in the comparison, and a step of it."""
 
@@ -36,7 +36,7 @@ def change(kind: str, labels: Labels) -> str:
 
 
 def beside(document: Data, labels: Labels, differing: bool = True) -> list[Block]:
-    """Return the blocks of a comparison; with ``differing`` without the rows that are the same."""
+    """Return the blocks of a comparison; ``differing`` leaves out equal rows."""
     tables = (block for name in _PARTS for block in _table(name, document, labels, differing))
     return [_head(document, labels), *_caveats(document, labels), *tables, _cost(document, labels)]
 
@@ -47,7 +47,7 @@ def lettered(document: Data) -> list[tuple[str, Data]]:
 
 
 def _head(document: Data, labels: Labels) -> Block:
-    """Return which runs these are, and where they first differ."""
+    """Return the runs, and where they first differ."""
     runs, parts = lettered(document), document["parts"]
     letters, lines = {run["run_id"]: letter for letter, run in runs}, list[Paragraph]()
     for letter, run in runs:
@@ -65,11 +65,11 @@ def _head(document: Data, labels: Labels) -> Block:
 
 
 def _each(values: Any, labels: Labels) -> str:
-    """Return what each run had at a point."""
-    return "".join(f" {letter} {_value(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
+    """Return the value of each run at a point."""
+    return "".join(f" {letter} {_side_text(value, labels)}" for letter, value in zip(LETTERS, values, strict=False))
 
 
-def _value(value: Any, labels: Labels) -> str:
+def _side_text(value: Any, labels: Labels) -> str:
     if isinstance(value, Mapping) and "action" in value:
         return _decided(value, labels)
     if isinstance(value, Mapping):
@@ -80,7 +80,7 @@ def _value(value: Any, labels: Labels) -> str:
 
 
 def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
-    """Yield what else may be the cause of a difference, then what is not known."""
+    """Yield other possible causes of a difference, then what is unknown."""
     causes, unknown = list[str](), list[str]()
     for caveat in document["caveats"]:
         text = cut(labels(f"caveat_{caveat['what']}", name=caveat["name"]), 200)
@@ -95,7 +95,7 @@ def _caveats(document: Data, labels: Labels) -> Iterator[Block]:
 
 
 def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterator[Block]:
-    """Yield the rows of one part: how each changed, what it is, and how it is in each run."""
+    """Yield the table of one part: the change of each row, its subject, and its state in each run."""
     title, what, subject, cell = _PARTS[name]
     counts, rows = Counter[str](), []
     for row in document[name]:
@@ -106,18 +106,18 @@ def _table(name: str, document: Data, labels: Labels, differing: bool) -> Iterat
     if not rows:
         return
     summary = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in _ORDER if counts[kind])
-    first = sorted(rows, key=itemgetter(0))[:MOST_ROWS]  # some of each kind
+    first = sorted(rows, key=itemgetter(0))[:_MOST_ROWS]  # some of each kind
     cells = []
     for _, _, row in sorted(first, key=lambda entry: _ORDER.index(entry[1])):
         sides = (cell(side, labels) if side else "–" for side in row["sides"])
         cells.append((_changes(row, labels), subject(row, document, labels), *sides))
     heads = (*columns(labels, "change:change", what), *(Column(letter) for letter, _ in lettered(document)))
-    notes = [labels("and_more", n=len(rows) - MOST_ROWS)] if len(rows) > MOST_ROWS else []
+    notes = [labels("and_more", n=len(rows) - _MOST_ROWS)] if len(rows) > _MOST_ROWS else []
     yield clipped(f"{labels(title)} · {summary}", heads, cells, notes=notes)
 
 
 def _kind(row: Data) -> str:
-    """Return the change of a row as a whole: the weightiest among the runs."""
+    """Return the most important change of a row among the runs."""
     changes = row.get("changes") or ["same" if row["same"] else "changed"]
     return min(filter(None, changes), key=_ORDER.index, default="same")
 
@@ -137,7 +137,7 @@ def _step(row: Data, document: Data, labels: Labels) -> str:
     for letter, diff in zip(LETTERS[1:], document["plan"], strict=False):
         fields = dict((diff or {}).get("changed", {}).get(row["step_id"], {}))
         fields.pop("tool", None)  # both are behind the step's name
-        lines += [f"{letter} {line}" for line in fields_told(fields, labels)]
+        lines += [f"{letter} {line}" for line in field_changes(fields, labels)]
     return "\n".join(lines)
 
 
@@ -152,10 +152,10 @@ def _point(row: Data, _: Data, labels: Labels) -> str:
 
 
 def _decided(side: Data, labels: Labels) -> str:
-    """Return what was decided, by whom, with which words."""
-    edits = edits_told(side["edits"], side["proposed"], labels)
+    """Return a decision: the action, the person, the edits and the words."""
+    edits = edit_texts(side["edits"], side["proposed"], labels)
     words = [f"“{text}”" for text in (side["message"], side["note"]) if text]
-    action = labels("aside", said=labels("did_" + side["action"]), more=who_told(side["who"], labels))
+    action = labels("aside", said=labels("did_" + side["action"]), more=reviewer_name(side["who"], labels))
     return cut(" · ".join([action, *edits, *words]), 400)
 
 
@@ -166,7 +166,7 @@ def _cited(side: Data, labels: Labels) -> str:
 
 def _piece(row: Data, _: Data, labels: Labels) -> str:
     first = next(side for side in row["sides"] if side)
-    steps, title = list(dict.fromkeys(found["step_id"] for found in first["found_by"])), one_line(row["title"])
+    steps, title = list(dict.fromkeys(finding["step_id"] for finding in first["found_by"])), one_line(row["title"])
     if not steps:
         return title
     more = f" +{len(steps) - 1}" if len(steps) > 1 else ""
@@ -179,7 +179,7 @@ _PARTS: Mapping[str, tuple[str, str, Callable[[Data, Data, Labels], str], Callab
     "claims": ("beside_answer", "claim", lambda row, *_: str(row["text"]), _cited),
     "evidence": ("beside_evidence", "piece", _piece, lambda side, _: f"#{side['rank']} {side['score']:.2f}"),
 }
-"""Each table: its title, what its rows are, the text of a row, and how that is in one run."""
+"""Each table: its title, the heading of its rows, the text of a row, and its state in one run."""
 
 
 def _cost(document: Data, labels: Labels) -> Block:
@@ -191,7 +191,7 @@ def _cost(document: Data, labels: Labels) -> Block:
         saved = [saved_told(cost, labels)] if cost["saved_calls"] else []
         saved += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
         cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
-        tokens = tokens_told(cost["tokens"], cost["about"], labels)
+        tokens = tokens_text(cost["tokens"], cost["about"], labels)
         rows.append((*cells, labels("beside_of", n=cited, most=len(claims)), tokens, labels("comma").join(saved)))
         notes.append(f"{letter} {took_told(cost, labels)}")
     names = ("calls:number", "pieces:number", "claims", "tokens:number", "saved")
@@ -203,7 +203,7 @@ def _cost(document: Data, labels: Labels) -> Block:
 
 
 def offered(document: Data) -> dict[Taken, tuple[Data, str]]:
-    """Return the steps that the other runs have otherwise than the first one: how each ran, and the kind of change."""
+    """Return the steps that differ from the first run: how each ran, and the kind of its change."""
     results = {}
     for n in range(1, len(document["runs"])):
         for row in document["steps"]:
@@ -213,22 +213,22 @@ def offered(document: Data) -> dict[Taken, tuple[Data, str]]:
 
 
 def graft_panel(document: Data, labels: Labels, *, taken: Collection[Taken], working: bool = False) -> Markup:
-    """Return the form in which a graft onto the first run is put together.
+    """Return the form of a graft onto the first run.
 
     Args:
         document: of the comparison.
         labels: the words.
-        taken: the steps that are chosen.
-        working: it is being made.
+        taken: the chosen steps.
+        working: whether the graft is being made.
     """
     offers = offered(document)
-    go, chosen = "", [one for one in offers if one in taken]
+    chosen, action = [offer for offer in offers if offer in taken], ""
     if chosen:
-        others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in chosen))
+        sources = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in chosen))
         steps = labels("steps", n=len(chosen))
-        go = labels("graft_working") if working else labels("graft_now", base="A", steps=steps, others=others)
+        action = labels("graft_working") if working else labels("graft_now", base="A", steps=steps, others=sources)
     rows = [
         (f"{n}:{step_id}", LETTERS[n], step_id, side, change(kind, labels), (n, step_id) in taken)
-        for (n, step_id), (side, kind) in list(offers.items())[:MOST_OFFERED]
+        for (n, step_id), (side, kind) in list(offers.items())[:_MOST_OFFERED]
     ]
-    return draw("graft.panel", labels, offers=rows, go=go, working=working)
+    return draw("graft.panel", labels, offers=rows, action=action, working=working)

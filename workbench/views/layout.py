@@ -1,10 +1,8 @@
-"""Where the nodes of a graph stand: in layers, or in the lanes of a gutter next to a list, as in a git log."""
+"""The places of the nodes of a graph: in layers, or next to a list with lines in its gutter."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -16,12 +14,11 @@ Pair = tuple[str, str]
 
 
 class Layers(NamedTuple):
-    """A graph from its sources on.
+    """The layers of a graph.
 
     Attributes:
-        places: (layer, row) of each node: behind all that lead to it, and near the middle of those; rows are centred
-            on 0.
-        back: the edges that lead back into what came before, which the layers leave out.
+        places: (layer, row) of each node: after its predecessors, and close to their middle; rows are centred on 0.
+        back: the edges that lead back to an earlier layer, which are ignored.
     """
 
     places: dict[str, tuple[int, float]]
@@ -46,144 +43,85 @@ def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
         back.add((source, target))
     places: dict[str, tuple[int, float]] = {}
     for layer, members in enumerate(networkx.topological_generations(graph)):
-        here = [node for node in nodes if node in set(members)]
-        before = {node: [places[one][1] for one in graph.predecessors(node)] for node in here}
-        here.sort(key=lambda node: sum(before[node]) / max(len(before[node]), 1))
-        places |= {node: (layer, row - (len(here) - 1) / 2) for row, node in enumerate(here)}
+        members_in_order = [node for node in nodes if node in set(members)]
+        before = {node: [places[source][1] for source in graph.predecessors(node)] for node in members_in_order}
+        members_in_order.sort(key=lambda node: sum(before[node]) / max(len(before[node]), 1))
+        places |= {node: (layer, row - (len(members_in_order) - 1) / 2) for row, node in enumerate(members_in_order)}
     return Layers({node: places[node] for node in nodes}, back)
 
 
 # gutters
 
 MOST_LANES = 8
-"""Lines beyond these share the last lane."""
-_MID, _LOW, _FAR, _FIRST, _APART = 26, 52, 999, 9, 13
+"""Further lines share the last lane."""
+_MIDDLE, _LOW, _BOTTOM, _FIRST, _APART = 26, 52, 999, 9, 13
 _STRENGTH = ("dashed", "plain", "heavy", "cycle")
+Path = tuple[str, str]
+"""The look of a line and its SVG path."""
 
 
 class Edge(NamedTuple):
-    """From one row to another; ``look`` is ``plain``, ``heavy``, ``dashed`` or ``cycle``."""
+    """An edge from one row to another; ``look`` is ``plain``, ``heavy``, ``dashed`` or ``cycle``."""
 
     source: int
     target: int
     look: str = "plain"
 
-    @property
-    def rows(self) -> tuple[int, int]:
-        """Return its rows, the upper one first."""
-        return min(self.source, self.target), max(self.source, self.target)
 
+def gutters(count: int, edges: Iterable[Edge]) -> tuple[list[list[Path]], int]:
+    """Return the lines of each row, and the width of the gutter in pixels.
 
-@dataclass
-class _Bus:
-    """Edges that share a line: all that leave one row, or all that come to one.
+    Dots are on lane 0. Edges to the same row share a lane, which is straight between neighbouring rows.
 
-    ``looks`` is that of the piece between the middle of a row and the middle of the next.
+    >>> [len(lines) for lines in gutters(3, [Edge(0, 2), Edge(1, 2)])[0]], gutters(1, [])[1]
+    ([1, 3, 1], 18)
     """
-
-    owner: int
-    lane: int = 0
-    looks: dict[int, str] = field(default_factory=dict)
-    at: dict[int, list[Edge]] = field(default_factory=dict)
-
-    def add(self, edge: Edge) -> None:
-        """Take an edge in."""
-        for row in range(*edge.rows):
-            self.looks[row] = max(self.looks.get(row, edge.look), edge.look, key=_STRENGTH.index)
-        for row in edge.rows:
-            self.at.setdefault(row, []).append(edge)
-
-    @property
-    def last(self) -> int:
-        """Return the row that its line ends in."""
-        return max(self.at)
-
-
-class Row(NamedTuple):
-    """The gutter of one row: the lane of its dot, and the lines through it, each a look and a path."""
-
-    lane: int
-    lines: tuple[tuple[str, str], ...]
+    groups: dict[int, list[Edge]] = {}
+    for edge in edges:
+        if edge.source != edge.target:
+            groups.setdefault(edge.target, []).append(edge)
+    rows: list[list[Path]] = [[] for _ in range(count)]
+    ends = list[int]()
+    for group in sorted(groups.values(), key=lambda group: min(min(edge[:2]) for edge in group)):
+        touched = sorted({row for edge in group for row in edge[:2]})
+        first, last = touched[0], touched[-1]
+        free = [lane for lane, end in enumerate(ends) if end <= first]
+        lane = 0 if last - first == 1 else 1 + (free[0] if free else min(len(ends), MOST_LANES - 2))
+        if lane:
+            ends[lane - 1 : lane] = [last]
+        for row in range(first, last + 1):
+            rows[row] += _lines(group, row, lane, first, last)
+    return rows, _x(len(ends)) + _FIRST
 
 
-def gutters(count: int, edges: tuple[Edge, ...]) -> tuple[list[Row], int]:
-    """Return the gutter of each row, and its width in pixels.
-
-    Two rows that feed a third share its line; so do those that one row feeds.
-
-    Args:
-        count: of rows.
-        edges: between them; a dot stands where its line ends.
-
-    >>> [row.lane for row in gutters(3, (Edge(0, 2), Edge(1, 2)))[0]], gutters(1, ())[1]
-    ([0, 1, 0], 18)
-    """
-    starting: dict[int, list[_Bus]] = {}
-    for bus in _buses(edges):
-        starting.setdefault(min(bus.at), []).append(bus)
-    active: list[_Bus] = []
-    rows, widest = list[Row](), 0
-    for row in range(count):
-        lane = _lane_of(row, active)
-        going = {bus.lane for bus in active if bus.last > row}
-        for bus in sorted(starting.get(row, ()), key=lambda b: (b.owner != row, b.last)):
-            bus.lane = lane if lane not in going else _free({*going, lane})
-            going.add(bus.lane)
-            active.append(bus)
-        rows.append(Row(lane, tuple(line for bus in active for line in _lines(bus, row, lane))))
-        widest = max([widest, lane, *going])
-        active = [bus for bus in active if bus.last > row]
-    return rows, _x(widest) + _FIRST
-
-
-def gutter_drawn(row: Row, width: int, hollow: bool = False) -> Markup:
-    """Return the gutter of one row as SVG; its lines go on as far down as the row is high."""
-    by_look: dict[str, str] = {}
-    for look, path in row.lines:
-        by_look[look] = by_look.get(look, "") + path
-    paths = [el(f"path.wb-dag.wb-dag-{look}", d=by_look[look]) for look in _STRENGTH if look in by_look]
-    dot = el("circle.wb-dot.wb-hollow" if hollow else "circle.wb-dot", cx=_x(row.lane), cy=_MID, r=4)
+def gutter_svg(lines: Sequence[Path], width: int, hollow: bool = False) -> Markup:
+    """Return the gutter of one row as SVG, whose lines reach as far down as the row is high."""
+    looks = {look: "".join(path for line_look, path in lines if line_look == look) for look in _STRENGTH}
+    paths = [el(f"path.wb-dag.wb-dag-{look}", d=path) for look, path in looks.items() if path]
+    dot = el("circle.wb-dot.wb-hollow" if hollow else "circle.wb-dot", cx=_x(0), cy=_MIDDLE, r=4)
     return el("svg.wb-gutter", paths, dot, width=width, aria_hidden="true")
 
 
-def _buses(edges: Iterable[Edge]) -> Iterable[_Bus]:
-    edges = [edge for edge in dict.fromkeys(edges) if edge.source != edge.target]
-    feeds, fed = Counter(edge.source for edge in edges), Counter(edge.target for edge in edges)
-    made: dict[tuple[str, int], _Bus] = {}
-    for place, edge in enumerate(edges):
-        to = fed[edge.target] >= feeds[edge.source]
-        owner = edge.target if to else edge.source
-        key = ("cycle", place) if edge.look == "cycle" else ("to" if to else "from", owner)
-        made.setdefault(key, _Bus(-1 if edge.look == "cycle" else owner)).add(edge)
-    return made.values()
+def _lines(group: Sequence[Edge], row: int, lane: int, first: int, last: int) -> Iterator[Path]:
+    """Yield the lines of edges with a common target in one row."""
+    x, dot = _x(lane), _x(0)
+    up = f"M{x} 0C{x} 13 {dot} 13 {dot} {_MIDDLE}"
+    down = f"M{x} {_BOTTOM}V{_LOW}C{x} 39 {dot} 39 {dot} {_MIDDLE}"
+    covering = [edge for edge in group if min(edge[:2]) <= row <= max(edge[:2])]
+    joins = [edge for edge in covering if row in edge[:2]]
+    if first < row < last:
+        yield _strongest(edge for edge in covering if min(edge[:2]) < row), f"M{x} 0V{_MIDDLE}"
+        yield _strongest(edge for edge in covering if max(edge[:2]) > row), f"M{x} {_MIDDLE}V{_BOTTOM}"
+    for path, edges in (
+        (up, [edge for edge in joins if min(edge[:2]) < row]),
+        (down, [edge for edge in joins if max(edge[:2]) > row]),
+    ):
+        if edges:
+            yield _strongest(edges), path
 
 
-def _lane_of(row: int, active: Sequence[_Bus]) -> int:
-    ending = [bus.lane for bus in active if bus.last == row]
-    owned = [bus.lane for bus in active if bus.owner == row]
-    return min(ending or owned, default=_free({bus.lane for bus in active}))
-
-
-def _free(used: Collection[int]) -> int:
-    return next((lane for lane in range(MOST_LANES) if lane not in used), MOST_LANES - 1)
-
-
-def _lines(bus: _Bus, row: int, lane: int) -> Iterator[tuple[str, str]]:
-    x, here, on = _x(bus.lane), _x(lane), bus.lane == lane
-    above, below = bus.looks.get(row - 1, ""), bus.looks.get(row, "")
-    by_strength = sorted(bus.at.get(row, ()), key=lambda edge: _STRENGTH.index(edge.look))
-    joined = {edge.rows[0] == row: edge for edge in by_strength}
-    if above and (on or below):
-        yield (below if not on and False in joined else above), f"M{x} 0V{_MID}"
-    if below and (on or above):
-        yield (above if not on and True in joined else below), f"M{x} {_MID}V{_LOW}"
-    if below:
-        yield below, f"M{x} {_LOW}V{_FAR}"
-    for down, edge in joined.items():
-        if not on:
-            end = _LOW if down else 0
-            half = (end + _MID) // 2
-            yield edge.look, f"M{x} {end}C{x} {half} {here} {half} {here} {_MID}"
+def _strongest(edges: Iterable[Edge]) -> str:
+    return max((edge.look for edge in edges), key=_STRENGTH.index)
 
 
 def _x(lane: int) -> int:

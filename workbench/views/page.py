@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 MOST_CHARACTERS = 2_000
-"""What is longer is cut, with the number of characters that are left out."""
+"""A longer text is cut, with the number of characters left out."""
 _VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "path", "polygon", "rect"})
 _TEMPLATES = files("workbench.views.templates")
 
 
 NOTHING = Markup()
 ROWS = Markup("<!--rows-->")
-"""Where the rows of a picture stand in its frame; every other ``<`` of a text is escaped."""
+"""The place of the rows in the frame of a picture; every other ``<`` of a text is escaped."""
 
 
 def draw(name: str, /, *labels: Labels, **values: Any) -> Markup:
-    """Return what a macro of a template makes of these values: ``draw("past.row", labels, row=row)``.
+    """Render a macro of a template: ``draw("past.row", labels, row=row)``.
 
     Every text is escaped as in ``safe``. Lines of a template are joined without a space.
     """
@@ -54,13 +54,13 @@ def _environment() -> Environment:
     )
     result.globals |= {"glyph": glyph, "button": button, "badge": badge, "family": family, "milliseconds": milliseconds}
     result.globals |= {"ROWS": ROWS, "NL": Markup("\n")}
-    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, most=sys.maxsize)}
+    result.filters |= {"safely": safe, "brief": cut, "whole": partial(safe, limit=sys.maxsize)}
     result.tests["web"] = re.compile(r"https?://\S+$").match
     return result
 
 
 def _shown(value: Any) -> Markup:
-    """Return a value in a template: None is nothing, truth is as in ARIA, a number as short as it can be."""
+    """Format a value of a template: None is empty, a truth value as in ARIA, a number as short as possible."""
     if isinstance(value, Markup):
         return value
     if isinstance(value, bool):
@@ -69,10 +69,10 @@ def _shown(value: Any) -> Markup:
 
 
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
-    """Return one element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
+    """Return an element. Its content is escaped unless it is ``Markup``; lists are flattened, None is dropped.
 
-    Classes follow the tag as in a CSS selector, or are given as ``cls``; other names have ``-`` for ``_``. An attribute
-    that is None or False is left out; those of ARIA say ``true`` or ``false``.
+    Classes follow the tag as in a CSS selector, or are passed as ``cls``; other attributes have ``-`` for ``_``. An
+    attribute that is None or False is omitted; those of ARIA are ``true`` or ``false``.
 
     >>> str(el("p.note.big", "a < b", el("b", "x"), data_key='"k"'))
     '<p class="note big" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
@@ -84,29 +84,29 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     return Markup(f"<{tag}{words}/>" if tag in _VOID else f"<{tag}{words}>{joined(inside)}</{tag}>")
 
 
-def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
+def safe(text: object, limit: int = MOST_CHARACTERS) -> Markup:
     """Return text as markup: escaped, hidden characters spelled out, cut where it is long.
 
-    >>> str(safe("<i>")), str(safe("abcdef", most=4))
+    >>> str(safe("<i>")), str(safe("abcdef", limit=4))
     ('&lt;i&gt;', 'abcd… (2 more)')
     """
     raw = str(text)
-    cut = f"{raw[:most]}… ({len(raw) - most:,} more)" if len(raw) > most else raw
-    return Markup(escape(visible(cut), quote=True))
+    shortened = f"{raw[:limit]}… ({len(raw) - limit:,} more)" if len(raw) > limit else raw
+    return Markup(escape(visible(shortened), quote=True))
 
 
-def cut(value: Any, most: int = 160) -> str:
-    """Return a value in a line that is not longer than this, with how much is left out.
+def cut(value: Any, limit: int = 160) -> str:
+    """Return a value as a text of at most ``limit`` characters, with the number of those left out.
 
     >>> cut({"a": [1, 2]}), cut("abcdef", 4)
     ('{"a": [1, 2]}', 'abcd… +2')
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text if len(text) <= most else f"{text[:most]}… +{len(text) - most}"
+    return text if len(text) <= limit else f"{text[:limit]}… +{len(text) - limit}"
 
 
 def joined(parts: Iterable[Any]) -> Markup:
-    """Several pieces as one."""
+    """Join pieces of markup and text."""
     pieces = []
     for part in parts:
         if isinstance(part, list | tuple):
@@ -131,8 +131,8 @@ class Picture:
     """A picture in pieces. A row's own outermost element carries its key as ``data-key``, so that it can be replaced.
 
     Attributes:
-        frame: everything but the rows; they stand at ``ROWS``, without more all by themselves.
-        rows: markup by key, in their order.
+        frame: everything but the rows, which replace ``ROWS``.
+        rows: markup by key, in order.
     """
 
     frame: Markup = ROWS
@@ -140,11 +140,11 @@ class Picture:
 
     @property
     def html(self) -> str:
-        """Return the whole."""
+        """Return the markup with its rows."""
         return str(self.frame).replace(ROWS, "".join(self.rows.values()))
 
     def changed(self, before: Picture) -> dict[str, str] | None:
-        """Return the rows that are not as they were, by key; None when more than rows has changed."""
+        """Return the rows that changed, by key; None when more than rows changed."""
         if self.frame != before.frame or list(self.rows) != list(before.rows):
             return None
         return {key: str(html) for key, html in self.rows.items() if html != before.rows[key]}
@@ -167,23 +167,23 @@ def family(status: str) -> str:
     return _FAMILIES.get(status, "idle")
 
 
-def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
-    """Return the sign of a status: a shape for each; screen readers hear its word, unless that stands next to it."""
+def glyph(status: str, labels: Labels, spoken: bool = True) -> Markup:
+    """Return the sign of a status; screen readers read its word, unless the word is next to it."""
     word = labels("step_recorded" if status == "recorded" else status)
-    named: Json = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
-    going = ".wb-going" if status == "running" else ""
-    return el(f"span.wb-glyph.wb-{family(status)}{going}", SIGNS.get(status, SIGNS["pending"]), **named)
+    aria: Json = {"role": "img", "aria_label": word} if spoken else {"aria_hidden": "true"}
+    moving = ".wb-going" if status == "running" else ""
+    return el(f"span.wb-glyph.wb-{family(status)}{moving}", SIGNS.get(status, SIGNS["pending"]), **aria)
 
 
 def badge(status: str, text: object, labels: Labels) -> Markup:
-    """Sign and word on the tint of the status."""
-    return el("span", glyph(status, labels, said=False), " ", text, cls=f"wb-badge wb-{family(status)}")
+    """Return a sign and a text on the tint of the status."""
+    return el("span", glyph(status, labels, spoken=False), " ", text, cls=f"wb-badge wb-{family(status)}")
 
 
 def button(
     text: object, do: str, *, key: str | None = None, cls: str = "", name: str | None = None, **more: Any
 ) -> Markup:
-    """A button inside a picture: pressing it tells Python ``do``, with ``key`` or the key of the row around it."""
+    """Return a button of a picture: pressing it sends ``do``, with ``key`` or the key of the row around it."""
     return el(
         "button", text, type="button", cls=f"wb-button {cls}".strip(), data_do=do, data_of=key, aria_label=name, **more
     )

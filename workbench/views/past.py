@@ -1,4 +1,4 @@
-"""The past of a run: its checkpoints as a list, and the tree of forks as an indented list."""
+"""The past of a run: its checkpoints as a list, and the tree of its forks as an indented list."""
 
 from __future__ import annotations
 
@@ -8,171 +8,134 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from workbench.state import Data
+from workbench.views.blocks import INSET, Block, Lines, Table, clipped, columns, one_line
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
-from workbench.views.outline import INSET, Block, Lines, Table, clipped, columns, one_line
+from workbench.views.labels.sentences import edit_texts, run_edit_texts, saved_told
 from workbench.views.page import Picture, cut, draw
 from workbench.views.render import page_html
 
 MOST_SHOWN = 400
-_VALUE = 1_200
-_NODES = ("route", "recall", "planner", "executor", "persist")
-"""Nodes that have a word of their own."""
+_LONGEST_VALUE = 1_200
+_NOTABLE = {"planner", "reflector", "merger", "generate"}
+_NODES = {"route", "recall", "executor", "persist"} | _NOTABLE
+"""Nodes that have a label."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One moment of a run.
+    """A checkpoint in a list.
 
     Attributes:
-        key: a checkpoint's id, or a review point's.
-        decision: the review point that was decided here; a fork from here decides it again.
-        name: what it is, in a word or two.
-        told: what happened, in a line.
+        key: the id of the checkpoint.
+        name: its name, in a word or two.
+        text: what happened, in a line.
         status: its sign.
-        said: a person's own words.
-        side: at the right: how long it took, or that it was recorded.
-        notable: it is shown when not all are.
+        quote: the words of a person.
+        side: at the right: the duration, or that it was recorded.
+        notable: whether it is shown when not all are.
+        decision: the review point that was decided here; a fork from here decides it again.
     """
 
     key: str
     name: str
-    told: str
+    text: str
     status: str = "done"
-    said: str = ""
+    quote: str = ""
     side: str = ""
     notable: bool = True
     decision: str = ""
 
 
-def rows_of(document: Data, found: Sequence[Data], labels: Labels) -> list[Row]:
-    """Return the rows of checkpoints (``Checkpoint.to_dict()``), or without them those of the decisions.
-
-    Args:
-        document: of the run.
-        found: its checkpoints, oldest first; empty when they were let go.
-        labels: the words.
-    """
-    if not found:
-        return [_decided(decision["review_id"], decision, labels) for decision in document["decisions"]]
+def rows_of(document: Data, checkpoints: Sequence[Data], labels: Labels) -> list[Row]:
+    """Return the rows of checkpoints (``Checkpoint.to_dict()``), oldest first."""
     rows, waves = list[Row](), 0
-    for one in found:
-        waves += one["graph"] == "retrieval" and "executor" in one["ran"]
-        rows.append(_row(one, document, waves, labels))
+    for checkpoint in checkpoints:
+        waves += checkpoint["graph"] == "retrieval" and "executor" in checkpoint["ran"]
+        rows.append(_row(checkpoint, document, waves, labels))
     return rows
 
 
-def _row(one: Data, document: Data, wave: int, labels: Labels) -> Row:
-    """Return a checkpoint: by the decision that it took, the point at which it asks, or the node that led to it."""
-    key, ran = one["id"], one["ran"]
-    changes = {change["key"]: change for change in one["changes"] or ()}
+def _row(checkpoint: Data, document: Data, wave: int, labels: Labels) -> Row:
+    """Return the row of a checkpoint: of its decision, its question, or the node that led to it."""
+    key, ran = checkpoint["id"], checkpoint["ran"]
+    changes = {change["key"]: change for change in checkpoint["changes"] or ()}
+    added = {name: change.get("added", []) for name, change in changes.items()}
     decisions = {decision["review_id"]: decision for decision in document["decisions"]}
-    inner = ran if one["graph"] == "retrieval" else ()
-
-    def added(name: str) -> list[str]:
-        return changes.get(name, {}).get("added", [])
-
-    if inner and (made := added("decisions")) and made[-1] in decisions:
-        return _decided(key, decisions[made[-1]], labels)
-    if one["asks"] and one["asks"] not in decisions:
-        return Row(key, labels("point_" + one["asks"].partition("-")[2]), labels("past_asks"), "paused")
-    if "executor" in inner:
-        return _wave(key, added("records"), document, wave, labels)
-    counted = document["figures"]
-    if "planner" in inner and (plan := changes.get("plan")):
-        steps = labels("steps", n=len(plan["added"]) + len(plan["changed"]))
-        return Row(key, labels("node_planner"), labels("past_plan", version=plan["after"], steps=f"+{steps}"))
-    if "reflector" in inner:
-        return Row(key, labels("node_reflector"), _judged(added("reflections"), document, labels))
-    if "merger" in inner:
-        merged = labels("past_merged", found=counted["found"], kept=counted["evidence"])
-        return Row(key, labels("node_merger"), merged)
-    if one["graph"] == "conversation" and "generate" in ran:
-        answered = labels("past_answered", n=len(document["answer"] or ""), cited=counted["cited"])
-        return Row(key, labels("node_generate"), answered)
+    nodes = ran if checkpoint["graph"] == "retrieval" else ()
+    asks, decided = checkpoint["asks"], added.get("decisions") or [""]
+    if nodes and decided[-1] in decisions:
+        return _decision_row(key, decisions[decided[-1]], labels)
+    if asks and asks not in decisions:
+        return Row(key, labels("point_" + asks.partition("-")[2]), labels("past_asks"), "paused")
+    if "executor" in nodes:
+        return _wave_row(key, added.get("records", []), document, wave, labels)
     names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(ran)]
-    words = labels("past_node", node=labels("comma").join(names)) if names else labels("past_input")
-    return Row(key, one["graph"], words, "pending", notable=False)
+    name = labels("comma").join(names) or labels("past_input")
+    text = " · ".join(f"{key} {' '.join(_change_lines(change))}" for key, change in changes.items())
+    reflections = {str(reflection["current_iteration"]): reflection for reflection in document["reflections"]}
+    for reflection in (reflections[number] for number in added.get("reflections", ()) if number in reflections):
+        verdict = labels("past_judged_on" if reflection["should_continue"] else "past_judged_stop")
+        text = f"{verdict} · {reflection['reasoning']}"
+    return Row(key, name, cut(text, 200), "done" if ran else "pending", notable=bool({*ran} & _NOTABLE))
 
 
-def _decided(key: str, decision: Data, labels: Labels) -> Row:
-    who, what = decision["who"], labels("did_" + decision["action"])
-    words = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
-    edits = [cut(words, 120) for words in edits_told(decision["edits"], decision["proposal"], labels)]
-    said = " · ".join(filter(None, (decision["message"], decision["note"])))
+def _decision_row(key: str, decision: Data, labels: Labels) -> Row:
+    who, action = decision["who"], labels("did_" + decision["action"])
+    text = labels("past_by_you", what=action) if who == "person" else labels("past_by", what=action, who=who)
+    edits = [cut(words, 120) for words in edit_texts(decision["edits"], decision["proposal"], labels)]
+    text += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
+    quote = " · ".join(filter(None, (decision["message"], decision["note"])))
     name = labels("past_decision", point=labels("point_" + decision["point"]))
-    words += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
-    return Row(key, name, words, "paused", said, decision=decision["review_id"])
+    return Row(key, name, text, "paused", quote, decision=decision["review_id"])
 
 
-def _wave(key: str, names: Sequence[str], document: Data, wave: int, labels: Labels) -> Row:
-    records = {f"{record['step_id']}/{record['attempt']}": record for record in document["records"]}
-    made = [records[name] for name in names if name in records]
-    found = sum(record["output_summary"]["evidence_count"] for record in made)
-    steps = labels("comma").join([record["step_id"] for record in made][:3] or names[:3])
+def _wave_row(key: str, names: Sequence[str], document: Data, wave: int, labels: Labels) -> Row:
+    records = [record for record in document["records"] if f"{record['step_id']}/{record['attempt']}" in names]
+    pieces = sum(record["output_summary"]["evidence_count"] for record in records)
+    steps = labels("comma").join([record["step_id"] for record in records[:3]] or names[:3])
     steps += f" +{len(names) - 3}" if len(names) > 3 else ""
-    taped = bool(made) and all(record.get("replayed") for record in made)
-    bad = next((r["status"] for r in made if r["status"] in ("failed", "timeout")), "recorded" if taped else "done")
-    span = milliseconds(max((record["duration_ms"] for record in made), default=0))
-    side = labels("past_recorded") if taped else span
-    return Row(key, labels("past_wave", n=wave), labels("past_found", n=found, steps=steps), bad, side=side)
+    recorded = bool(records) and all(record.get("replayed") for record in records)
+    failures = [record["status"] for record in records if record["status"] in ("failed", "timeout")]
+    status = [*failures, "recorded" if recorded else "done"][0]
+    duration = milliseconds(max((record["duration_ms"] for record in records), default=0))
+    text = labels("past_found", n=pieces, steps=steps)
+    return Row(key, labels("past_wave", n=wave), text, status, side=labels("past_recorded") if recorded else duration)
 
 
-def _judged(names: Sequence[str], document: Data, labels: Labels) -> str:
-    for made in document["reflections"]:
-        if str(made["current_iteration"]) in names:
-            word = labels("past_judged_on" if made["should_continue"] else "past_judged_stop")
-            return f"{word} · {made['reasoning']}"
-    return labels("past_node", node=labels("node_reflector"))
-
-
-def checkpoints(
-    rows: Sequence[Row], labels: Labels, *, chosen: str = "", every: bool = False, pruned: bool = False
-) -> Picture:
-    """Return the list.
-
-    Args:
-        rows: what ``rows_of`` gave.
-        labels: the words.
-        chosen: the key of the row that is looked at.
-        every: show the inner checkpoints too.
-        pruned: there are only decisions left.
-    """
+def checkpoint_list(rows: Sequence[Row], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
+    """Return the list, without the inner checkpoints unless ``every`` is set; ``chosen`` is the key of a row."""
     shown = [row for row in rows if every or row.notable][:MOST_SHOWN]
     more = len(rows) if len(rows) > len(shown) or every else 0
-    frame = draw("past.checkpoints", labels, shown=len(shown), more=more, every=every, pruned=pruned)
-    drawn = {row.key: draw("past.checkpoint", labels, row=row, chosen=row.key == chosen) for row in shown}
-    return Picture(frame, drawn)
+    frame = draw("past.checkpoints", labels, shown=len(shown), more=more, every=every)
+    return Picture(
+        frame, {row.key: draw("past.checkpoint", labels, row=row, chosen=row.key == chosen) for row in shown}
+    )
 
 
-def looked_at(
-    row: Row, one: Data | None, values: Data, labels: Labels, *, review: str, ask: Sequence[str] = ()
-) -> Markup:
-    """Return one moment, looked at: what changed, the state, and the fork from it.
+def checkpoint_card(row: Row, checkpoint: Data, values: Data, labels: Labels, review: str) -> Markup:
+    """Return a checkpoint in full: its changes, the state, and the fork from it.
 
     Args:
-        row: the row.
-        one: its checkpoint; None when only the decision is left.
-        values: the state as it stood.
+        row: its row.
+        checkpoint: the checkpoint.
+        values: the state.
         labels: the words.
-        review: the review point that comes after it; empty when none does.
-        ask: review points at which a fork may ask where no one was asked.
+        review: the next review point; empty when none comes.
     """
     number, _, point = review.partition("-")
     tables = list[Table]()
-    if one:
-        if one["changes"]:
-            rows = [(change["key"], "\n".join(_became(change))) for change in one["changes"]]
-            tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
-        cells = tuple((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
-        tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
-    look = {"row": row, "one": one, "fork": f"{labels('point_' + point)} {number}" if point else number, "ask": ask}
-    html = Markup(page_html(tables, labels, "wb-worked")) if tables else ""
-    return draw("past.moment", labels, tables=html, **look)
+    if checkpoint["changes"]:
+        rows = [(change["key"], "\n".join(_change_lines(change))) for change in checkpoint["changes"]]
+        tables.append(clipped(labels("past_changes"), columns(labels, ":code", "changes:change"), rows))
+    cells = tuple((name, cut(value, _LONGEST_VALUE)) for name, value in sorted(values.items()))
+    tables.append(Table(labels("past_values"), columns(labels, ":code", ""), cells, opened=False))
+    fork = f"{labels('point_' + point)} {number}" if point else ""
+    html = Markup(page_html(tables, labels, "wb-worked"))
+    return draw("past.moment", labels, tables=html, row=row, checkpoint=checkpoint, fork=fork)
 
 
-def _became(change: Data) -> Iterator[str]:
+def _change_lines(change: Data) -> Iterator[str]:
     before, after = change.get("before", ""), change.get("after", "")
     if before or after:
         yield f"{before} → {after}" if before else str(after)
@@ -181,13 +144,14 @@ def _became(change: Data) -> Iterator[str]:
             yield f"{sign} {', '.join(names[:12])}" + (f" +{len(names) - 12}" if len(names) > 12 else "")
 
 
-def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[Block]:
-    """Return a table of checkpoints: the id that a fork takes, what it is, what happened."""
+def past_blocks(document: Data, checkpoints: Sequence[Data], labels: Labels) -> list[Block]:
+    """Return a table of checkpoints: the id that a fork takes, the name, and what happened."""
     rows = []
-    for n, (one, row) in enumerate(zip(found, rows_of(document, found, labels), strict=False), 1):
-        pruned = labels("let_go") if one["changes"] is None else ""
-        words = " · ".join(filter(None, (row.told, row.side, pruned)))
-        rows.append((str(n), one["id"][:18], row.name, SIGNS.get(row.status, "·"), words))
+    pairs = zip(checkpoints, rows_of(document, checkpoints, labels), strict=False)
+    for n, (checkpoint, row) in enumerate(pairs, 1):
+        pruned = labels("let_go") if checkpoint["changes"] is None else ""
+        text = " · ".join(filter(None, (row.text, row.side, pruned)))
+        rows.append((str(n), checkpoint["id"][:18], row.name, SIGNS.get(row.status, "·"), text))
     head = Lines([(document["message"], "strong"), [(labels("run") + " ", "dim"), (document["run_id"], "code")]])
     heads = columns(labels, ":number", "checkpoint:code:whole", "node::whole", ":status", "changes")
     return [head, clipped(labels("checkpoints", n=len(rows)), heads, rows)]
@@ -198,40 +162,39 @@ def past_blocks(document: Data, found: Sequence[Data], labels: Labels) -> list[B
 MOST_RUNS = 200
 """Runs that are shown."""
 DEEPEST = 12
-"""Levels of the tree that are drawn as levels."""
+"""Levels of the tree that are indented."""
 
 
 def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
-    """Return the runs of a tree (``Tree.to_dict()``), a row each.
+    """Return the runs of a tree (``Tree.to_dict()``), one row each.
 
     Args:
         tree: the document of the tree.
         labels: the words.
-        marked: the runs to be compared, in their order.
+        marked: the runs to compare, in order.
     """
     nodes, letters = tree["runs"], dict(zip(marked, LETTERS, strict=False))
     rows = {}
     for node in nodes[:MOST_RUNS]:
         run_id = node["run_id"]
-        words = {"made": _made(node, labels), "saved": _saved(node, labels), "told": _told(node, labels)}
-        words["letter"] = letters.get(run_id, "")
+        words = {"origin": _origin(node, labels), "saved": _saved(node, labels), "text": _subject(node, labels)}
         place = {"here": run_id == tree["here"], "depth": min(node["depth"], DEEPEST)}
-        rows[run_id] = draw("past.run", labels, node=node, **place, **words)
-    shown = {"counted": _count(nodes, labels), "letters": [*letters.values()], "left": len(nodes) - len(rows)}
-    return Picture(draw("past.forks", labels, tree=tree, **shown), rows)
+        rows[run_id] = draw("past.run", labels, node=node, letter=letters.get(run_id, ""), **place, **words)
+    frame = {"count": _count(nodes, labels), "letters": [*letters.values()], "left": len(nodes) - len(rows)}
+    return Picture(draw("past.forks", labels, tree=tree, **frame), rows)
 
 
-def tree_blocks(nodes: Sequence[Data], here: str | None, labels: Labels) -> list[Block]:
+def tree_blocks(nodes: Sequence[Data], current: str | None, labels: Labels) -> list[Block]:
     """Return a table of runs, each before its own forks."""
     rows = []
     for node in nodes[:MOST_RUNS]:
-        depth, made, parent = node["depth"], _told(node, labels), node["parent"]
-        place = f"{INSET * (min(depth, DEEPEST) - 1)}└ " if depth else ""
-        place += f"[{depth}] " if depth > DEEPEST else ""
-        made = " · ".join([_made(node, labels), made]) if parent else made
-        subject = cut(f"{'▸ ' if node['run_id'] == here else ''}{made}", 200)
-        status, saved = labels.status(node["status"]), _saved(node, labels) if parent else ""
-        rows.append((place + node["run_id"], status, subject, saved))
+        depth, parent = node["depth"], node["parent"]
+        inset = f"{INSET * (min(depth, DEEPEST) - 1)}└ " if depth else ""
+        inset += f"[{depth}] " if depth > DEEPEST else ""
+        subject = " · ".join([*([_origin(node, labels)] if parent else []), _subject(node, labels)])
+        subject = cut(f"{'▸ ' if node['run_id'] == current else ''}{subject}", 200)
+        saved = _saved(node, labels) if parent else ""
+        rows.append((inset + node["run_id"], labels.status(node["status"]), subject, saved))
     heads = columns(labels, "run:code", "status:status", "made_by", "saved")
     left = len(nodes) - len(rows)
     return [clipped(_count(nodes, labels), heads, rows, notes=[labels("and_more", n=left)] if left else [])]
@@ -245,8 +208,8 @@ def _saved(node: Data, labels: Labels) -> str:
     return saved_told(node["saved"], labels) if node["saved"]["saved_calls"] else ""
 
 
-def _made(node: Data, labels: Labels) -> str:
-    """Return how a run came to be."""
+def _origin(node: Data, labels: Labels) -> str:
+    """Return how a run came about."""
     if node["parent"] is None:
         return labels("forks_first")
     if node["also"]:
@@ -257,7 +220,7 @@ def _made(node: Data, labels: Labels) -> str:
     return labels(node["mode"])
 
 
-def _told(node: Data, labels: Labels) -> str:
-    """Return the question of an original run; of one that was made from another what was edited."""
-    edits = "" if node["parent"] is None else " · ".join(run_edits_told(node, labels))
+def _subject(node: Data, labels: Labels) -> str:
+    """Return the edits of a fork, or the question of an original run."""
+    edits = "" if node["parent"] is None else " · ".join(run_edit_texts(node, labels))
     return edits or one_line(node["message"])

@@ -1,4 +1,4 @@
-"""The plan as a list of steps with its DAG as the gutter, and what is wrong with a plan, in words."""
+"""The plan as a list of steps with its DAG in the gutter, and the problems of a plan in words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from workbench.errors import PlanError
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import Data, ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.sentences import reason_told
-from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters
+from workbench.views.labels.sentences import reason_text
+from workbench.views.layout import Edge, Pair, Path, gutter_svg, gutters
 from workbench.views.page import Picture, cut, draw
 
 _LONGEST_ERROR = 300
@@ -26,20 +26,19 @@ _HOLLOW = ("proposed", "waiting", "held")
 
 @dataclass(frozen=True)
 class PlanView:
-    """What a picture of a plan shows.
+    """A plan and its state, for a picture.
 
     Attributes:
         plan: the steps.
         labels: the words.
-        records: what has run, of steps that are as they were.
-        proposed: ids of steps that no one has approved.
-        live: seconds since the call began, by the id of a step that runs now.
-        expected: seconds that a step will probably take, by id.
-        problems: what is wrong (``plans.problem`` each).
+        records: the records of the steps that did not change since they ran.
+        proposed: ids of the steps that await approval.
+        live: seconds since the call began, for each running step.
+        expected: expected seconds of a step, by id.
+        problems: the problems of the plan (``plans.problem`` each).
         marks: ``new`` or ``edited``, by id.
-        chosen: the id of the step that is looked at.
+        chosen: the id of the chosen step.
         movable: ids of the steps that can be dragged.
-        stands: the status of the run, by which it follows what can be done about a step that failed.
     """
 
     plan: Plan
@@ -52,7 +51,6 @@ class PlanView:
     marks: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
     movable: Collection[str] = ()
-    stands: str = ""
 
     @cached_property
     def last(self) -> dict[str, ExecutionRecord]:
@@ -61,9 +59,9 @@ class PlanView:
 
     @cached_property
     def edges(self) -> list[Pair]:
-        """Each dependency as (step, the one that waits for it)."""
-        known = self.plan.by_id()
-        return [(d, step.step_id) for step in known.values() for d in step.dependencies() if d in known]
+        """Return each dependency as (step, dependent step)."""
+        steps = self.plan.by_id()
+        return [(source, step.step_id) for step in steps.values() for source in step.dependencies() if source in steps]
 
     @cached_property
     def cycle(self) -> set[Pair]:
@@ -114,59 +112,53 @@ class PlanView:
         return self.labels(f"step_{step.condition}" if status in ("waiting", "held") else status)
 
     def facts(self, step: PlanStep) -> tuple[str, str]:
-        """Return the two things that matter most of a step now, in a few words each."""
+        """Return the two most important facts of a step in its state, in a few words each."""
         labels, status, record = self.labels, self.status(step), self.last.get(step.step_id)
         expected = self.expected.get(step.step_id, 0.0)
         limit = labels("step_limit", span=f"{step.budget.timeout_s:g}")
-        probably = labels("step_expected", span=seconds_told(expected)) if expected else limit
         if status == "invalid":
-            faults = self.faults[step.step_id]
-            in_cycle = faults == 1 and any(step.step_id in edge for edge in self.cycle)
-            return labels("step_in_cycle") if in_cycle else labels("step_problems", n=faults), limit
+            return labels("step_problems", n=self.faults[step.step_id]), limit
         if status == "running":
-            gone = seconds_told(self.live[step.step_id])
-            words = labels("step_running", gone=gone, span=seconds_told(expected)) if expected else gone
+            seconds = seconds_text(self.live[step.step_id])
+            words = labels("step_running", gone=seconds, span=seconds_text(expected)) if expected else seconds
             return words, labels("running")
         if record and record["status"] in ENDED_WELL:
-            summary, taken = record["output_summary"], milliseconds(record["duration_ms"])
-            found = labels("step_found", n=summary.get("evidence_count", 0))
-            if isinstance(best := summary.get("top_score"), int | float) and summary.get("evidence_count"):
-                found += labels("step_best", score=f"{best:.2f}")
-            return found, f"{labels('step_recorded')} · {taken}" if status == "recorded" else taken
+            summary, duration = record["output_summary"], milliseconds(record["duration_ms"])
+            pieces = labels("step_found", n=summary.get("evidence_count", 0))
+            score = summary.get("top_score")
+            if isinstance(score, int | float) and summary.get("evidence_count"):
+                pieces += labels("step_best", score=f"{score:.2f}")
+            return pieces, f"{labels('step_recorded')} · {duration}" if status == "recorded" else duration
         if record:
             return labels(record["status"]), milliseconds(record["duration_ms"]) if record["duration_ms"] else ""
-        most = step.tool_input.get("top_k", step.budget.top_k)
-        return labels("proposed") if status == "proposed" else labels("step_top", n=most), probably
+        top_k = labels("step_top", n=step.tool_input.get("top_k", step.budget.top_k))
+        probably = labels("step_expected", span=seconds_text(expected)) if expected else limit
+        return labels("proposed") if status == "proposed" else top_k, probably
 
-    def trouble(self, step: PlanStep) -> tuple[str, str]:
-        """Why a step did not end well, at which attempt, and what can be done about it where something can."""
+    def trouble(self, step: PlanStep) -> str:
+        """Return why a step did not end well, and at which attempt; empty when it did."""
         record = self.last.get(step.step_id)
         if not record or record["status"] in ENDED_WELL:
-            return "", ""
-        labels, why = self.labels, reason_told(record["error"] or "", self.labels)
+            return ""
+        labels, reason = self.labels, reason_text(record["error"] or "", self.labels)
         if record["status"] == "skipped":
-            return (labels("step_skipped", why=why) if record["error"] else ""), ""
-        most = step.budget.max_retries + 1
-        tried = labels("step_attempt", n=record["attempt"], most=max(most, record["attempt"])) if most > 1 else ""
-        mend = ""
-        if step.step_id in self.movable:
-            mend = labels("step_mend")
-        elif self.stands in ("paused", "failed", "cancelled"):
-            mend = labels(f"step_mend_{self.stands}")
-        return why, f"{tried} {mend}".strip()
+            return labels("step_skipped", why=reason) if record["error"] else ""
+        attempts = max(step.budget.max_retries + 1, record["attempt"])
+        attempt = labels("step_attempt", n=record["attempt"], most=attempts) if attempts > 1 else ""
+        return f"{cut(reason, _LONGEST_ERROR)} {attempt}".strip()
 
 
 def steps(view: PlanView) -> Picture:
-    """The list: a row a step, dots and lines for who waits for whom, the critical path heavy, a cycle dashed red."""
-    place = {step.step_id: row for row, step in enumerate(view.plan.steps)}
-    edges = tuple(Edge(place[one], place[two], view.look((one, two))) for one, two in view.edges)
+    """Return the list: one row per step, with dots and lines for its dependencies."""
+    index = {step.step_id: row for row, step in enumerate(view.plan.steps)}
+    edges = [Edge(index[source], index[target], view.look((source, target))) for source, target in view.edges]
     gutter, wide = gutters(len(view.plan.steps), edges)
     rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
     return Picture(draw("plan.steps", view.labels), rows)
 
 
-def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
-    status, (why, mend) = view.status(step), view.trouble(step)
+def _row(view: PlanView, step: PlanStep, gutter: Sequence[Path], wide: int) -> Markup:
+    status = view.status(step)
     return draw(
         "plan.step",
         view.labels,
@@ -175,18 +167,18 @@ def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
         word=view.word(step),
         mark=view.marks.get(step.step_id),
         facts=view.facts(step),
-        trouble=f"{cut(why, _LONGEST_ERROR)} {mend}".strip(),
-        gutter=gutter_drawn(gutter, wide, hollow=status in _HOLLOW),
+        trouble=view.trouble(step),
+        gutter=gutter_svg(gutter, wide, hollow=status in _HOLLOW),
         wide=wide,
         chosen=step.step_id == view.chosen,
         movable=step.step_id in view.movable,
     )
 
 
-def seconds_told(value: float) -> str:
-    """Seconds with as many digits as tell something.
+def seconds_text(value: float) -> str:
+    """Return seconds with one significant digit at least.
 
-    >>> seconds_told(1.234), seconds_told(0.05)
+    >>> seconds_text(1.234), seconds_text(0.05)
     ('1.2', '0.05')
     """
     return f"{value:.1f}" if value >= 0.095 else f"{value:.2f}"
@@ -196,7 +188,7 @@ _MOST_NAMED = 6
 
 
 def problem_text(problem: Data, labels: Labels) -> str:
-    """Return what is wrong and the fix; the English of the problem itself where its kind has no words here.
+    """Return the problem and its fix; in English where its kind has no Chinese words.
 
     >>> from workbench.plans import Plan, PlanStep
     >>> step = PlanStep(step_id="a", objective="", tool="t", depends_on=["a"])
@@ -211,24 +203,20 @@ def problem_text(problem: Data, labels: Labels) -> str:
     english = f"{problem['message']} {problem['mend']}".strip()
     if labels.language == "en" or not kind:
         return english
-    if kind == "input":
-        if values["rule"] in ("missing", "extra_forbidden"):
-            words = labels(f"problem_{values['rule']}", **values)
-        else:
-            words = labels("problem_input", name=values["name"], value=values["value"], rule=_rule(values, labels))
-        return f"{problem['step_id']}{labels('colon')}{words}"
-    return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
-
-
-def _rule(values: Data, labels: Labels) -> str:
-    rule = str(values["rule"])
-    wanted = rule.removesuffix("_type").removesuffix("_parsing")
-    return labels.known(f"rule_{wanted}", labels("rule_other"), **values["limits"])
+    if kind != "input":
+        return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
+    if values["rule"] in ("missing", "extra_forbidden"):
+        words = labels(f"problem_{values['rule']}", **values)
+    else:
+        rule = str(values["rule"]).removesuffix("_type").removesuffix("_parsing")
+        expected = labels.known(f"rule_{rule}", labels("rule_other"), **values["limits"])
+        words = labels("problem_input", name=values["name"], value=values["value"], rule=expected)
+    return f"{problem['step_id']}{labels('colon')}{words}"
 
 
 def _cycle(path: list[str], labels: Labels) -> str:
-    """``a → b → back``; a long one is cut in its middle."""
-    named = path[:-1]
-    if len(named) > _MOST_NAMED:
-        named = [*named[: _MOST_NAMED - 1], labels("and_more", n=len(named) - _MOST_NAMED + 1)]
-    return " → ".join([*named, labels("problem_back", first=path[0])])
+    """Return ``a → b → back``, shortened in its middle."""
+    names = path[:-1]
+    if len(names) > _MOST_NAMED:
+        names = [*names[: _MOST_NAMED - 1], labels("and_more", n=len(names) - _MOST_NAMED + 1)]
+    return " → ".join([*names, labels("problem_back", first=path[0])])

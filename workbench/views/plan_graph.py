@@ -1,31 +1,28 @@
-"""The plan as a graph in SVG, and what an edited plan changes against the one that was shown."""
+"""The plan as a graph in SVG, and the changes of an edited plan."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep
 from workbench.state import Data, ExecutionRecord, Json
+from workbench.views.blocks import clipped, columns
 from workbench.views.drawing import Body, Box, Drawing, Line, network, sheet
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.views.labels.sentences import reason_told
-from workbench.views.outline import clipped, columns
+from workbench.views.labels.sentences import reason_text
 from workbench.views.page import Picture, cut, draw, family
-from workbench.views.plan import PlanView, seconds_told
+from workbench.views.plan import PlanView, seconds_text
 from workbench.views.render import page_html
 
 _DASHED = ("recorded", "proposed")
-_SINCE = {"added_in": "+", "changed_in": "~"}
 
 
 def plan_graph(view: PlanView) -> Picture:
-    """Return the graph: edges, boxes that can be chosen, and what the lines mean."""
-    picture = plan_body(view).picture(role="listbox", aria_label=view.labels("plan"))
+    """Return the graph of a plan, whose boxes can be chosen, with a legend."""
+    picture = _body(view, {}).picture(role="listbox", aria_label=view.labels("plan"))
     return Picture(draw("plan.graph", svg=picture.frame, legend=_legend(view)), picture.rows)
 
 
@@ -36,39 +33,39 @@ def dag(
     versions: Sequence[Plan] = (),
     running: Collection[str] = (),
 ) -> Drawing:
-    """Draw the plan from left to right: a box per step with its status and what it found; the critical path is heavy.
+    """Draw the plan from left to right: one box per step with its status and findings, the critical path heavy.
 
     Args:
-        plan: what is drawn.
-        records: what its steps did.
-        title: above it; else the question.
-        versions: every version of the plan, oldest first.
-        running: the steps that are at work.
+        plan: the plan.
+        records: of its steps.
+        title: the heading; by default the question.
+        versions: every version of the plan, oldest first; a step that a later version added is marked.
+        running: ids of the running steps.
     """
     labels = labels_for(plan.problem_statement)
     view = PlanView(plan, labels, list(records), live=dict.fromkeys(running, 0.0))
     rows = dag_rows(view, versions)
-    known = {row["step_id"] for row in rows}
-    removed = len({step.step_id for version in versions for step in version.steps} - known)
+    step_ids = {row["step_id"] for row in rows}
+    removed = {step.step_id for version in versions for step in version.steps} - step_ids
     facts = [labels("version", n=plan.version), labels("steps", n=len(rows))]
-    facts += [labels("count_removed", n=removed)] if removed else []
-    badges = {row["step_id"]: _badge(row) for row in rows}
-    words = {_badge(row): labels(key, n=row[key]) for key in _SINCE for row in rows if row[key]}
-    legend = [_legend(view), *(f"{badge} {word}" for badge, word in words.items())]
+    facts += [labels("count_removed", n=len(removed))] if removed else []
+    badges = {row["step_id"]: f"+v{row['added_in']}" for row in rows if row["added_in"]}
+    added = {f"+v{row['added_in']} {labels('added_in', n=row['added_in'])}": None for row in rows if row["added_in"]}
     heading = title or plan.problem_statement or labels("plan")
-    return sheet(rows, plan_body(view, badges), heading, " · ".join(facts), "   ".join(legend).strip())
+    return sheet(rows, _body(view, badges), heading, " · ".join(facts), "   ".join([_legend(view), *added]).strip())
 
 
 def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
-    """Return one row per step: how it went, whether it is critical, and in which versions it was added or changed."""
+    """Return one row per step: how it went, whether it is critical, and the version that added it."""
     critical = {end for edge in view.critical for end in edge}
-    added, changed = _history(view.plan, versions)
+    later = [version for version in (*versions, view.plan) if version.version > 1]
+    added = {step_id: version.version for version in reversed(later) for step_id in version.by_id()}
+    first = versions[0].by_id() if versions else view.plan.by_id()
     rows = []
     for step in view.plan.steps:
         record: Data = view.last.get(step.step_id) or {}
-        own = {key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")}
         row = {
-            **own,
+            **{key: getattr(step, key) for key in ("step_id", "objective", "tool", "condition")},
             "depends_on": step.dependencies(),
             "status": "running" if step.step_id in view.live else record.get("status", "pending"),
             "replayed": bool(record.get("replayed")),
@@ -77,31 +74,14 @@ def dag_rows(view: PlanView, versions: Sequence[Plan] = ()) -> list[Json]:
             "evidence_count": record.get("output_summary", {}).get("evidence_count"),
             "error": record.get("error"),
             "critical": step.step_id in critical,
-            "added_in": added.get(step.step_id),
-            "changed_in": changed.get(step.step_id),
+            "added_in": None if step.step_id in first else added.get(step.step_id),
         }
         rows.append(row)
     return rows
 
 
-def _history(plan: Plan, versions: Sequence[Plan]) -> tuple[dict[str, int], dict[str, int]]:
-    """Step -> the version that added it, and the last that changed it; the steps of the first version have none."""
-    added, changed = dict[str, int](), dict[str, int]()
-    known = [*(version for version in versions if version.version < plan.version), plan]
-    for before, after in pairwise(known):
-        difference = before.diff(after)
-        added |= dict.fromkeys(difference["added"], after.version)
-        changed |= dict.fromkeys(difference["changed"], after.version)
-    return added, changed
-
-
-def _badge(row: Data) -> str:
-    return next((f"{sign}v{row[key]}" for key, sign in _SINCE.items() if row[key]), "")
-
-
-def plan_body(view: PlanView, badges: Mapping[str, str] | None = None) -> Body:
-    """Draw the steps and who waits for whom; a badge is in the corner of its step."""
-    boxes = {i: _box(view, step, (badges or {}).get(i, "")) for i, step in view.plan.by_id().items()}
+def _body(view: PlanView, badges: Mapping[str, str]) -> Body:
+    boxes = {step_id: _box(view, step, badges.get(step_id, "")) for step_id, step in view.plan.by_id().items()}
     return network(boxes, [Line(*edge, view.look(edge)) for edge in view.edges])
 
 
@@ -109,11 +89,11 @@ def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
     labels, status, record = view.labels, view.status(step), view.last.get(step.step_id)
     fact = view.facts(step)[0] if view.live.get(step.step_id) != 0 else ""
     if record and status in (*ENDED_WELL, "recorded"):
-        found = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
-        fact = f"{found} · {milliseconds(record['duration_ms'])}"
+        pieces = labels("step_found", n=record["output_summary"].get("evidence_count", 0))
+        fact = f"{pieces} · {milliseconds(record['duration_ms'])}"
     sign = f"{SIGNS.get(status, '·')} {view.word(step)}"
     title = [step.step_id, step.tool, step.objective[:300], sign, fact]
-    title += [reason_told(record["error"], labels)] if record and record["error"] else []
+    title += [reason_text(record["error"], labels)] if record and record["error"] else []
     ink, dashed = family(status), status in _DASHED
     return Box(
         step.step_id,
@@ -131,70 +111,62 @@ def _box(view: PlanView, step: PlanStep, badge: str) -> Box:
 def _legend(view: PlanView) -> str:
     recorded = any(view.status(step) == "recorded" for step in view.plan.steps)
     signs = (("━", "critical", view.critical), ("╌", "graph_cycle", view.cycle), ("┄", "step_recorded", recorded))
-    return "   ".join(f"{sign} {view.labels(word)}" for sign, word, there in signs if there)
+    return "   ".join(f"{sign} {view.labels(word)}" for sign, word, present in signs if present)
 
 
-# what an edit changes
+# changes by an edit
 
 
-@dataclass(frozen=True)
-class Changes:
-    """What is different: steps, fields of steps by id as ``{field: [old, new]}``, whether the order is another."""
-
-    version: int = 1
-    added: Sequence[PlanStep] = ()
-    removed: Sequence[PlanStep] = ()
-    changed: Mapping[str, Mapping[str, Sequence[Any]]] = field(default_factory=dict)
-    moved: bool = False
-
-    @property
-    def count(self) -> int:
-        """Return how many edits that is."""
-        return len(self.added) + len(self.removed) + sum(map(len, self.changed.values())) + self.moved
+def count_changes(changes: Data) -> int:
+    """Return the number of changes in a ``Draft``."""
+    fields = sum(map(len, changes["changed"].values()))
+    return len(changes["added"]) + len(changes["removed"]) + fields + changes["moved"]
 
 
-def plan_changes(changes: Changes, labels: Labels) -> Markup:
-    """Return a line a change; nothing where there is none."""
-    if not changes.count:
+def plan_changes(changes: Data, version: int, labels: Labels) -> Markup:
+    """Return one line per changed step of a ``Draft``; nothing without changes."""
+    if not count_changes(changes):
         return Markup()
     rows = [
-        (f"~ {labels('changed')}", step_id, "\n".join(fields_told(fields, labels)))
-        for step_id, fields in changes.changed.items()
+        (f"~ {labels('changed')}", step_id, "\n".join(field_changes(fields, labels)))
+        for step_id, fields in changes["changed"].items()
     ]
-    for sign, kind, steps in (("+", "added", changes.added), ("−", "removed", changes.removed)):
-        rows += [(f"{sign} {labels(kind)}", step.step_id, step.tool) for step in steps]
-    rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes.moved else []
+    for sign, kind in (("+", "added"), ("−", "removed")):
+        rows += [(f"{sign} {labels(kind)}", step_id, "") for step_id in changes[kind]]
+    rows += [(f"~ {labels('changed')}", labels("plan_order"), "")] if changes["moved"] else []
     table = clipped(labels("changes"), columns(labels, "change:change", "step", "changes"), rows)
     html = Markup(page_html([table], labels, "wb-worked"))
-    return draw("plan.changes", labels, version=changes.version, table=html)
+    return draw("plan.changes", labels, version=version, table=html)
 
 
 def plan_forecast(forecast: Data, valid: bool, labels: Labels) -> Markup:
-    """How long it will take (``fork.Forecast``), in one line; the last word of it while the plan cannot be run."""
-    seconds, tokens, said = forecast["seconds"], forecast.get("tokens"), labels("plan_nothing_anew")
-    if any(row["runs"] for row in forecast["steps"]):
-        said = labels("plan_no_forecast")
-        if basis := forecast["basis"]:
-            said = labels("plan_forecast", p50=seconds_told(seconds["p50"]), p90=seconds_told(seconds["p90"]), n=basis)
+    """Return the expected time of a plan (``fork.Forecast``) in one line; of the last valid plan while it is not."""
+    seconds, tokens, basis = forecast["seconds"], forecast.get("tokens"), forecast["basis"]
+    if not any(row["runs"] for row in forecast["steps"]):
+        text = labels("plan_nothing_anew")
+    elif basis:
+        text = labels("plan_forecast", p50=seconds_text(seconds["p50"]), p90=seconds_text(seconds["p90"]), n=basis)
+    else:
+        text = labels("plan_no_forecast")
     if tokens is not None:
-        said += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return draw("plan.forecast", told=said if valid else labels("plan_forecast_later", before=said))
+        text += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
+    return draw("plan.forecast", text=text if valid else labels("plan_forecast_later", before=text))
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
-    """Return what is wrong with the plan as a whole."""
+    """Return the problems of the plan as a whole."""
     return draw("plan.faults", labels, problems=problems) if problems else Markup()
 
 
-def fields_told(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
-    """Yield what was edited in a step, one line per field; of its budget and of a tool's input only what differs."""
+def field_changes(fields: Mapping[str, Sequence[Any]], labels: Labels) -> Iterator[str]:
+    """Yield one line per changed field of a step; only the differing part of its budget and its tool's input."""
     for name, (old, new) in fields.items():
         pairs = {name: (old, new)}
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            pairs = {one: (old.get(one), new.get(one)) for one in dict.fromkeys([*old, *new])}
-        for one, (before, after) in pairs.items():
+            pairs = {key: (old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])}
+        for key, (before, after) in pairs.items():
             if before != after:
-                yield f"{one}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
+                yield f"{key}{labels('colon')}{_brief(before, labels)} → {_brief(after, labels)}"
 
 
 def _brief(value: Any, labels: Labels) -> str:

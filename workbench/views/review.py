@@ -1,8 +1,9 @@
-"""Why a run asks: the question to decide, the signals against their thresholds, and what the proposal rests on."""
+"""A review point: the question, the reasons for the proposal, and the signals of a reflection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from markupsafe import Markup
@@ -10,46 +11,86 @@ from markupsafe import Markup
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
 from workbench.state import Data, Reflection
-from workbench.views.labels import Labels
-from workbench.views.outline import (
-    claim_told,
-    reflection_table,
-    review_question,
-    without_emphasis,
-)
-from workbench.views.page import NOTHING, Picture, cut, draw
+from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
+from workbench.views.labels import SIGNS, Labels
+from workbench.views.page import NOTHING, Picture, cut, draw, el
 from workbench.views.render import page_html
 
-MOST_LISTED = 6
-"""Names, waves, steps or sides that are written out; of the rest there is a count."""
+_MOST_LISTED = 6
+"""Names, waves or steps that are listed; the rest is counted."""
+_LONGEST_TEXT = 50_000
+_THRESHOLDS = {
+    "evidence_count": "evidence",
+    "top_score": "top_score",
+    "probability": "probability",
+    "candidates": "candidates",
+}
+"""A signal -> its threshold, without ``min_``."""
 
 
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
-    """Return the band above the decision: the question, and that there is time; or what is to be fixed first."""
-    question = review_question(request, labels)
-    return Picture(draw("review.band", labels, question=question, problems=problems))
+    """Return the band above the decision: the question, and the number of problems that prevent an answer."""
+    return Picture(draw("review.band", labels, question=review_question(request, labels), problems=problems))
 
 
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:
-    """Return a row for each statement of a report, those without support first; nothing where there is none."""
-    ordered = sorted(claims, key=lambda one: one["verdict"] == "supported")
-    rows = [(one["verdict"], claim_told(one, labels), without_emphasis(one["text"])) for one in ordered]
+    """Return one row per statement of a report, those without support first."""
+    rows = [(claim["verdict"], claim_text(claim, labels), plain_sentence(claim["text"])) for claim in _sorted(claims)]
     return draw("review.statements", labels, claims=rows) if claims else NOTHING
 
 
 def why(document: Data, labels: Labels) -> Picture:
-    """Return what the proposal rests on, by review point; in a graph of one's own the proposal itself."""
+    """Return the reasons for a proposal as HTML."""
+    request, blocks = document["review"], list[Block]()
+    if proposals.kind(request) == "reflect":
+        blocks.append(reflection_table(cast(Reflection, proposals.proposal(request)), labels))
+    reasons = list(_reasons(document, labels))
+    blocks += [Lines(reasons)] if reasons else []
+    html = page_html([*blocks, *_source_table(request, labels)], labels, "wb-worked")
+    return Picture(el("div.wb-why", Markup(html)))
+
+
+def review_blocks(document: Data, labels: Labels) -> Iterator[Block]:
+    """Yield the question of a paused run with its reasons, for a page and a terminal; nothing when it is not paused."""
     request = document["review"]
-    parts = _PARTS.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
-    return Picture(draw("review.why", parts=list(parts)))
+    if not request:
+        return
+    lines: list[Paragraph] = [(review_question(request, labels), "strong"), (labels("clock"), "dim")]
+    lines += [*_draft(request, labels), *_reasons(document, labels)]
+    for memory in request.get("obeyed") or ():
+        lines.append([(labels("mem_strike") + " ", "dim"), (memory["memory_id"], "code"), f" {memory['told']}"])
+    yield Lines(lines, mark="paused")
+    yield from _source_table(request, labels)
 
 
-def _clarify(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    yield draw("review.questions", labels, questions=proposed["questions"])
+def review_question(request: Data, labels: Labels) -> str:
+    """Return the question to decide, in one sentence."""
+    kind, proposal = proposals.kind(request) or request.get("point", ""), proposals.proposal(request)
+    if not kind:
+        subject = proposals.description(request) or proposals.point(request).replace("_", " ")
+        return labels("ask_other", what=subject)
+    stops = kind == "reflect" and not proposal.get("should_continue", True)
+    title = cut(str(proposal.get("title") or ""), 120)
+    return labels("ask_reflect_stop" if stops else f"ask_{kind}", title=title)
 
 
-def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    plan, route, comma = proposed["plan"], document["route_decision"] or {}, labels("comma")
+# reasons, by the kind of the proposal
+
+
+def _reasons(document: Data, labels: Labels) -> Iterator[Paragraph]:
+    request = document["review"]
+    return _BY_KIND.get(proposals.kind(request), _custom)(document, proposals.proposal(request), labels)
+
+
+def _clarify(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    for question in proposal["questions"]:
+        yield cut(question["question"], 1000)
+        yield from (f"  {n}. {cut(option)}" for n, option in enumerate(question["options"], 1))
+        yield (labels("assumed_unless", what=cut(question["assumed"])), "dim")
+
+
+def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    plan, route, comma = proposal["plan"], document["route_decision"] or {}, labels("comma")
     names = (route.get("extracted_entities") or {}).get("low_level") or []
     intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
     facts = {
@@ -58,51 +99,54 @@ def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
         "filters_in_it": comma.join(written(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
         "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
         "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
-        "will_run": _waves(plan["steps"], document["review"].get("ahead") or (), labels),
     }
-    yield _facts(facts, labels)
+    yield from _facts({labels(name): text for name, text in facts.items()}, labels)
+    ahead = document["review"].get("ahead") or ()
+    waves = proposals.waves([step for step in plan["steps"] if step["step_id"] in ahead])
+    yield from (labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(waves[:_MOST_LISTED], 1))
+    if len(waves) > _MOST_LISTED:
+        yield labels("more_waves", n=len(waves) - _MOST_LISTED)
+    asleep = [step["step_id"] for step in plan["steps"] if step.get("condition") == "if_insufficient"]
+    if asleep:
+        yield labels("only_if_thin", steps=_names(asleep, labels))
 
 
-def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    steps = {step["step_id"]: step for step in proposed["plan"]["steps"]}
-    found = {step_id: _found(record, labels) for step_id, record in last_records(document["records"]).items()}
-    rows = []
-    for step_id in list(proposed["wave"])[:MOST_LISTED]:
+def _step(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    steps = {step["step_id"]: step for step in proposal["plan"]["steps"]}
+    results = {step_id: _result(record, labels) for step_id, record in last_records(document["records"]).items()}
+    for step_id in list(proposal["wave"])[:_MOST_LISTED]:
         step = steps.get(step_id, {})
-        before = [f"{name} ({found[name]})" for name in step.get("depends_on", ()) if name in found]
+        before = [f"{name} ({results[name]})" for name in step.get("depends_on", ()) if name in results]
         begins = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
-        rows.append((step_id, step.get("tool", ""), begins))
-    wave = draw("review.wave", labels, steps=rows, more=len(proposed["wave"]) - MOST_LISTED)
-    yield _facts({"starts_now": wave}, labels)
+        yield [(cut(step_id), "code"), " ", (cut(step.get("tool", "")), "code"), (f" {begins}", "dim")]
+    if len(proposal["wave"]) > _MOST_LISTED:
+        yield labels("and_more", n=len(proposal["wave"]) - _MOST_LISTED)
 
 
-def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    yield Markup(page_html([reflection_table(cast(Reflection, proposed), labels)], labels, "wb-worked"))
+def _reflect(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
     if fewer := proposals.fewer(document["review"]):
-        yield _line(labels("enough_here", **fewer))
-    if "remaining_budget" in proposed:
+        yield (labels("enough_here", **fewer), "dim")
+    if "remaining_budget" in proposal:
         spent = work_seconds(document["records"])
-        total = spent + max(proposed["remaining_budget"], 0.0)
-        yield _facts({"signal_work": labels("seconds_of", n=f"{spent:.2f}", m=f"{total:.0f}")}, labels)
+        total = spent + max(proposal["remaining_budget"], 0.0)
+        yield from _facts({labels("signal_work"): labels("seconds_of", n=f"{spent:.2f}", m=f"{total:.0f}")}, labels)
 
 
-def _outline(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    if words := proposed.get("total_estimated_words"):
-        yield _line(labels("writes_words", n=f"{words:,}"))
+def _outline(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    if words := proposal.get("total_estimated_words"):
+        yield (labels("writes_words", n=f"{words:,}"), "dim")
 
 
-def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    sources = [one["title"] for one in document["review"].get("evidence") or ()]
-    shown = {"claims": statements(proposed["claims"], labels), "notes": proposed.get("notes") or ()}
-    yield draw("review.section", labels, sources=sources, **shown)
+def _section(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    yield from _claim_lines(proposal["claims"], labels)
+    yield from (cut(note, 1000) for note in proposal.get("notes") or ())
 
 
-def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
-    texts = ((name, _text(value, labels)) for name, value in proposed.items())
-    yield draw("review.facts", rows=[(name, text) for name, text in texts if text])
+def _custom(_: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]:
+    return _facts({name: _text(value, labels) for name, value in proposal.items()}, labels)
 
 
-_PARTS = {
+_BY_KIND = {
     "clarify": _clarify,
     "plan": _plan,
     "step": _step,
@@ -112,34 +156,43 @@ _PARTS = {
 }
 
 
-# words
+def _draft(request: Data, labels: Labels) -> Iterator[Paragraph]:
+    """Yield what the form of a report's review point shows: the outline as a tree, or the text."""
+    kind, proposal = proposals.kind(request), proposals.proposal(request)
+    if kind == "outline":
+        yield (proposal["title"], "strong")
+        for section in proposal["sections"]:
+            pieces, inset = len(section["evidence_ids"]), INSET * section["section_id"].count(".")
+            evidence = labels("section_pieces", n=pieces) if pieces else labels("section_bare")
+            yield [(f"{inset}{section['section_id']} ", "dim"), section["title"], (f" · {evidence}", "dim")]
+            if section["summary"] and section["summary"] != section["title"]:
+                yield (f"{inset}{INSET}{cut(section['summary'], 300)}", "dim")
+    elif kind in ("section", "report"):
+        yield from (line for line in text_lines(proposal["text" if kind == "section" else "final_report"]))
 
 
-def _line(text: str) -> Markup:
-    return draw("review.told", line=text)
+def _source_table(request: Data, labels: Labels) -> Iterator[Table]:
+    if pieces := request.get("evidence"):
+        rows = [(f"[{n}]", p["result_id"], p["title"], f"{p['score']:.2f}") for n, p in enumerate(pieces, 1)]
+        heads = columns(labels, ":number", ":code", "piece", "score:number")
+        yield clipped(labels("sources"), heads, rows, opened=False)
 
 
-def _facts(rows: Data, labels: Labels) -> Markup:
-    """Labels and what stands behind them, without those of which nothing is known."""
-    return draw("review.facts", rows=[(labels(name), text) for name, text in rows.items() if text])
+def _facts(facts: Mapping[str, Any], labels: Labels) -> Iterator[Paragraph]:
+    """Yield a line per fact that is not empty."""
+    colon = labels("colon")
+    for name, text in facts.items():
+        if text:
+            yield [(f"{cut(name)}{colon}", "dim"), cut(text, 1000)]
 
 
 def _names(names: Sequence[object], labels: Labels) -> str:
-    shown = [cut(str(name), 200) for name in list(names)[:MOST_LISTED]]
-    more = len(names) - MOST_LISTED
+    shown = [cut(str(name), 200) for name in list(names)[:_MOST_LISTED]]
+    more = len(names) - _MOST_LISTED
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
 
-def _waves(steps: Sequence[Data], ahead: Sequence[str], labels: Labels) -> Markup:
-    asleep = [step["step_id"] for step in steps if step.get("condition") == "if_insufficient"]
-    found = proposals.waves([step for step in steps if step["step_id"] in ahead])
-    lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]
-    lines += [labels("more_waves", n=len(found) - MOST_LISTED)] if len(found) > MOST_LISTED else []
-    lines += [labels("only_if_thin", steps=_names(asleep, labels))] if asleep else []
-    return draw("review.lines", lines=lines) if lines else NOTHING
-
-
-def _found(record: Data, labels: Labels) -> str:
+def _result(record: Data, labels: Labels) -> str:
     ended_well = record["status"] in ENDED_WELL
     return labels("n_found", n=record["output_summary"]["evidence_count"]) if ended_well else labels(record["status"])
 
@@ -147,10 +200,129 @@ def _found(record: Data, labels: Labels) -> str:
 def _text(value: Any, labels: Labels) -> str:
     if isinstance(value, bool):
         return labels("form_yes" if value else "form_no")
-    if isinstance(value, float) and value % 1:
-        return f"{value:.2f}"
     if isinstance(value, int | float):
         return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"
     if isinstance(value, list | tuple):
         return _names(value, labels)
     return cut(str(value), 500) if value is not None else ""
+
+
+# statements and their support
+
+
+def claim_text(claim: Data, labels: Labels) -> str:
+    """Return the verdict on a statement, and its reason.
+
+    >>> claim_text({"verdict": "unsupported", "why": "1877"}, Labels("en"))
+    'not in its sources (1877)'
+    """
+    verdict = labels(f"claim_{claim['verdict']}")
+    return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
+
+
+def plain_sentence(text: str) -> str:
+    r"""Return a sentence of Markdown without its emphasis and its backslashes.
+
+    >>> print(plain_sentence(r"**Kiln \& Sons**: it is *red*"))
+    Kiln & Sons: it is red
+    """
+    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
+
+
+def support_text(claims: Sequence[Data], labels: Labels) -> str:
+    """Return how many statements their sources support."""
+    supported = sum(claim["verdict"] == "supported" for claim in claims)
+    return labels("answer_supported", n=supported, of=len(claims))
+
+
+def consistency_texts(check: Data, labels: Labels) -> list[str]:
+    """Return a sentence each on the support and the contradictions of a report; nothing where it was not checked."""
+    if not check:
+        return []
+    lines = [labels("answer_supported", n=check["supported"], of=check["statements"])]
+    contradictions = len(check.get("contradictions") or ())
+    return [*lines, labels("report_contradicts", n=contradictions)] if contradictions else lines
+
+
+def _sorted(claims: Iterable[Data]) -> list[Data]:
+    return sorted(claims, key=lambda claim: claim["verdict"] == "supported")
+
+
+def _claim_lines(claims: Iterable[Data], labels: Labels) -> Iterator[Paragraph]:
+    for claim in _sorted(claims):
+        sign = SIGNS["done" if claim["verdict"] == "supported" else "warning"]
+        text = cut(plain_sentence(claim["text"]), 2000)
+        yield [(f"{sign} {claim_text(claim, labels)}{labels('colon')}", "strong"), text]
+
+
+def text_lines(text: str) -> list[str]:
+    """Return the lines of a long text that are not empty."""
+    return [line for line in cut(text, _LONGEST_TEXT).splitlines() if line.strip()]
+
+
+# signals
+
+
+def reflection_table(reflection: Reflection, labels: Labels) -> Table:
+    """Return the signals of a reflection against their thresholds, and its conclusion."""
+    signals, colon, comma = reflection["signals"], labels("colon"), labels("comma")
+    notes = [reflection["reasoning"]] if reflection["reasoning"] else []
+    for name in ("missing", "unknown", "timeouts", "failures"):
+        if signals.get(name):
+            notes.append(labels(name) + colon + comma.join(map(str, signals[name])))
+    if reflection["should_continue"]:
+        steps = [*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])]
+        notes.append(labels("goes_on") + (colon + comma.join(steps) if steps else ""))
+        if reflection["rewrite_query"]:
+            notes.append(f"{labels('rewritten')}{colon}{reflection['rewrite_query']}")
+    else:
+        notes.append(f"{labels('stops')}{colon}{labels(reflection['stop_reason'] or 'no_further_action')}")
+    title = labels("reflection", n=reflection["current_iteration"], m=reflection["max_iterations"])
+    heads = columns(labels, "signal", "value:number", "needed:number", ":status")
+    return clipped(title, heads, signal_rows(signals, labels), notes=notes)
+
+
+def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]]:
+    """Return the signals with their value, threshold and verdict; custom signals come last.
+
+    >>> seen = {"evidence_count": 7, "top_score": 0.8, "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
+    >>> signal_rows(seen, Labels("en"))
+    [('pieces of evidence', '7', '8', '✗ not enough'), ('top score', '0.80', '0.50', '✓ enough')]
+    """
+
+    def row(name: str, value: Any, minimum: Any) -> tuple[str, str, str, str]:
+        verdict = "" if minimum is None else labels("enough" if value >= minimum else "short")
+        return name, _number(value), _number(minimum), verdict
+
+    limits, needs = signals.get("thresholds") or {}, signals.get("needs") or []
+    rows = [
+        row(labels(name), signals[name], limits.get(f"min_{key}"))
+        for name, key in _THRESHOLDS.items()
+        if name in signals
+    ]
+    rows += [(need["need"], f"{need['met']:.0%}", need["title"], _need_text(need, labels)) for need in needs]
+    sides = [] if needs else signals.get("coverage") or []
+    rows += [row(str(side["name"]), side["found"], side["needed"]) for side in sides]
+    for name, value in signals.items():
+        if name not in {*_THRESHOLDS, "thresholds", "iteration", "time_left_s"} and not isinstance(value, dict | list):
+            rows.append((labels(name), labels(f"kind_{value}") if name == "kind" else _number(value), "", ""))
+    return rows
+
+
+def _need_text(need: Data, labels: Labels) -> str:
+    """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
+    decided = need["said"] in proposals.SETTLED
+    met = decided or need["met"] >= proposals.MET
+    evidence = "met" if met else need["said"] or "unmet"
+    verdict = need["said"] if decided else evidence
+    return f"{'✓' if met else '!'} {labels(f'need_{verdict}')}"
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return SIGNS["success" if value else "failed"]
+    if isinstance(value, float):
+        return f"{value:.2f}" if value % 1 else f"{value:g}"
+    return str(value)

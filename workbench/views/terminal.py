@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from workbench.text import visible
+from workbench.views.blocks import Block, Lines, Table
 from workbench.views.labels import SIGNS
-from workbench.views.outline import Block, Lines, Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
-    """Blocks as lines of at most ``width`` columns, Chinese characters counted as two.
+    """Return blocks as lines of at most ``width`` columns, Chinese characters counted as two.
 
-    Without ``wrap`` a paragraph stays one line, for who reads it with another program.
+    Without ``wrap`` a paragraph stays on one line, for other programs.
     """
     from io import StringIO
 
@@ -68,14 +68,14 @@ def _lines(block: Lines) -> RenderableType:
 
 
 def _table(block: Table) -> RenderableType:
-    """A table as wide as it must be; an address stands under the text that it belongs to, where it stays whole."""
+    """Return a table; an address is below the text of its row, where it is not broken."""
     from rich import box
     from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", show_edge=False)
-    shown = [i for i, column in enumerate(block.columns) if not column.roomy and column.kind != "url"]
+    shown = [i for i, column in enumerate(block.columns) if column.kind != "url"]
     addresses = [i for i, column in enumerate(block.columns) if column.kind == "url"]
     first = next((i for i in shown if block.columns[i].kind == "text"), None)
     for i in shown:
@@ -94,7 +94,7 @@ def _table(block: Table) -> RenderableType:
 
 
 def _text(value: str, look: str) -> Text:
-    """Return a cell or span in its look; everything after the first line is an aside."""
+    """Return a cell or span in its look, with the lines after the first dimmed."""
     from rich.text import Text
 
     value = visible(value)

@@ -1,6 +1,6 @@
-"""What ran when, on three levels: graph, steps, inside the tools; lanes of bars on one axis of work time.
+"""A timeline of three levels (graph, steps, sub-steps): lanes of bars on one axis of work time.
 
-Places and widths are percentages, so the picture fits any width without being drawn again.
+Places and widths are percentages, so that the picture fits any width.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from workbench.views.labels.sentences import took_told
 from workbench.views.page import Picture, draw, family, joined
 
 _LATE = 0.6
-"""The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
+"""The share of the axis from which the text of a bar is before it, for want of room behind it."""
 _LAST = 0.9
-"""The same for the words of a tick, which are shorter."""
+"""The same for the text of a tick, which is shorter."""
 _HIGH, _LOW = 24, 17
-"""Heights of a lane of steps, and of what happened inside one, in pixels."""
+"""Heights of the lanes of steps and of sub-steps, in pixels."""
 _UNFOLDED_UP_TO = 12
-"""Attempts up to which a drawing for a page shows the inside of tools."""
+"""Attempts up to which a drawing for a page shows the sub-steps."""
 
 
 def timeline(
     document: Data, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
 ) -> Picture:
-    """Show the timeline of a run.
+    """Return the timeline of a run.
 
     Args:
         document: of the run.
         labels: the words.
-        running: steps whose calls are under way, with their seconds so far.
-        unfolded: ``step_id/attempt`` of the steps whose inside is shown; ``*`` unfolds all.
+        running: the running steps, with their seconds so far.
+        unfolded: ``step_id/attempt`` of the steps whose sub-steps are shown; ``*`` unfolds all.
     """
-    found = bars(document["log"], document["records"], document["decisions"])
-    body = _body(found, document["records"], labels, running or {}, unfolded)
-    took = took_told(document["figures"], labels) if document["log"] else ""
+    segments = bars(document["log"], document["records"], document["decisions"])
+    body = _body(segments, document["records"], labels, running or {}, unfolded)
+    duration = took_told(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
-    words = {"took": took, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(found)}
+    words = {"took": duration, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(segments)}
     return Picture(draw("plan.timeline", labels, **words), picture.rows)
 
 
@@ -54,12 +54,12 @@ def when(
     title: str = "",
     language: str = "en",
 ) -> Drawing:
-    """Draw what ran when for a page; its rows are bars, and whether each was taken from another run's tape."""
+    """Draw the timeline for a page; its rows are bars, with ``replayed`` for those from the tape of another run."""
     records, labels = list(records), Labels(language)
-    found, taped = bars(log, records, decisions), _taped(records)
-    unfolded = {"*"} if len(attempts(found)) <= _UNFOLDED_UP_TO else ()
-    body = _body(found, records, labels, {}, unfolded)._replace(width=920)
-    rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in found]
+    segments, taped = bars(log, records, decisions), _taped(records)
+    unfolded = {"*"} if len(attempts(segments)) <= _UNFOLDED_UP_TO else ()
+    body = _body(segments, records, labels, {}, unfolded)._replace(width=920)
+    rows = [{**asdict(bar), "replayed": (bar.step_id, bar.attempt) in taped} for bar in segments]
     legend = f"┄ {labels('step_recorded')}" if taped else ""
     return sheet(rows, body, title or labels("timeline"), labels("timeline_axis"), legend)
 
@@ -69,7 +69,7 @@ def _taped(records: Iterable[ExecutionRecord]) -> set[tuple[str, int]]:
 
 
 def _body(
-    found: Sequence[Bar],
+    segments: Sequence[Bar],
     records: Sequence[ExecutionRecord],
     labels: Labels,
     running: Mapping[str, float],
@@ -78,16 +78,16 @@ def _body(
     rows, top, taped = dict[str, Markup](), 0, _taped(records)
 
     def add(key: str, name: str, inside: Markup, height: int = _HIGH, spoken: str = "") -> None:
-        """Put a lane below the others."""
+        """Add a lane at the bottom."""
         nonlocal top
         place = {"height": height, "top": top, "dim": height == _LOW}
         rows[key] = draw("svg.lane", key=key, name=name, inside=inside, spoken=spoken, **place)
         top += height
 
-    scale = _Scale(max(span_ms(found), 1000 * max(running.values(), default=0.0), 1.0))
-    if found:
-        add("graph", labels("graph"), _graph_lane(found, scale, labels))
-    for bar, inside in attempts(found):
+    scale = _Scale(max(span_ms(segments), 1000 * max(running.values(), default=0.0), 1.0))
+    if segments:
+        add("graph", labels("graph"), _graph_lane(segments, scale, labels))
+    for bar, inside in attempts(segments):
         key = f"{bar.step_id}/{bar.attempt}"
         shown = key in unfolded or "*" in unfolded
         status = "recorded" if (bar.step_id, bar.attempt) in taped else bar.status
@@ -99,48 +99,48 @@ def _body(
             drawn = scale.bar(sub, milliseconds(sub.duration_ms), 6, ink="done-fill")
             add(f"{key}/{number}", f"   · {short(sub.name, 24)}", drawn, _LOW)
     for step_id, seconds in running.items():
-        now = Bar("step", "", max(scale.whole - 1000 * seconds, 0.0), scale.whole, 1000 * seconds)
+        now = Bar("step", "", max(scale.total - 1000 * seconds, 0.0), scale.total, 1000 * seconds)
         words = f"{labels('running')} · {seconds:.1f} s"
         add(f"{step_id}/now", f"▸ {short(step_id, 26)}", scale.bar(now, words, going=True))
-    return Body([_axis(found, scale, top)] if found else [], rows, "100%", top + 20)
+    return Body([_axis(segments, scale, top)] if segments else [], rows, "100%", top + 20)
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """Milliseconds of an axis as percentages of its ``whole``."""
+    """Milliseconds of an axis as percentages of its ``total``."""
 
-    whole: float
+    total: float
 
     def at(self, moment: float) -> str:
         """Return the distance from the left."""
-        return f"{100 * moment / self.whole:.3f}%"
+        return f"{100 * moment / self.total:.3f}%"
 
     def span(self, bar: Bar) -> dict[str, str]:
-        """Return where a bar begins, and how wide it is."""
-        width = max(100 * (bar.end_ms - bar.start_ms) / self.whole, 0.3)
+        """Return the place and the width of a bar."""
+        width = max(100 * (bar.end_ms - bar.start_ms) / self.total, 0.3)
         return {"x": self.at(bar.start_ms), "width": f"{width:.3f}%"}
 
     def bar(self, bar: Bar, words: str, height: int = 12, **look: Any) -> Markup:
-        """Draw a bar with its words behind it, or before it where that leaves more room."""
-        late = bar.end_ms > _LATE * self.whole and bar.start_ms > self.whole - bar.end_ms
+        """Draw a bar with its text behind it, or before it where there is more room."""
+        late = bar.end_ms > _LATE * self.total and bar.start_ms > self.total - bar.end_ms
         place = {"middle": (_LOW if height < 12 else _HIGH) / 2, "height": height, "late": late}
         at = self.at(bar.start_ms if late else bar.end_ms)
         return draw("svg.bar", title=_title(bar), words=words, at=at, **self.span(bar), **place, **look)
 
 
-def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
-    """Return the nodes, and the folded gaps, which have a fixed width and their length written."""
-    nodes = side_by_side([bar for bar in found if bar.kind == "node"])
-    drawn = [_named(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
-    for bar in (bar for bar in found if bar.kind in GAPS):
+def _graph_lane(segments: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
+    """Return the nodes, and the folded gaps, which have a fixed width and show their length."""
+    nodes = side_by_side([bar for bar in segments if bar.kind == "node"])
+    drawn = [_labelled(bar, bar.name, "idle", scale, _title(bar)) for bar in nodes]
+    for bar in (bar for bar in segments if bar.kind in GAPS):
         length = milliseconds(bar.duration_ms)
         ink = "person" if bar.kind == "waiting" else "idle"
-        drawn.append(_named(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", True))
+        drawn.append(_labelled(bar, length, ink, scale, f"{labels(bar.kind)} · {length}", True))
     return joined(drawn)
 
 
-def _named(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
-    """Return a bar with its name inside, cut at its edges."""
+def _labelled(bar: Bar, name: str, ink: str, scale: _Scale, title: str, dashes: bool = False) -> Markup:
+    """Return a bar with its name inside."""
     return draw("svg.gap", **scale.span(bar), title=title, name=name, ink=ink, dashes=dashes)
 
 
@@ -154,11 +154,11 @@ def _step_bar(bar: Bar, status: str, scale: _Scale, labels: Labels) -> Markup:
     return scale.bar(bar, " · ".join(words), **look)
 
 
-def _axis(found: Sequence[Bar], scale: _Scale, top: int) -> Markup:
-    """Ticks in seconds, with the unit at the beginning; at the end of the axis a word stands before its tick."""
+def _axis(segments: Sequence[Bar], scale: _Scale, top: int) -> Markup:
+    """Return ticks in seconds, the first one with the unit."""
     ticks = [
-        (scale.at(at), f"{work / 1000:g}" if work else "0 s", at >= _LAST * scale.whole)
-        for at, work in work_ticks(found, scale.whole, 6)
+        (scale.at(at), f"{work / 1000:g}" if work else "0 s", at >= _LAST * scale.total)
+        for at, work in work_ticks(segments, scale.total, 6)
     ]
     return draw("svg.axis", ticks=ticks, top=top)
 

@@ -47,27 +47,27 @@ class AskForm(Panel):
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:
-        """Show what can be asked: bases with their documents, example questions, and whether it follows up."""
+        """Show the knowledge bases with their number of documents, and example questions."""
         labels = self.labels
         options = [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
         if len(bases) != 1:
             options.insert(0, (labels("kb_any"), ""))
         if tuple(options) != self.kb.options:
             self.kb.options = options
-        known = [value for _, value in options]
-        self.kb.value, self.kb.disabled = self.chosen(known) or known[0], len(known) < 2
+        names = [name for _, name in options]
+        self.kb.value, self.kb.disabled = self.chosen(names) or names[0], len(names) < 2
         example = examples[0] if examples else "…"
         self.message.placeholder = labels("follow_up") if follows else labels("ask_placeholder", example=example)
         if [button.tooltip for button in self.examples.children] != list(examples):
             self.examples.children = [self._example(text) for text in examples]
 
-    def chosen(self, known: Collection[str]) -> str:
-        """Return the knowledge base that is chosen, or that the bench was opened for, if it is one of these."""
-        kept = self.kb.value or self._wanted
-        return kept if kept in known else ""
+    def chosen(self, names: Collection[str]) -> str:
+        """Return the chosen knowledge base, or that of the bench, if it is one of these."""
+        name = self.kb.value or self._wanted
+        return name if name in names else ""
 
     def submit(self) -> None:
-        """Ask what is written there; an empty question does nothing."""
+        """Ask the question, unless it is empty."""
         if message := self.message.value.strip():
             points = [point for point in self._shown_points() if self.points[point].value]
             more = {"as_of": self.as_of.value.strip(), "report": self.report.value}
@@ -77,7 +77,7 @@ class AskForm(Panel):
         return REPORT_POINTS if self.report.value else REVIEW_POINTS
 
     def _show_points(self) -> None:
-        """Those of a report only where one is asked for."""
+        """Show the review points of a report only for a report."""
         for point, box in self.points.items():
             display_if(box, point in self._shown_points())
 

@@ -1,7 +1,7 @@
-"""The bench: one run worked on by hand, and the way from one run to the next.
+"""The bench: one run that a person works on, and the way to the next.
 
-Six regions, always in the same places: head, rail, plan, side (the one place to act), evidence, timeline. Everything
-that is shown follows from the run as it is kept, so a bench that is closed, or whose kernel died, opens where it stood.
+It has six regions in fixed places: head, rail, plan, side (for actions), evidence, timeline. Everything is read from
+the store, so a bench that was closed, or whose kernel died, opens in the same state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
 from workbench.state import Data, Json
-from workbench.views.outline import Lines
+from workbench.views.blocks import Lines
 from workbench.views.render import display_data
 from workbench.views.run import VIEWS, head
 from workbench.widgets.ask import AskForm
@@ -34,12 +34,12 @@ AT_REST = ("paused", "interrupted", "failed")
 
 
 class Bench(CellRoot):
-    """The widget that ``Workbench.bench`` gives.
+    """The widget of ``Workbench.bench``.
 
     Attributes:
         wb: the workspace.
-        run_id: the run on the bench; empty for none. Setting it opens another one.
-        view: which view is open: ``work``, ``runs``, ``compare`` or ``knowledge``.
+        run_id: the run on the bench; empty for none. Setting it opens another run.
+        view: the open view: ``work``, ``runs``, ``compare`` or ``knowledge``.
     """
 
     run_id = traitlets.Unicode("")
@@ -50,10 +50,10 @@ class Bench(CellRoot):
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Data, lang: str | None):
         self.wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
-        self._said, self._sure, self._session = "", False, str(asking["session"])
+        self._message, self._cancelling, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
-        kept, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
-        self.labels = labels_in(lang, wb.settings.lang, kept, message=message)
+        saved, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
+        self.labels = labels_in(lang, wb.settings.lang, saved, message=message)
         self.head = Pick(heard=self._pressed).add_class("wb-head")
         self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
         self.working, self.futures = Working(self), Futures(self)
@@ -61,17 +61,17 @@ class Bench(CellRoot):
         super().__init__([self.head, *views], lang=self.labels.html_lang)
         self.add_class("wb-bench")
         self.sheet.on_event(self._keyed)
-        self.ask.on_asked(lambda asked: self.act(lambda: self._ask(asked)))
+        self.ask.on_asked(lambda request: self.act(lambda: self._ask(request)))
         self.observe(lambda _: self._opened(), "run_id")
         self.observe(lambda _: self._viewed(), "view")
         if opened and run is None:
-            self._said = self.labels("reopened")
+            self._message = self.labels("reopened")
         if opened:
             self.run_id = opened.run_id
         else:
             self.refresh()
 
-    # what it shows
+    # show
 
     @property
     def run(self) -> Run | None:
@@ -79,7 +79,7 @@ class Bench(CellRoot):
         return self.wb.run(self.run_id) if self.run_id else None
 
     def refresh(self, now: Now | None = None) -> str:
-        """Show the run as it stands, and tell its status; empty for no run."""
+        """Show the run and return its status; empty for no run."""
         with self._lock:
             run = self.run
             self._document = document = run.to_dict() if run else None
@@ -95,27 +95,27 @@ class Bench(CellRoot):
             return status
 
     def _watched(self, run: Run | None, document: Any) -> None:
-        """Look whether a run at rest moves, as long as it is not followed at its work."""
+        """Watch a run at rest, as long as it is not followed at work."""
         self._leave(self._watch)
         self._watch = None
         if run and document["status"] in AT_REST:
             self._watch = Watch(run, document, self._moved)
 
     def _moved(self, watch: Watch) -> None:
-        """Another user moved the run: show and follow it, unless that was seen already; or the run is gone."""
+        """Show and follow a run that was moved elsewhere, or was removed."""
         with self._lock:
             if watch is not self._watch:
                 return
-            self._said = self.labels("went_on_elsewhere")
+            self._message = self.labels("went_on_elsewhere")
             try:
                 self._show_and_follow(True)
             except UnknownRun:
-                self._said, self.run_id = self.labels("inbox_is_gone"), ""
-            except WorkbenchError as error:  # the workspace was closed meanwhile
-                self.head.show(head(None, self.labels, said=str(error)))
+                self._message, self.run_id = self.labels("inbox_is_gone"), ""
+            except WorkbenchError as error:  # the workspace was closed
+                self.head.show(head(None, self.labels, message=str(error)))
 
     def _viewed(self) -> None:
-        """Another view is open at once; next to a run that works its follower brings the content."""
+        """Open another view; the follower of a running run brings its content."""
         self._frame(self.run)
         if self._follow and self._document is not None and self._document["status"] == "running":
             self._follow.look()
@@ -123,28 +123,28 @@ class Bench(CellRoot):
             self.refresh()
 
     def _frame(self, run: Run | None) -> None:
-        """The head, and which view is open."""
-        words: Json = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
+        """Show the head and the open view."""
+        words: Json = {"origin": run.origin if run else None, "message": self._message, "cancelling": self._cancelling}
         self.head.show(head(self._document, self.labels, view=self.view, **words))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
 
     def act(self, action: Callable[[], Any]) -> None:
-        """Do what a person asked for, and show what came of it; what is refused is told in the head.
+        """Perform an action of a person and show its result; the head shows why it was refused.
 
-        An action that gives a run has set it to work, which may have been refused before anybody looked.
+        An action that returns a run has started it, which may fail before the bench looks at it.
         """
-        self._said, worked = "", None
+        self._message, worked = "", None
         try:
             worked = action()
         except NotPaused:
-            self._said = self.labels("went_on_elsewhere")
+            self._message = self.labels("went_on_elsewhere")
         except WorkbenchError as error:
-            self._said = str(error)
+            self._message = str(error)
         self._show_and_follow(worked is not None)
 
     def put(self, run: Run) -> None:
-        """Put another run on the bench."""
+        """Open another run."""
         if run.run_id == self.run_id:
             self.view = "work"
             return
@@ -154,26 +154,26 @@ class Bench(CellRoot):
         self._leave(self._follow)
         self._follow = None
         self.working.reset()
-        self._sure = False
+        self._cancelling = False
         self.view = "work"
         self._show_and_follow()
 
-    # a run that works
+    # follow
 
     def _show_and_follow(self, worked: bool = False) -> None:
-        """Show the run, and follow it if it was shown at work: asked once more, it might have paused meanwhile."""
+        """Show the run, and follow it if it was running then: by now it may be paused."""
         run, status = self.run, self._refreshed()
         if run and (status == "running" or worked):
             self.follow(run)
 
     def follow(self, run: Run) -> None:
-        """Show what the run does while it does it; returns at once."""
+        """Show a run while it works; return at once."""
         self._leave(self._follow)
-        with self._lock:  # what it tells waits until it is the one that is heard
+        with self._lock:  # its reports wait until it is the current follower
             self._follow = Follow(run, self._changed, self._ended)
 
     def wait(self, timeout: float | None = None) -> Bench:
-        """Wait until the run on the bench pauses or ends and the bench shows it, for scripts and tests."""
+        """Wait until the bench shows that its run pauses or ends, for scripts and tests."""
         if self._follow:
             self._follow.wait(timeout)
         return self
@@ -192,21 +192,21 @@ class Bench(CellRoot):
             if not self._follows(now):
                 return
             if self._refreshed() == "running" and not fault and (run := self.run):
-                self.follow(run)  # somebody answered before the pause was shown
+                self.follow(run)  # it was answered before the pause was shown
             if fault:
                 self.working.review.refuse(str(fault))
 
     def _follows(self, now: Now) -> bool:
-        """Whether this comes from the follower of the run that is on the bench, and not from one that was left."""
+        """Return whether this is a report of the current follower."""
         return self._follow is not None and self._follow.now is now
 
     def _refreshed(self, now: Now | None = None) -> str:
-        """``refresh``, where no one would see an error: it is told in the head."""
+        """Refresh, and show an error in the head."""
         try:
             return self.refresh(now)
         except WorkbenchError as error:  # the workspace was closed, or its file is gone
             self._leave(self._follow)
-            self.head.show(head(None, self.labels, said=str(error)))
+            self.head.show(head(None, self.labels, message=str(error)))
             return ""
 
     # what is pressed
@@ -224,7 +224,7 @@ class Bench(CellRoot):
             self._act_on(run, kind, name)
 
     def _act_on(self, run: Run, kind: str, name: str) -> None:
-        def cancel() -> None:  # gives no run: there is nothing to follow then
+        def cancel() -> None:  # returns no run, for there is nothing to follow
             run.cancel()
 
         if kind == "resume":
@@ -232,7 +232,7 @@ class Bench(CellRoot):
         elif kind == "fork":
             self.act(lambda: self.put(fork_anew(run)))
         else:
-            self._sure = not name  # asked once more whether it is to be cancelled
+            self._cancelling = not name  # ask for confirmation
             if name == "yes":
                 threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
             self._frame(run)
@@ -241,35 +241,35 @@ class Bench(CellRoot):
         if self.view == "work":
             self.working.keyed(event.kind)
 
-    def _ask(self, asked: Data) -> None:
-        options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
-        options["as_of"] = asked.get("as_of") or self._asking.get("as_of", "")
-        if asked.get("report"):
-            run = self.wb.report(asked["message"], wait=False, **options)
+    def _ask(self, request: Data) -> None:
+        options = {**self._asking, "kb": request["kb"], "review": request["review"]}
+        options["as_of"] = request.get("as_of") or self._asking.get("as_of", "")
+        if request.get("report"):
+            run = self.wb.report(request["message"], wait=False, **options)
         else:
-            run = self.wb.start(asked["message"], **options)
+            run = self.wb.start(request["message"], **options)
         self.ask.message.value = ""
         self.wb.runs.save_draft(run.run_id, "lang", self.labels.language)
         self.put(run)
 
     def follows_up(self) -> bool:
-        """Return whether something was said before in the conversation that a question goes to."""
+        """Return whether the conversation has a run already."""
         return bool(self.wb.runs.list(1, session_id=self._asking["session"], user_id=self._asking["user"]))
 
     def _waiting(self) -> Run | None:
-        """Return the newest run of this conversation, or of a fork of it, that is not at its end."""
+        """Return the newest unfinished run of this conversation or of its forks."""
         runs, session = self.wb.runs.list(50, user_id=self._asking["user"]), self._session
-        here = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
-        return next((run for run in here if run.status in UNDER_WAY), None)
+        own = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
+        return next((run for run in own if run.status in UNDER_WAY), None)
 
     @staticmethod
-    def _leave(*following: Follow | Watch | None) -> None:
-        for one in following:
-            if one:
-                one.leave()
+    def _leave(*followers: Follow | Watch | None) -> None:
+        for follower in followers:
+            if follower:
+                follower.leave()
 
     def close(self) -> None:
-        """Follow the run no longer; it continues."""
+        """Stop following the run, which continues."""
         self._leave(self._follow, self._watch)
         super().close()
 
@@ -279,28 +279,28 @@ class Bench(CellRoot):
             threading.Thread(target=self._warm, name="warm", daemon=True).start()
 
     def _warm(self) -> None:
-        """Load graphs and models before the first question needs them, while it is typed."""
+        """Load graphs and models while the first question is typed."""
         import_module("workbench.graphs.conversation")
         kb = self._asking.get("kb")
         for name in [kb] if isinstance(kb, str) else kb or []:
-            with suppress(WorkbenchError):  # the question itself will tell
+            with suppress(WorkbenchError):  # the question itself will report it
                 self.wb.knowledge.get(name).warm()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """That of the run, or a line that says how to ask."""
+        """Return the static form of the run, or a hint."""
         if self.run:
             return self.run._repr_mimebundle_()
         return display_data([Lines((((self.labels("bench_empty"), "strong"),),))], self.labels)
 
 
 def bench_of(run: Run) -> Bench:
-    """Return a bench on one run, for the run to show itself with."""
+    """Return a bench on one run, which a cell shows for it."""
     asking = {"kb": run.state.get("kb_prefix", "") or None, "review": ("plan", "reflect")}
     return run.workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
 
 
 def fork_anew(run: Run) -> Run:
-    """Return a new run from this one that asks a person again: at its last decision, or else before its plan runs."""
+    """Fork a run so that it asks again: at its last decision, or else before its plan runs."""
     if decisions := run.decisions:
         return run.fork(at=decisions[-1]["review_id"], wait=False)
     return run.fork(review=["plan", "reflect"], wait=False)

@@ -1,4 +1,4 @@
-"""The calls of models on the bench: seen in a fold, and each can be edited, of which a fork is made."""
+"""The calls of models on the bench; each can be edited, which makes a fork."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ from collections.abc import Iterable
 
 import ipywidgets
 
-from workbench.errors import SettingsError
-from workbench.models.chat import require_chat_model
-from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
-from workbench.runs.calls import Call, model_settings
+from workbench.records.prompts import LANGUAGES, SLOTS, Prompt
+from workbench.runs.calls import Call
 from workbench.runs.run import Run
 from workbench.settings import ROLES, RULES, Settings
-from workbench.state import Data, Json
+from workbench.state import Json
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import reason_told
 from workbench.views.page import draw, el
 from workbench.views.run import calls
-from workbench.widgets.form import Fields, Said, text
+from workbench.widgets.form import Fields, text
 from workbench.widgets.panel import Event, Panel, Pick, display_if, press_button
 
 _PARTS = ("system", "user")
 
 
 class Calls(Panel):
-    """What the models of a run saw and said; the form of one call takes the place of the list while it is edited.
+    """The prompts and replies of the models of a run; the form of one call replaces the list while it is edited.
 
     It asks for ``{"edits": {...}}``, as ``Run.fork`` takes them.
     """
@@ -38,34 +35,37 @@ class Calls(Panel):
         self._prompt: Prompt | None = None
         self.list, self._head = Pick(heard=self._pressed), Pick(heard=self._pressed)
         self._model = ipywidgets.Combobox()
-        areas = {"reply": 6, "system": 8, "user": 8}
-        controls = {name: text(ipywidgets.Textarea(rows=rows)) for name, rows in areas.items()}
+        rows = {"reply": 6, "system": 8, "user": 8}
+        controls = {name: text(ipywidgets.Textarea(rows=count)) for name, count in rows.items()}
         controls["model"] = text(self._model)
         schema = {"properties": {name: {} for name in controls}, "required": [*controls]}
-        title = lambda name: labels(f"call_field_{name}")  # noqa: E731 - one line says it
+
+        def title(name: str) -> str:
+            return labels(f"call_field_{name}")
+
         self._fields = Fields(schema, labels, lambda _: self._changed(), title=title, own=controls)
         self.fields = self._fields.fields
         self.slots = ipywidgets.HTML()
         self.button = press_button("", self.submit, "wb-primary")
-        words = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
+        explanation = ipywidgets.HTML(el("div.wb-dim.wb-small", labels("fork_edits_told")))
         boxes = {name: field.box for name, field in self.fields.items()}
-        asked = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
-        inside = [self._head, boxes["reply"], asked, boxes["system"], boxes["user"], self.slots]
-        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, words])
+        heading = ipywidgets.HTML(el("div.wb-strong.wb-small.wb-call-asked", labels("call_of_role")))
+        inside = [self._head, boxes["reply"], heading, boxes["system"], boxes["user"], self.slots]
+        self.form = ipywidgets.VBox([*inside, boxes["model"], self.button, explanation])
         self.form.add_class("wb-call-form")
         self.region = ipywidgets.VBox([self.list, self.form])
         display_if(self.form, False)
 
-    def show(self, run: Run, found: Iterable[Call], settings: Settings) -> None:
-        """Show the calls of this run; a form that is open stays, with what was typed in it.
+    def show(self, run: Run, run_calls: Iterable[Call], settings: Settings) -> None:
+        """Show the calls of a run; an open form stays, with its text.
 
         Args:
             run: the run.
-            found: its calls.
+            run_calls: its calls.
             settings: of the workspace, whose models are offered.
         """
         self._run, self._settings = run, settings
-        self._calls = {call["key"]: call for call in found}
+        self._calls = {call["key"]: call for call in run_calls}
         self.list.show(calls(list(self._calls.values()), self.labels))
         if self._call and self._call["key"] not in self._calls:
             self.close()
@@ -76,21 +76,19 @@ class Calls(Panel):
         return self._call is not None
 
     def open(self, key: str) -> None:
-        """Edit a call: the form holds what it was asked and what it said."""
+        """Edit a call: the form has its prompt and its reply."""
         call, run = self._calls.get(key), self._run
         if call is None or run is None:
             return
         name = call["prompt"].split(" ")[0]
-        known = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
-        self._model.options = self._models()  # while nothing is edited yet: it tells of another choice
-        self._call, self._prompt = call, run.prompts[name] if known else None
+        editable = call["role"] in SLOTS and name in {f"{call['role']}.{language}" for language in LANGUAGES}
+        self._model.options = self._models()  # before the call is set: the widget reports a change
+        self._call, self._prompt = call, run.prompts[name] if editable else None
         self._head.show(draw("calls.edited", self.labels, call=call))
-        before = {"reply": self._reply, "model": call["model"]}
-        before |= {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
-        self._fields.show(before, again=True)
-        for part in _PARTS:
-            display_if(self.fields[part].box, self._prompt)
-        display_if(self.slots, self._prompt)
+        prompt = {part: getattr(self._prompt, part) if self._prompt else "" for part in _PARTS}
+        self._fields.show({"reply": self._reply, "model": call["model"], **prompt}, again=True)
+        for widget in (*(self.fields[part].box for part in _PARTS), self.slots):
+            display_if(widget, self._prompt)
         slots = ", ".join(f"${slot}" for slot in SLOTS.get(call["role"], ()))
         self.slots.value = el("div.wb-dim.wb-small", self.labels("call_slots", slots=slots))
         self._changed()
@@ -99,72 +97,48 @@ class Calls(Panel):
         self.fields["reply"].control.widget.focus()
 
     def close(self) -> None:
-        """Back to the list; what was typed is let go."""
+        """Return to the list and discard what was typed."""
         self._call = None
         display_if(self.form, False)
         display_if(self.list, True)
 
     def submit(self) -> None:
-        """Ask for the fork, unless nothing was changed or something is wrong."""
-        if self._call and not self.button.disabled:
+        """Ask for the fork, unless nothing was changed."""
+        if self.edits:
             self.ask(edits=self.edits)
 
     @property
     def edits(self) -> Json:
-        """Return what of the call is not as it was, as a fork takes it."""
-        call, prompt, results = self._call, self._prompt, Json()
+        """Return the changes to the call, as a fork takes them."""
+        call, prompt, edits = self._call, self._prompt, Json()
         if call is None:
-            return results
+            return edits
         typed = self._fields.value
         if typed["reply"] != self._reply:
-            results["replies"] = {call["key"]: typed["reply"]}
-        if prompt and (texts := {part: typed[part] for part in _PARTS if typed[part] != getattr(prompt, part)}):
-            results["prompts"] = {prompt.name: texts}
-        if (model := typed["model"].strip()) != call["model"]:
-            results["models"] = {call["role"]: model}
-        return results
+            edits["replies"] = {call["key"]: typed["reply"]}
+        parts = {part: typed[part] for part in _PARTS if prompt and typed[part] != getattr(prompt, part)}
+        if prompt and parts:
+            edits["prompts"] = {prompt.name: parts}
+        model = typed["model"].strip()
+        if model != call["model"]:
+            edits["models"] = {call["role"]: model}
+        return edits
 
     @property
     def _reply(self) -> str:
         return "" if self._call is None or self._call["failed"] else self._call["reply"]
 
     def _models(self) -> list[str]:
-        """What can be chosen: no model, and every one that is configured or answered; another one can be typed."""
+        """Return the models to choose from: none, the configured ones, and those that answered."""
         configured = [self._settings.chat_model, *map(self._settings.model_of, ROLES)] if self._settings else []
-        others = [*configured, *(one["model"] for one in self._calls.values())]
-        return [RULES, *dict.fromkeys(name for name in others if name and ":" in name)]
+        models = [*configured, *(call["model"] for call in self._calls.values())]
+        return [RULES, *dict.fromkeys(name for name in models if name and ":" in name)]
 
     def _changed(self) -> None:
-        """What is wrong, next to each field, and what the button will do now."""
-        if self._call is None:
-            return
         edits = self.edits
-        faults = dict(self._faults(edits))
-        self._fields.say({name: [Said(fault)] for name, fault in faults.items()})
-        count = sum(len(edits.get(name, ())) for name in ("replies", "models"))
-        count += sum(map(len, edits.get("prompts", {}).values()))
-        words = self.labels("problems_to_mend", n=len(faults)) if faults else self.labels("fork_edits", n=count)
-        self.button.description = words if faults or count else self.labels("call_nothing_edited")
-        self.button.disabled = bool(faults) or not count
-
-    def _faults(self, edits: Data) -> Iterable[tuple[str, str]]:
-        labels = self.labels
-        if "replies" in edits and len(edits) > 1:
-            yield "reply", labels("call_reply_or_asked")
-        for name, texts in edits.get("prompts", {}).items():
-            for part, value in texts.items():
-                try:
-                    prompt_of(name, {part: value}, {name: self._prompt} if self._prompt else {})
-                except SettingsError as error:
-                    yield part, reason_told(str(error), labels)
-        for role, model in edits.get("models", {}).items():
-            try:
-                if self._settings:
-                    require_chat_model(self._settings.model_copy(update=model_settings({role: model})), f"{role}_model")
-            except SettingsError as error:
-                yield "model", reason_told(str(error), labels)
-            if not model:
-                yield "model", labels("call_model_unnamed")
+        count = len(edits) - ("prompts" in edits) + sum(map(len, edits.get("prompts", {}).values()))
+        words = self.labels("fork_edits", n=count) if edits else self.labels("call_nothing_edited")
+        self.button.description, self.button.disabled = words, not edits
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "edit":

@@ -31,8 +31,8 @@ def register() -> None:
         formatter.for_type_by_name(module, name, partial(_show, widget))
 
 
-def _show(widget: str, given: Any) -> None:
-    load(widget)(given)._ipython_display_()
+def _show(widget: str, result: Any) -> None:
+    load(widget)(result)._ipython_display_()
 
 
 def in_kernel() -> bool:

@@ -1,4 +1,4 @@
-"""What a person thinks of an answer: two buttons and a note."""
+"""The feedback of a person on an answer: two buttons and a note."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from workbench.widgets.panel import Event, Panel, Pick, display_if, on_change
 
 
 class Verdict(Panel):
-    """Two buttons under an answer, and a note once one of them is pressed; it shows what the store has.
+    """Two buttons under an answer, and a note once one of them is pressed.
 
-    It asks for ``{"good": True | False | None, "note": "..."}``; the pressed button, pressed again, takes it back.
+    It asks for ``{"good": True | False | None, "note": "..."}``; pressing a pressed button withdraws the feedback.
     """
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._good: bool | None = None
-        self._kept = ""
+        self._saved = ""
         self.buttons = Pick(heard=self._pressed)
         self.note = ipywidgets.Text(
             description=labels("feedback_why"), placeholder=labels("feedback_optional"), continuous_update=False
@@ -28,11 +28,12 @@ class Verdict(Panel):
         self.region = ipywidgets.VBox([self.buttons, self.note]).add_class("wb-thought")
 
     def show(self, run: Run) -> None:
-        """Show what the run's user thinks of its answer."""
-        own = next((one for one in run.workspace.feedback(run=run.run_id) if one["who"] == run.row["user_id"]), None)
-        self._good, self._kept = (own["good"], own["note"]) if own else (None, "")
+        """Show the stored feedback of the run's user."""
+        user = run.row["user_id"]
+        own = next((row for row in run.workspace.feedback(run=run.run_id) if row["who"] == user), None)
+        self._good, self._saved = (own["good"], own["note"]) if own else (None, "")
         self.buttons.show(draw("run.verdict", self.labels, good=self._good))
-        self.note.value = self._kept
+        self.note.value = self._saved
         display_if(self.note, own)
 
     def _pressed(self, event: Event) -> None:
@@ -41,5 +42,5 @@ class Verdict(Panel):
             self.ask(good=None if good is self._good else good, note=self.note.value)
 
     def _noted(self) -> None:
-        if self._good is not None and self.note.value != self._kept:
+        if self._good is not None and self.note.value != self._saved:
             self.ask(good=self._good, note=self.note.value)

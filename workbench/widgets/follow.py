@@ -1,4 +1,4 @@
-"""Follows a run in threads of its own: what happens while it works, and whether a person moved it while it rested."""
+"""Threads that follow a run while it works, and watch whether it is moved while it rests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from workbench.runs.run import Run
 from workbench.state import Data
 
 _OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
-"""Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
+"""Seconds between two reports while something happens, and while nothing does; between two looks at a run at rest."""
 _TURN_S = 0.0005
 
 
 class ShortTurns:
-    """Python hands the interpreter over after 5 ms at the earliest, and answering a click takes dozens of such turns
-    (every query and every message gives it away): next to a tool in pure Python that adds up to a second. While any run
-    is followed, turns are short; afterwards they are what they were.
+    """A shorter switch interval of Python's threads while any run is followed.
+
+    By default a thread waits 5 ms for the interpreter, and a click takes dozens of such turns, one per query and
+    message: next to a tool in pure Python that adds up to a second.
     """
 
     _lock: ClassVar = threading.Lock()
@@ -46,12 +47,12 @@ class ShortTurns:
 
 @dataclass
 class Now:
-    """What happens in a run at this moment, by its events.
+    """The progress of a run, by its events.
 
     Attributes:
-        steps: when the call of each step that runs began, on the monotonic clock.
-        written: the answer as far as it has come.
-        sections: titles of the sections of a report that are written.
+        steps: when the call of each running step began, on the monotonic clock.
+        written: the beginning of the answer.
+        sections: titles of the written sections of a report.
     """
 
     steps: dict[str, float] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class Now:
     sections: set[str] = field(default_factory=set)
 
     def hear(self, event: Data) -> None:
-        """Take in one event."""
+        """Process an event."""
         if begun := event.get("retrieval_step_start"):
             self.steps[begun["step_id"]] = time.monotonic()
         elif ended := event.get("retrieval_step_done"):
@@ -70,19 +71,19 @@ class Now:
             self.sections.add(str(event["content"].get("note")))
 
     def seconds(self) -> dict[str, float]:
-        """Return how long each step that runs has been at it."""
+        """Return the seconds that each running step has taken."""
         now = time.monotonic()
         return {step_id: now - began for step_id, began in list(self.steps.items())}
 
 
 class Watch:
-    """Looks twice a second whether a run at rest has moved, whoever moved it: another cell, another process.
+    """Looks twice a second whether another cell or process has moved a run at rest.
 
     Args:
         run: the run.
-        document: as it was shown.
-        moved: a bound method, called once, in a thread, when the run has moved or cannot be read any more; when its
-            object is gone no one looks.
+        document: the document that is shown.
+        moved: a bound method, called once, in a thread, when the run has moved or cannot be read; the watch ends with
+            its object.
     """
 
     def __init__(self, run: Run, document: Data, moved: Callable[[Watch], None]):
@@ -91,7 +92,7 @@ class Watch:
         threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()
 
     def leave(self) -> None:
-        """Look no more."""
+        """Stop."""
         self._over.set()
 
     def _look(self, run: Run) -> None:
@@ -105,13 +106,12 @@ class Watch:
 
 
 class Follow:
-    """A run followed until it pauses or ends, in whatever process it works.
+    """Follows a run in any process until it pauses or ends.
 
     Args:
         run: the run.
-        changed: told what happens, at most ten times a second; and whether to read the run, or only time went by.
-        ended: told at the pause or the end, and the last thing that is told; with the error, when the answer that was
-            given did not fit.
+        changed: called at most ten times a second, with whether to read the run again or only to show the time.
+        ended: the last call, at the pause or the end; with the error when the answer was invalid.
     """
 
     def __init__(
@@ -125,16 +125,16 @@ class Follow:
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
 
     def leave(self) -> None:
-        """Tell nothing any more; the run continues."""
+        """Stop; the run continues."""
         self._over.set()
         self._news.set()
 
     def look(self) -> None:
-        """Tell what happens as soon as may be, as if something had happened."""
+        """Report as soon as possible, as if something had happened."""
         self._news.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the end has been told; whether it has."""
+        """Wait until the end was reported; return whether it was."""
         return self._over.wait(timeout)
 
     def _listen(self) -> None:
@@ -154,8 +154,11 @@ class Follow:
         self._news.set()
 
     def _tell(self) -> None:
-        """Tell what goes on. What an event says may be kept a moment after it, so the look after that reads once more;
-        a run that works in another process tells no events, so every look reads."""
+        """Report progress.
+
+        The store may get a change a moment after its event, so the next look reads once more. A run in another process
+        sends no events, so every look reads.
+        """
         lately = False
         with ShortTurns():
             while not self._over.is_set():

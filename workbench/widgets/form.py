@@ -1,11 +1,11 @@
-"""A JSON schema as a form of ordinary widgets: a field for each property, with what is wrong with it beneath."""
+"""A JSON schema as a form of ordinary widgets: one field per property, with its faults beneath."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import ipywidgets
 from traitlets import TraitError
@@ -14,32 +14,24 @@ from workbench.plans import parsed, written
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, button, el, glyph
-from workbench.widgets.panel import Event, Pick, display_if, on_change
+from workbench.views.page import BLANK, el, glyph
+from workbench.widgets.panel import Pick, on_change
 
 _DEEPEST = 2
 _NOT_SHOWN = (TraitError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
 """Errors of a widget or of its formatting when it cannot show a value."""
 ABSENT: Final = object()
-"""The value of a field that is left to its default."""
-
-
-class Said(NamedTuple):
-    """What is wrong with a field; ``mend`` is what a button next to it says, ``do`` what that does."""
-
-    text: str
-    mend: str = ""
-    do: Callable[[], None] | None = None
+"""The value of a field that stays at its default."""
 
 
 class Control:
-    """A widget that holds a value.
+    """A widget that edits a value.
 
     Args:
-        widget: what is typed into.
-        blank: what it shows for no value at all.
-        parse: the value of what is in the widget; raises ValueError, in words, when that is none.
-        format: what is in the widget for a value.
+        widget: the widget.
+        blank: the value that an empty widget shows.
+        parse: converts the widget's content to a value; raises ValueError, with a message, when it is invalid.
+        format: converts a value to the widget's content.
     """
 
     def __init__(
@@ -52,10 +44,10 @@ class Control:
         self.widget, self.blank, self._parse, self._format = widget, blank, parse, format
 
     def read(self) -> Any:
-        """Return the value that was typed.
+        """Return the typed value.
 
         Raises:
-            ValueError: in words, when it is none.
+            ValueError: it is invalid; the message says why.
         """
         return self._parse(self.widget.value)
 
@@ -70,21 +62,21 @@ class Control:
         except _NOT_SHOWN:
             return False
 
-    def listen(self, heard: Callable[[], None]) -> None:
+    def listen(self, listener: Callable[[], None]) -> None:
         """Call when a person changed the value."""
-        on_change(self.widget, heard)
+        on_change(self.widget, listener)
 
     def disable(self, disabled: bool) -> None:
         """Allow or forbid changes."""
         self.widget.disabled = disabled
 
-    def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
+    def report(self, messages: Mapping[str, Sequence[str]]) -> list[str]:
         """Show messages about parts of the value, by path; return those that have no place here."""
-        return [message for messages in said.values() for message in messages]
+        return [message for group in messages.values() for message in group]
 
 
 def _same(read: Any, value: Any) -> bool:
-    """Compare a value as it reads with the one that was written: 1 is not true; none and no text are alike.
+    """Compare the value of a control with the one written to it: 1 differs from true, None equals an empty text.
 
     >>> _same(1, True), _same(1.0, 1), _same(None, "")
     (False, True, True)
@@ -95,32 +87,32 @@ def _same(read: Any, value: Any) -> bool:
 
 
 def text(widget: ipywidgets.Widget | None = None) -> Control:
-    """Written text, in one line that grows or in the widget that is given."""
+    """Return a control for text, by default in one line that grows."""
     return Control(widget or ipywidgets.Textarea(rows=1), "")
 
 
 def names(placeholder: str = "") -> Control:
-    """Return a list of texts."""
+    """Return a control for a list of texts."""
     return Control(ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b"), [], list)
 
 
 def choice(options: Sequence[tuple[str, Any]]) -> Control:
-    """Return one of a few."""
+    """Return a drop-down list."""
     values = dict(options)
 
-    def name_of(value: Any) -> str:
-        return next(name for name, one in options if one == value and type(one) is type(value))
+    def label(value: Any) -> str:
+        return next(text for text, option in options if option == value and type(option) is type(value))
 
-    return Control(ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, name_of)
+    return Control(ipywidgets.Dropdown(options=list(values)), options[0][1], values.__getitem__, label)
 
 
 def toggle(options: Sequence[tuple[str, Any]]) -> Control:
-    """Return one of two or three, each a button."""
+    """Return a row of buttons, one of which is pressed."""
     return Control(ipywidgets.ToggleButtons(options=options), options[0][1])
 
 
 def _conditions() -> Control:
-    """Conditions on typed fields, one per line: ``status != finished``."""
+    """Return a control for conditions on typed fields, one per line: ``status != finished``."""
 
     def parse(typed: str) -> list[Json]:
         return [dict(parsed(line)) for line in typed.splitlines() if line.strip()]
@@ -130,7 +122,7 @@ def _conditions() -> Control:
 
 
 def _number_or_none(kind: str, labels: Labels) -> Control:
-    """Return a number that may be left out, typed as text."""
+    """Return a control for an optional number, typed as text."""
 
     def parse(typed: str) -> Any:
         value = None
@@ -146,7 +138,7 @@ def _number_or_none(kind: str, labels: Labels) -> Control:
 
 
 def _as_json(labels: Labels, shape: type = object) -> Control:
-    """Any value, written as JSON; one of another shape is refused."""
+    """Return a control for JSON of this type."""
 
     def parse(typed: str) -> Any:
         try:
@@ -165,34 +157,34 @@ def _as_json(labels: Labels, shape: type = object) -> Control:
 
 
 def _from_json(typed: str) -> Any:
-    """Return a value of JSON, which knows no ``NaN``."""
+    """Parse JSON strictly, without ``NaN``."""
 
-    def refused(name: str) -> Any:
+    def refuse(name: str) -> Any:
         raise ValueError(name)
 
-    return json.loads(typed, parse_constant=refused)
+    return json.loads(typed, parse_constant=refuse)
 
 
 class Field:
-    """One value: its name above, its control, and what is wrong with it beneath.
+    """One value: its name above, its control, and messages beneath.
 
-    What was given comes back as it was until a person changes it. A value that the control cannot show, as one taken
-    from an earlier step, is shown as JSON; so is an object where a person wants to write it.
+    A value stays unchanged until a person edits it. A value that the control cannot show, such as one taken from an
+    earlier step, is shown as JSON; so is an object where a person wants to write it.
 
     Args:
         name: the property.
-        control: what it is typed into.
-        form: the form that it is part of.
-        spec: of its schema, what it is for (``description``) and means when absent (``default``).
-        required: whether it must be there; another one stays absent until it differs from its default.
+        control: the control of its type.
+        form: the form that the field belongs to.
+        spec: the JSON schema of the property; its ``description`` is a hint, its ``default`` what absence means.
+        required: whether it must be present; an optional one stays absent until it differs from its default.
         nullable: whether it may be null.
 
     Attributes:
-        value: the value, or ``ABSENT``; while what is typed is no value, the last one.
-        given: whether it was shown a value.
-        fault: why what is typed is no value, in words.
-        said: the messages that are shown.
-        form: whether an object is shown as a form (True) or as JSON.
+        value: the value, or ``ABSENT``; while the typed text is invalid, the last valid one.
+        present: whether a value was shown.
+        fault: why the typed text is invalid.
+        messages: the messages that are shown.
+        form: the switch between form and JSON of an object.
     """
 
     def __init__(
@@ -206,44 +198,44 @@ class Field:
     ):
         self.name, self.spec, self.required, self.fault = name, spec, required, ""
         self.value: Any = ABSENT
-        self.said: tuple[Said, ...] = ()
-        self.given, self._writing = False, False
-        self._labels, self._heard, self._nullable = form.labels, form.heard, nullable
+        self.messages: Sequence[str] = ()
+        self.present, self._writing = False, False
+        self._labels, self._notify, self._nullable = form.labels, form.notify, nullable
         self.control: Control
-        self._plain: Any = None
-        self._json: Control | None = None  # made when it is needed: a bench with all of them would open late
+        self._typed: Any = None
+        self._json: Control | None = None  # made on demand: a bench with all of them would open late
         self._note: Pick | None = None
         hint = "" if isinstance(control, Fields) else str(spec.get("description", ""))
         label: Any = ipywidgets.HTML(el("label.wb-label", form.title(name) or name, title=hint or None))
         self.form: ipywidgets.ToggleButtons | None = None
         if isinstance(control, Fields) and control.writable:
-            words = [(self._labels("form_as_form"), True), (self._labels("form_as_json"), False)]
-            self.form = ipywidgets.ToggleButtons(options=words)
-            on_change(self.form, self._switched)
+            options = [(self._labels("form_as_form"), True), (self._labels("form_as_json"), False)]
+            self.form = ipywidgets.ToggleButtons(options=options)
+            on_change(self.form, self._switch)
             label = ipywidgets.HBox([label, self.form]).add_class("wb-input-title")
         self.box = ipywidgets.VBox([label]).add_class("wb-field")
         self.adopt(control)
 
     def adopt(self, control: Control) -> None:
-        """Type the value into this control from now on."""
-        if control is self._plain:
+        """Edit the value with this control from now on."""
+        if control is self._typed:
             return
-        self._plain, self._default = control, self.spec.get("default", control.blank)
-        if isinstance(control, Fields):  # its fields have defaults of their own
+        self._typed, self._default = control, self.spec.get("default", control.blank)
+        if isinstance(control, Fields):  # its fields have their own defaults
             self._default = control.blank
             control.box.add_class("wb-within")
         control.listen(self._changed)
         self.show(self.value, again=True)
 
     def show(self, value: Any = ABSENT, again: bool = False) -> None:
-        """Show a value. One that it has already is left as it is being typed, unless it is shown ``again``."""
+        """Show a value. An equal value does not disturb what is being typed, unless it is shown ``again``."""
         if not again and repr(value) == repr(self.value):
             return
-        self.fault, self.given = "", value is not ABSENT
+        self.fault, self.present = "", value is not ABSENT
         self._writing = True
         try:
             shown = self._default if value is ABSENT else value
-            self.control = self._plain
+            self.control = self._typed
             if (self.form and not self.form.value) or not self.control.write(shown):
                 if self._json is None:
                     self._json = _as_json(self._labels, dict if self.form else object)
@@ -254,60 +246,47 @@ class Field:
         finally:
             self.value, self._writing = value, False
 
-    def say(self, said: Sequence[Said]) -> None:
-        """Show these messages beneath, and what the field itself has to say before them."""
-        said = (*([Said(self.fault)] if self.fault else []), *said)
-        if said == self.said:
+    def report(self, messages: Sequence[str]) -> None:
+        """Show these messages beneath the control, after the field's own fault."""
+        messages = [*([self.fault] if self.fault else []), *messages]
+        if messages == self.messages:
             return
-        self.said = said
+        self.messages = messages
         if self._note is None:
-            self._note = Pick(heard=self._pressed)
+            self._note = Pick()
             self.box.children = (*self.box.children, self._note)
-        sign = glyph("invalid", self._labels, said=False)
-        lines = [
-            el("p", sign, el("span", one.text), button(one.mend, "mend", key=str(at)) if one.mend else None)
-            for at, one in enumerate(said)
-        ]
+        sign = glyph("invalid", self._labels, spoken=False)
+        lines = [el("p", sign, el("span", message)) for message in messages]
         self._note.show(el("div.wb-alert.wb-beside", lines, role="alert") if lines else BLANK)
-        (self.box.add_class if said else self.box.remove_class)("wb-wrong")
+        (self.box.add_class if lines else self.box.remove_class)("wb-wrong")
 
-    def mend(self, which: int = 0) -> None:
-        """Do what the button next to a message does."""
-        if which < len(self.said) and (do := self.said[which].do):
-            do()
-
-    def _pressed(self, event: Event) -> None:
-        if event.kind == "mend" and event.key.isdecimal():
-            self.mend(int(event.key))
-
-    def _switched(self) -> None:
+    def _switch(self) -> None:
         self.show(self.value, again=True)
-        self._heard(self.name)
+        self._notify(self.name)
 
     def _changed(self, inner: str = "") -> None:
         if self._writing:
             return
         try:
-            read = self.control.read()
+            value = self.control.read()
         except ValueError as error:
             self.fault = str(error)
         else:
             self.fault = ""
-            absent = not self.required and not self.given and read == self._default
-            self.value = ABSENT if absent or (read is None and not self._nullable) else read
-        self._heard(f"{self.name}.{inner}" if inner else self.name)
+            absent = not self.required and not self.present and value == self._default
+            self.value = ABSENT if absent or (value is None and not self._nullable) else value
+        self._notify(f"{self.name}.{inner}" if inner else self.name)
 
 
 class Fields(Control):
-    """The form of an object, which may be a part of another one.
+    """The form of an object, which may be part of another form.
 
     Args:
-        schema: the object's JSON schema.
+        schema: the JSON schema of the object.
         labels: the words.
-        heard: told the path of whatever a person changed, as ``sort.field``.
-        without: properties that are shown only when the object has them.
-        title: the name of a property for people; the property itself when empty.
-        own: controls for properties that take another one than that of their type.
+        listener: called with the path of each change by a person, such as ``sort.field``.
+        title: returns the label of a property; the property itself where it returns an empty text.
+        own: custom controls, by property.
         blank: the value of an empty form.
         writable: whether the object can be written as JSON too.
     """
@@ -316,9 +295,8 @@ class Fields(Control):
         self,
         schema: Data,
         labels: Labels,
-        heard: Callable[[str], None] = lambda _: None,
+        listener: Callable[[str], None] = lambda _: None,
         *,
-        without: Collection[str] = (),
         title: Callable[[str], str] = str,
         own: Mapping[str, Control] = {},
         blank: Any = None,
@@ -326,43 +304,42 @@ class Fields(Control):
         depth: int = 0,
     ):
         self.labels, self.title, self.writable = labels, title, writable
-        self._listener: Callable[[str], None] = heard
-        self._without, self._disabled, self._depth = without, False, depth
+        self._listener: Callable[[str], None] = listener
+        self._disabled, self._depth = False, depth
         self.fields: dict[str, Field] = {}
         definitions, required = schema.get("$defs", {}), schema.get("required", ())
         for name, spec in schema.get("properties", {}).items():
             spec, nullable = _plain(spec, definitions)
             control = own.get(name) or self._control({**spec, "$defs": definitions}, nullable, name in required)
             self.fields[name] = Field(name, control, self, spec, name in required, nullable)
-        self._known = frozenset(self.fields)
+        self._properties = frozenset(self.fields)
         self.box = ipywidgets.VBox().add_class("wb-fields")
         super().__init__(self.box, blank)
         self.show({}, again=True)
 
-    def heard(self, path: str) -> None:
-        """Tell who listens what a person changed."""
+    def notify(self, path: str) -> None:
+        """Pass on the path of a change."""
         self._listener(path)
 
     @property
     def value(self) -> Json:
-        """Return the object; what stands at its default and was not given is left out."""
+        """Return the object without the properties that were absent and still equal their default."""
         return {name: field.value for name, field in self.fields.items() if field.value is not ABSENT}
 
     @property
     def faults(self) -> dict[str, str]:
-        """Return what was typed and is no value, in words, by path."""
+        """Return why typed text is invalid, by path."""
         return {path: field.fault for path, field in fields_of(self) if field.fault}
 
     def show(self, value: Data, again: bool = False) -> None:
-        """Show an object; what the schema does not know of is shown as JSON. See ``Field.show``."""
-        for name in {*self.fields} - self._known - {*value}:
+        """Show an object; a property that the schema does not have is shown as JSON. See ``Field.show``."""
+        for name in {*self.fields} - self._properties - {*value}:
             del self.fields[name]
         for name in [name for name in value if name not in self.fields]:
             self.fields[name] = Field(name, _as_json(self.labels), self)
             self.fields[name].control.disable(self._disabled)
         for name, field in self.fields.items():
             field.show(value.get(name, ABSENT), again)
-            display_if(field.box, name in value or name not in self._without)
         self.box.children = [field.box for field in self.fields.values()]
 
     def read(self) -> Any:
@@ -370,24 +347,24 @@ class Fields(Control):
         return self.value or self.blank
 
     def write(self, value: Any) -> bool:
-        """Show an object; one that is taken from an earlier step is none."""
+        """Show an object; return False for a reference to an earlier step."""
         if not (value is self.blank is None or (isinstance(value, dict) and "$from" not in value)):
             return False
         self.show(value or {}, again=True)
         return True
 
-    def listen(self, heard: Callable[..., None]) -> None:
-        """Tell this one the path of whatever a person changed."""
-        self._listener = heard
+    def listen(self, listener: Callable[..., None]) -> None:
+        """Call with the path of each change by a person."""
+        self._listener = listener
 
-    def say(self, said: Mapping[str, Sequence[Said]]) -> list[Said]:
+    def report(self, messages: Mapping[str, Sequence[str]]) -> list[str]:
         """Show messages by path; return those whose field is not in this form."""
-        left = dict(said)
+        left = dict(messages)
         for name, field in self.fields.items():
             inner = [path for path in left if path.startswith(f"{name}.")]
-            rest = field.control.say({path.removeprefix(f"{name}."): left.pop(path) for path in inner})
-            field.say([*left.pop(name, ()), *rest])
-        return super().say(left)
+            rest = field.control.report({path.removeprefix(f"{name}."): left.pop(path) for path in inner})
+            field.report([*left.pop(name, ()), *rest])
+        return super().report(left)
 
     def disable(self, disabled: bool) -> None:
         """Allow or forbid changes."""
@@ -407,8 +384,8 @@ class Fields(Control):
         if kind == "boolean":
             return Control(ipywidgets.Checkbox(indent=False), False)
         if kind in ("integer", "number"):
-            made = ipywidgets.IntText if kind == "integer" else ipywidgets.FloatText
-            return _number_or_none(kind, labels) if optional else Control(made(continuous_update=True), 0)
+            number = ipywidgets.IntText if kind == "integer" else ipywidgets.FloatText
+            return _number_or_none(kind, labels) if optional else Control(number(continuous_update=True), 0)
         if kind == "array" and not nullable and items.get("type") == "string" and "enum" not in items:
             return names()
         if kind == "array" and {"field", "op", "value"} == set(_plain(items, spec["$defs"])[0].get("properties", ())):
@@ -422,17 +399,17 @@ class Fields(Control):
 
 
 def _plain(spec: Any, definitions: Data) -> tuple[Json, bool]:
-    """Return a property without its references and its null, and whether it may be null."""
+    """Return the schema of a property without references and null, and whether it may be null."""
     own = spec if isinstance(spec, Mapping) else {}
     nullable = any(option.get("type") == "null" for option in own.get("anyOf", ()))
-    found = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
-    if "const" in found:
-        found["enum"] = [found["const"]]
-    return found, nullable
+    plain = {**resolved(own, definitions), **{name: own[name] for name in own if name not in ("anyOf", "$ref")}}
+    if "const" in plain:
+        plain["enum"] = [plain["const"]]
+    return plain, nullable
 
 
 def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Yield every field by its path, those within too."""
+    """Yield every field with its path, nested ones included."""
     for name, field in form.fields.items():
         yield prefix + name, field
         if isinstance(field.control, Fields):

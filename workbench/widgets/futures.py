@@ -1,4 +1,4 @@
-"""The other views of the bench: runs and their forks, runs side by side, checkpoints, the graph around the answer."""
+"""The other views of the bench: runs and their forks, comparisons, checkpoints, the graph around the answer."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from workbench.runs.pictures import around_answer
 from workbench.runs.run import Run
 from workbench.state import Data
 from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lettered, offered
-from workbench.views.knowledge import Around, around, entity_card, knowledge_graph, way, way_told
+from workbench.views.knowledge import Around, around, entity_card, knowledge_graph
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, draw, el
-from workbench.views.past import Row, checkpoints, forks, looked_at, rows_of
+from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, rows_of
 from workbench.views.render import page_html
 from workbench.widgets.panel import Event, Panel, PanelRoot, Pick, display_if
 
 T = TypeVar("T")
 
 
-def _toggled(chosen: Sequence[T], item: T, most: int | None = None) -> list[T]:
-    """Take an item in, or out again; what is beyond the most takes the place of the last."""
-    if item in chosen:
-        return [other for other in chosen if other != item]
-    return [*chosen[: most and most - 1], item]
+def _toggled(chosen: Sequence[T], element: T, maximum: int | None = None) -> list[T]:
+    """Add an element, or remove it; above the maximum it replaces the last one."""
+    if element in chosen:
+        return [remaining for remaining in chosen if remaining != element]
+    return [*chosen[: maximum and maximum - 1], element]
 
 
 class Compare(Panel):
-    """Two to four runs side by side, with the panel in which steps of the others are grafted onto the first.
+    """Two to four runs next to each other, with the panel that grafts steps of the others onto the first.
 
     It asks for ``{"do": "graft", "steps": {step_id: [run_ids]}, "base": run_id}``, or for
     ``{"do": "open" | "swap", "runs": [run ids]}``.
@@ -54,19 +54,18 @@ class Compare(Panel):
         self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
 
     def show(self, comparison: Comparison) -> None:
-        """Show this comparison; what was chosen for a graft stays, when the runs are the same."""
+        """Show a comparison; the steps chosen for a graft stay while the runs are the same."""
         self._workspace, self._document = comparison.workspace, comparison.to_dict()
         ids = [run["run_id"] for run in self._document["runs"]]
         if ids != self._ids:
             self._ids, self._open, self._taken = ids, False, []
             self._note.show()
-        self._taken = [taken for taken in self._taken if taken in offered(self._document)]
         self._draw()
 
-    def graft(self, asked: Data) -> Run | None:
-        """Make the graft that was asked for, and say so; None with the reason."""
+    def graft(self, request: Data) -> Run | None:
+        """Make a graft and show a note about it; return None when it is refused."""
         try:
-            run = self._workspace.graft(asked["steps"], base=asked["base"])
+            run = self._workspace.graft(request["steps"], base=request["base"])
         except WorkbenchError as error:
             self._note.show(el("div.wb-alert", str(error), role="alert"))
             return None
@@ -91,7 +90,7 @@ class Compare(Panel):
         self._panel.show(graft_panel(self._document, self.labels, taken=self._taken, working=working))
 
     def _steps(self) -> dict[str, list[str]]:
-        """Return the chosen steps, each with the runs that it is taken from."""
+        """Return the chosen steps, each with its runs."""
         steps: dict[str, list[str]] = {}
         for n, step_id in self._taken:
             steps.setdefault(step_id, []).append(self._ids[n])
@@ -120,24 +119,24 @@ class Compare(Panel):
 
 
 def beside_of(comparison: Comparison) -> PanelRoot:
-    """Return a comparison in a cell: it swaps and grafts on its own, and opens runs below."""
+    """Return a comparison in a cell, which opens runs below it."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
-    def act(asked: Data) -> Any:
-        if asked["do"] == "open":
-            return workspace.bench(*asked["runs"])
-        if asked["do"] == "swap":
-            compare.show(workspace.compare(*asked["runs"]))
-        else:  # beside the kernel's own thread, so that other cells go on
-            threading.Thread(target=compare.graft, args=(asked,), name="graft", daemon=True).start()
+    def act(request: Data) -> Any:
+        if request["do"] == "open":
+            return workspace.bench(*request["runs"])
+        if request["do"] == "swap":
+            compare.show(workspace.compare(*request["runs"]))
+        else:  # in a thread, so that other cells can run
+            threading.Thread(target=compare.graft, args=(request,), name="graft", daemon=True).start()
         return None
 
     return PanelRoot(compare, comparison, act)
 
 
 class Forks(Panel):
-    """Runs and what was made of them: runs are opened with a click, two to four are marked and compared.
+    """Runs and their forks: a click opens a run; two to four are marked and compared.
 
     It asks for ``{"do": "open" | "compare", "runs": [run ids]}``.
     """
@@ -150,14 +149,14 @@ class Forks(Panel):
         self._draw()
 
     def show(self, tree: Tree) -> None:
-        """Show this tree; the run from which it is looked at is marked first."""
+        """Show a tree; the current run is marked first."""
         if tree.here != self._tree.here or not self._tree.nodes:
             self._marked = [tree.here] if tree.here else []
         self._tree = tree
-        self._marked = [run_id for run_id in self._marked if run_id in self._known()]
+        self._marked = [run_id for run_id in self._marked if run_id in self._run_ids()]
         self._draw()
 
-    def _known(self) -> set[str]:
+    def _run_ids(self) -> set[str]:
         return {node["run_id"] for node in self._tree.nodes}
 
     def _draw(self) -> None:
@@ -166,186 +165,140 @@ class Forks(Panel):
     def _pressed(self, event: Event) -> None:
         if event.kind == "compare" and len(self._marked) >= 2:
             self.ask(do="compare", runs=list(self._marked))
-        elif event.key in self._known() and event.kind == "choose":
+        elif event.key in self._run_ids() and event.kind == "choose":
             self.ask(do="open", runs=[event.key])
-        elif event.key in self._known() and event.kind == "mark":
+        elif event.key in self._run_ids() and event.kind == "mark":
             self._marked = _toggled(self._marked, event.key, len(LETTERS))
             self._draw()
 
 
 def forks_of(tree: Tree) -> PanelRoot:
-    """Return a tree in a cell: runs and comparisons open below it."""
+    """Return a tree in a cell, which opens runs and comparisons below it."""
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
-    def act(asked: Data) -> Any:
-        if asked["do"] == "compare":
-            return beside_of(workspace.compare(*asked["runs"]))
-        return workspace.bench(*asked["runs"])
+    def act(request: Data) -> Any:
+        if request["do"] == "compare":
+            return beside_of(workspace.compare(*request["runs"]))
+        return workspace.bench(*request["runs"])
 
     return PanelRoot(panel, tree, act)
 
 
 class Checkpoints(Panel):
-    """The checkpoints of a run; where `gc` let them go, its decisions.
+    """The checkpoints of a run.
 
-    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``; of a run that
-    asked nobody with ``review`` too, where the new one is to ask.
+    It asks for a fork as ``Run.fork`` takes it: ``{"edits": {"at": checkpoint or review id}}``.
     """
 
     def __init__(self, labels: Labels):
         super().__init__(labels)
-        self._every, self._at = False, ""
+        self._every, self._chosen = False, ""
         self._document: Data = {}
-        self._found: dict[str, Checkpoint] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
         self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
     def show(self, document: Data, checkpoints: Sequence[Checkpoint]) -> None:
-        """Show the past of this run.
-
-        Args:
-            document: ``Run.to_dict()``.
-            checkpoints: ``Run.checkpoints()``; empty when they were let go.
-        """
+        """Show the checkpoints of a run (``Run.to_dict()``, ``Run.checkpoints()``)."""
         if document["run_id"] != self._document.get("run_id"):
-            self._at, self._every = "", False
+            self._chosen, self._every = "", False
         self._document = document
-        self._found = {checkpoint.id: checkpoint for checkpoint in checkpoints}
-        rows = rows_of(document, [one.to_dict() for one in checkpoints], self.labels)
+        self._checkpoints = {checkpoint.id: checkpoint for checkpoint in checkpoints}
+        rows = rows_of(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
         self._rows = {row.key: row for row in rows}
-        if self._at not in self._rows:
-            self._at = ""
         self._draw()
 
     def _draw(self) -> None:
-        rows, pruned = list(self._rows.values()), bool(self._rows) and not self._found
-        self._list.show(checkpoints(rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
-        if self._at:
-            self._detail.show(self._looked_at(self._rows[self._at]))
-        else:
-            hint = el("div.wb-dim.wb-part", self.labels("past_look"))
-            self._detail.show(hint if rows else BLANK)
+        self._list.show(checkpoint_list(list(self._rows.values()), self.labels, chosen=self._chosen, every=self._every))
+        checkpoint = self._checkpoints.get(self._chosen)
+        if checkpoint is None:
+            self._detail.show(el("div.wb-dim.wb-part", self.labels("past_look")) if self._rows else BLANK)
+            return
+        row = self._rows[checkpoint.id]
+        review = row.decision or self._review_after(checkpoint)
+        self._detail.show(checkpoint_card(row, checkpoint.to_dict(), checkpoint.values, self.labels, review))
 
-    def _looked_at(self, row: Row) -> Markup:
-        one = self._found.get(row.key)
-        if one is None:
-            return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
-        review = row.decision or self._review_after(one)
-        return looked_at(row, one.to_dict(), one.values, self.labels, review=review, ask=self._may_ask(one, review))
-
-    def _review_after(self, one: Checkpoint) -> str:
-        """Return the review point that a fork from here asks at; empty when none comes."""
+    def _review_after(self, checkpoint: Checkpoint) -> str:
+        """Return the review point at which a fork from here asks; empty when none comes."""
         decisions, pending = self._document["decisions"], self._document["review"]
-        comes = one.decided < len(decisions) or pending is not None
-        return review_after(one, decisions, pending) if comes else ""
-
-    def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
-        """Return where a fork of a run that asked no one may ask."""
-        if review or self._document["decisions"]:
-            return ()
-        places = list(self._found.values())
-        later = {node for other in places[places.index(one) :] for node in other.next}
-        return [point for point in ("plan", "reflect") if f"review_{point}" in later]
+        comes = checkpoint.decided < len(decisions) or pending is not None
+        return review_after(checkpoint, decisions, pending) if comes else ""
 
     def _pressed(self, event: Event) -> None:
-        kind, _, point = event.kind.partition(":")
-        if kind == "every":
+        if event.kind == "every":
             self._every = not self._every
             self._draw()
         elif event.key not in self._rows:
             return
-        elif kind == "choose":
-            self._at = event.key
+        elif event.kind == "choose":
+            self._chosen = event.key
             self._draw()
-        elif kind == "fork":
-            review = {"review": [point]} if point else {}
-            self.ask(edits={"at": self._rows[event.key].decision or event.key, **review})
+        elif event.kind == "fork":
+            self.ask(edits={"at": self._rows[event.key].decision or event.key})
 
 
-def past_of(found: Past) -> PanelRoot:
-    """Return the checkpoints of a run in a cell: a fork opens below them."""
-    run, panel = found.run, Checkpoints(labels_for(found.run.message))
-    panel.show(run.to_dict(), found)
-    return PanelRoot(panel, found, lambda asked: run.workspace.bench(run.fork(wait=False, **asked["edits"]).run_id))
+def past_of(past: Past) -> PanelRoot:
+    """Return the checkpoints of a run in a cell, which open a fork below them."""
+    run, panel = past.run, Checkpoints(labels_for(past.run.message))
+    panel.show(run.to_dict(), past)
+    return PanelRoot(panel, past, lambda request: run.workspace.bench(run.fork(wait=False, **request["edits"]).run_id))
 
 
 class Explore:
-    """Data in: a run. The graph around its answer, in the knowledge base that it asked.
+    """The graph around the answer of a run, in its knowledge base.
 
     Attributes:
-        found: what is shown, as data.
-        chosen: id of the entity that is looked at.
+        graph: the part of the graph that is shown.
+        chosen: the id of the chosen entity.
         region: the widget.
     """
 
     def __init__(self, labels: Labels):
         self._labels = labels
-        self.found, self.chosen = Around(), ""
-        self._start = ""
+        self.graph, self.chosen = Around(), ""
         self._knowledge: Any = None
-        self.graph, self.card, self.told = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
-        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])]).add_class("wb-explore")
+        self.picture, self.card, self.note = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
+        self.region = ipywidgets.Box([self.picture, ipywidgets.VBox([self.note, self.card])]).add_class("wb-explore")
 
     def show(self, run: Run) -> None:
-        """Show what is around the answer of a run; says so, when its knowledge base is not here."""
-        self.chosen, self._start = "", ""
-        self.told.show()
+        """Show the graph around the answer of a run, or why its knowledge base is missing."""
+        self.graph, self.chosen = Around(), ""
+        self.note.show()
         try:
-            self.found = around_answer(run)
+            self.graph = around_answer(run)
             self._knowledge = run.workspace.knowledge.get(run.state.get("kb_prefix", ""))
         except WorkbenchError as error:
-            self.found = Around()
-            self.told.show(draw("knowledge.note", text=str(error), status=False))
+            self.note.show(draw("knowledge.note", text=str(error)))
         self._draw()
-
-    def expand(self, one: str) -> None:
-        """Show the neighbours of an entity, or hide them again."""
-        opened = [*self.found.opened, one]
-        if one in self.found.opened:
-            opened = [other for other in self.found.opened if other != one]
-        self.found = around(self._knowledge, self.found.seeds, opened, self.found.path)
-        self._draw()
-
-    def way(self, start: str, end: str) -> list[str]:
-        """Show the shortest way from one entity to another, and give its ids."""
-        path = way(self._knowledge, start, end)
-        self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
-        self._start = ""
-        self.told.show(draw("knowledge.note", text=way_told(self.found, self._labels), status=True))
-        self._draw()
-        return path
 
     def _pressed(self, event: Event) -> None:
-        if event.key not in self.found.entities:
+        if event.key not in self.graph.entities:
             return
-        if event.kind == "way" and self._start in self.found.entities:
-            self.way(self._start, event.key)
-        elif event.kind == "expand":
-            self.expand(event.key)
-        elif event.kind in ("choose", "start"):
-            self.chosen = event.key
-            self._start = event.key if event.kind == "start" else self._start
-            self._draw()
+        if event.kind == "expand":
+            opened = _toggled(self.graph.opened, event.key)
+            self.graph = around(self._knowledge, self.graph.seeds, opened, self.graph.path)
+        self.chosen = event.key
+        self._draw()
 
     def _draw(self) -> None:
-        self.graph.show(knowledge_graph(self.found, self._labels, self.chosen) if self.found.entities else BLANK)
-        self.card.show(entity_card(self.found, self.chosen, self._labels, self._start))
+        self.picture.show(knowledge_graph(self.graph, self._labels, self.chosen) if self.graph.entities else BLANK)
+        self.card.show(entity_card(self.graph, self.chosen, self._labels))
 
 
 class Futures:
-    """The views of a bench next to the work on its run.
+    """The views of a bench other than the work on its run.
 
     Args:
-        bench: whose views they are.
+        bench: the bench.
     """
 
     def __init__(self, bench: Any):
         self._bench, self._wb, labels = bench, bench.wb, bench.labels
         self.forks, self.compare, self.knowledge = Forks(labels), Compare(labels), Explore(labels)
         self._compared: list[str] = []
-        self._explored = ""
+        self._explored = ("", "")
         self._regions = {
             "runs": self.forks.region,
             "compare": self.compare.region,
@@ -353,7 +306,7 @@ class Futures:
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
         for view in (self.forks, self.compare):
-            view.on_asked(lambda asked: bench.act(lambda: self._do(asked)))
+            view.on_asked(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:
         """Show one of the views."""
@@ -365,22 +318,22 @@ class Futures:
             ids = self._compared or _relatives(run)
             if len(ids) > 1:
                 self.compare.show(self._wb.compare(*ids))
-        elif run and document and self._explored != (explored := f"{run.run_id} {document['status']}"):
-            self._explored = explored
+        elif run and document and self._explored != (run.run_id, document["status"]):
+            self._explored = (run.run_id, document["status"])
             self.knowledge.show(run)
 
-    def _do(self, asked: Data) -> None:
-        if asked["do"] == "open":
-            self._bench.put(self._wb.run(*asked["runs"]))
-        elif asked["do"] != "graft":  # runs side by side, or the same in another order
-            self._compared = asked["runs"]
+    def _handle_request(self, request: Data) -> None:
+        if request["do"] == "open":
+            self._bench.put(self._wb.run(*request["runs"]))
+        elif request["do"] != "graft":  # compare, or swap
+            self._compared = request["runs"]
             self._bench.view = "compare"
-        elif new := self.compare.graft(asked):
-            self._bench.put(new)
+        elif run := self.compare.graft(request):
+            self._bench.put(run)
 
 
 def _relatives(run: Run | None) -> list[str]:
-    """Return the run from which this one was made, and this one; or this one and what was made of it last."""
+    """Return the origin of a run and the run; or the run and its last fork."""
     if run is None:
         return []
     if run.origin:

@@ -1,4 +1,4 @@
-"""The inbox: everything that waits for a person, over all runs of a workspace, answered where it stands."""
+"""The inbox: every run of a workspace that waits for a person, with buttons to answer."""
 
 from __future__ import annotations
 
@@ -10,123 +10,94 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 import traitlets
 
-from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
+from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
-from workbench.state import REPORT_POINTS, REVIEW_POINTS
-from workbench.views.inbox import (
-    Question,
-    Waits,
-    inbox,
-    inbox_blocks,
-    questions,
-    short,
-    since,
-    title,
-)
+from workbench.views.blocks import clipped, columns, one_line
+from workbench.views.inbox import Question, WaitingRun, inbox, questions, short, waiting_since
 from workbench.views.render import display_data
-from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, on_change, press_button
+from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
 
 if TYPE_CHECKING:
     import pandas
 
 
 MOST = 100
-"""So many runs are listed; there is a line when there are more."""
+"""The number of runs that are listed at most."""
 _EVERY_S = 1.0
 
 
 class Inbox(CellRoot):
-    """What ``Workbench.inbox`` gives.
+    """The widget of ``Workbench.inbox``.
 
     Attributes:
         chosen: the run that was opened, on a bench below the list.
-        picked: the key of the row on which the buttons act.
+        picked: the key of the row that the buttons act on.
     """
 
     chosen = traitlets.Unicode("")
     picked = traitlets.Unicode("")
 
     def __init__(self, wb: Any, lang: str | None = None):
-        self._wb, self._waiting = wb, dict[tuple[str, int], Waits]()
-        self._gone: list[Waits] = []
-        self._answered_here: dict[tuple[str, str], tuple[str, str]] = {}
+        self._wb, self._waiting = wb, dict[tuple[str, int], WaitingRun]()
         self._refused, self._has_more, self._ticks = "", False, False
         self._read()
         newest = next(iter(self._waiting.values()), None)
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
-        self.title, self.list = Pick(), Pick(heard=self._pressed)
-        asks = {one.point for one in questions(self._waiting.values())}
-        points = ["", *(point for point in REPORT_POINTS if point in REVIEW_POINTS or point in asks)]
-        self.filter = ipywidgets.ToggleButtons(
-            options=[(labels(f"point_{point}" if point else "inbox_all"), point) for point in points],
-            tooltips=[labels("inbox_filter")] * len(points),
-        )
+        self.list = Pick(heard=self._pressed)
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")
         self.approve = press_button("", lambda: self._answer("approve"))
         self.stop = press_button("", lambda: self._answer("reject"))
         self.renew = press_button(labels("inbox_refresh"), self.refresh, "wb-quiet")
-        head = ipywidgets.HBox([self.title, self.filter]).add_class("wb-inbox-head")
         buttons = ipywidgets.HBox([self.opens, self.approve, self.stop, self.renew]).add_class("wb-buttons")
         self.below = ipywidgets.VBox()
-        super().__init__([head, self.list, self.note, buttons, self.below], lang=labels.html_lang)
+        super().__init__([self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
-        on_change(self.filter, self._show)
         self.observe(lambda _: self._watch(), "_view_count")
-        self._view_count = 0  # from now on front-ends count
+        self._view_count = 0  # front-ends count from now on
         self.picked = self.questions[0].key if self.questions else ""
         self._show()
 
-    # what it shows
-
     @property
     def questions(self) -> list[Question]:
-        """Return what waits at the chosen point, alike runs together, newest first."""
-        return questions(self._waiting.values(), self.filter.value)
+        """Return the questions that wait, newest first."""
+        return questions(self._waiting.values())
 
-    def refresh(self) -> None:
-        """Look at the workspace again, and put away what is answered."""
+    def refresh(self) -> bool:
+        """Read the workspace again; return whether that is possible."""
         self._refused = ""
-        self._news()
-        self._gone = []
+        try:
+            self._read()
+        except WorkbenchError as error:
+            self._refused = str(error)
         self._show()
+        return not self._refused
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return one row a run that waits, newest first."""
+        """Return one row per waiting run, newest first."""
         import pandas
 
         now = datetime.now(UTC)
-        columns = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s", "alike"]
+        names = ["run_id", "question", "point", "review_id", "proposed", "since", "waits_s", "alike"]
         rows = [
-            (run.run_id, run.message, group.point, run.review_id, short(run.request, self.labels), run.since,
-             (now - datetime.fromisoformat(run.since)).total_seconds(), len(group.runs))
-            for group in questions(self._waiting.values())
-            for run in group.runs
+            (run.run_id, run.message, question.point, run.review_id, short(run.request, self.labels), run.since,
+             (now - datetime.fromisoformat(run.since)).total_seconds(), len(question.runs))
+            for question in self.questions
+            for run in question.runs
         ]  # fmt: skip
-        return pandas.DataFrame(rows, columns=columns)
+        return pandas.DataFrame(rows, columns=names)
 
     def _show(self) -> None:
-        asked, labels = self.questions, self.labels
-        picked = self._picked()
-        if picked is None:  # no other row takes its place: a second click must not answer what nobody chose
+        labels, picked = self.labels, self._picked()
+        if picked is None:  # no other row takes its place: a second click must not answer a row that nobody chose
             self.picked = ""
-        self.title.show(title(asked, labels))
-        listed = inbox(
-            asked,
-            self._settled(),
-            labels,
-            now=datetime.now(UTC),
-            refused=self._refused,
-            picked=self.picked,
-            point=self.filter.value,
-            more=MOST if self._has_more else 0,
-        )
-        self.list.show(listed)
-        number = len(picked.runs) if picked else 0
-        several = number > 1
-        self.approve.description = labels("inbox_approve_n" if several else "inbox_approve", n=number)
-        self.stop.description = labels("inbox_stop_n" if several else "stop_here", n=number)
+        more = MOST if self._has_more else 0
+        now = datetime.now(UTC)
+        self.list.show(inbox(self.questions, labels, now, picked=self.picked, more=more, refused=self._refused))
+        count = len(picked.runs) if picked else 0
+        self.approve.description = labels("inbox_approve_n" if count > 1 else "inbox_approve", n=count)
+        self.stop.description = labels("inbox_stop_n" if count > 1 else "stop_here", n=count)
         for button in (self.opens, self.approve, self.stop):
             button.disabled = picked is None
         self.update_static_form()
@@ -134,54 +105,18 @@ class Inbox(CellRoot):
     def _picked(self) -> Question | None:
         return next((question for question in self.questions if question.key == self.picked), None)
 
-    # looking
-
     def _read(self) -> None:
-        """Everything that waits now; what was read before is not read again."""
-        found = {}
-        handles = [*self._wb.runs.list(MOST + 1, status="paused"), *self._wb.runs.list(MOST, status="running")]
-        paused = [run for run in handles if run.status == "paused"]  # also when its process died while it waited
+        """Read every waiting run that is not known yet."""
+        waiting = {}
+        runs = [*self._wb.runs.list(MOST + 1, status="paused"), *self._wb.runs.list(MOST, status="running")]
+        paused = [run for run in runs if run.status == "paused"]  # also when its process died while it waited
         for run in paused[:MOST]:
             decisions = run.decisions
             key = (run.run_id, len(decisions))
-            waits = self._waiting.get(key) or _waits(run, decisions)
-            if waits is not None:
-                found[key] = waits
-        self._has_more = len(paused) > MOST
-        self._waiting = found
-
-    def _news(self) -> bool:
-        """Read, and note what does not wait any more; whether the workspace can be read."""
-        before = self._waiting.values()
-        try:
-            self._read()
-        except WorkbenchError as error:
-            self._refused, self._gone = str(error), []
-            return False
-        still = {(one.run_id, one.review_id) for one in self._waiting.values()}
-        gone = [one for one in before if (one.run_id, one.review_id) not in still]
-        self._gone = [*gone, *self._gone][:MOST]
-        return True
-
-    def _settled(self) -> list[tuple[Question, str]]:
-        """Return what waited here and does not any more, alike ones together."""
-        found: dict[tuple[str, str], list[Waits]] = {}
-        for one in self._gone:
-            found.setdefault((one.key, self._became(one)), []).append(one)
-        return [(Question(key, tuple(ones)), said) for (key, said), ones in found.items()]
-
-    def _became(self, one: Waits) -> str:
-        labels, mine = self.labels, self._answered_here.get((one.run_id, one.review_id))
-        try:
-            run = self._wb.run(one.run_id)
-            decision = next((d for d in run.decisions if d["review_id"] == one.review_id), None)
-            if decision is None and mine is None:
-                return labels("inbox_gone", status=labels(run.status))
-        except UnknownRun:
-            return labels("inbox_is_gone")
-        action, at = (decision["action"], decision["decided_at"]) if decision else mine or ("", "")
-        when = datetime.fromisoformat(at).astimezone().strftime("%H:%M")
-        return labels("inbox_answered" if mine else "inbox_elsewhere", action=labels(f"inbox_did_{action}"), time=when)
+            entry = self._waiting.get(key) or _waiting_run(run, decisions)
+            if entry is not None:
+                waiting[key] = entry
+        self._has_more, self._waiting = len(paused) > MOST, waiting
 
     # while it is displayed
 
@@ -189,18 +124,14 @@ class Inbox(CellRoot):
         if self._view_count and not self._ticks:
             try:
                 loop = asyncio.get_running_loop()
-            except RuntimeError:  # no loop to look in: the button does
+            except RuntimeError:  # without a loop the button refreshes
                 return
             self._ticks = True
             loop.call_later(_EVERY_S, _tick, weakref.ref(self), loop)
 
     def tick(self) -> bool:
-        """Look once; whether to look again."""
-        if not self._view_count or self.comm is None:
-            self._ticks = False
-            return False
-        self._ticks = self._news()
-        self._show()
+        """Refresh once; return whether to continue."""
+        self._ticks = bool(self._view_count) and self.comm is not None and self.refresh()
         return self._ticks
 
     # what is pressed
@@ -214,51 +145,58 @@ class Inbox(CellRoot):
         if picked := self._picked():
             self.chosen = ""
             self.chosen = picked.first.run_id
-            for old in self.below.children:
-                old.close()
+            for bench in self.below.children:
+                bench.close()
             self.below.children = [self._wb.bench(self.chosen, lang=self.labels.language)]
 
     def _answer(self, kind: str) -> None:
-        """Give every run of the picked row this answer; one that was answered meanwhile is not answered again."""
-        picked, refused = self._picked(), list[str]()
-        for one in picked.runs if picked else ():
+        """Answer every run of the picked row, unless it was answered in the meantime."""
+        picked, errors = self._picked(), list[str]()
+        for waiting in picked.runs if picked else ():
             try:
-                run = self._wb.run(one.run_id)
-                asked = run.review
-                if asked is not None and asked.get("review_id") == one.review_id:
+                run = self._wb.run(waiting.run_id)
+                request = run.review
+                if request is not None and request.get("review_id") == waiting.review_id:
                     run.answer_review(answer(kind, note=self.note.value), wait=False)
-                    self._answered_here[one.run_id, one.review_id] = (kind, datetime.now(UTC).isoformat())
             except WorkbenchError as error:
-                refused.append(str(error))
-        self._refused = " ".join(dict.fromkeys(refused))
-        if not refused:
+                errors.append(str(error))
+        if not errors:
             self.note.value = ""
-        self._news()
-        self._show()
-
-    # how it stands in a cell
+        if self.refresh() and errors:
+            self._refused = " ".join(dict.fromkeys(errors))
+            self._show()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        blocks = inbox_blocks(questions(self._waiting.values()), self.labels, datetime.now(UTC))
-        return display_data(blocks, self.labels)
+        labels = self.labels
+        rows = [
+            (
+                one_line(question.first.message),
+                labels(f"point_{question.point}"),
+                one_line(short(question.first.request, labels)),
+                question.first.run_id,
+            )
+            for question in self.questions
+        ]
+        heads = columns(labels, "question_asked", "point", "proposed_in_short", "run:code")
+        return display_data([clipped(labels("inbox" if rows else "inbox_empty"), heads, rows)], labels)
 
     def __str__(self) -> str:
         return self._repr_mimebundle_()["text/plain"]
 
 
-def _waits(run: Run, decisions: Any) -> Waits | None:
-    """Return what a run asks, or why that cannot be read; None when it was answered in this very moment."""
+def _waiting_run(run: Run, decisions: Any) -> WaitingRun | None:
+    """Return the request of a run, or why it cannot be read; None when it was answered at this very moment."""
     try:
-        asked = run.review
-    except WorkspaceError as damaged:
-        asked = {"action_requests": [{"description": str(damaged)}]}
-    if asked is None:
+        request = run.review
+    except WorkspaceError as error:
+        request = {"action_requests": [{"description": str(error)}]}
+    if request is None:
         return None
-    return Waits(run.run_id, run.message, asked, since(run.log, decisions, run.row["created_at"]))
+    return WaitingRun(run.run_id, run.message, request, waiting_since(run.log, decisions, run.row["created_at"]))
 
 
-def _tick(inbox: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:
-    """Look, and come again; an inbox that is gone keeps nothing alive."""
-    held = inbox()
-    if held is not None and held.tick():
-        loop.call_later(_EVERY_S, _tick, inbox, loop)
+def _tick(reference: weakref.ref[Inbox], loop: asyncio.AbstractEventLoop) -> None:
+    """Refresh an inbox and schedule the next time, without keeping the inbox alive."""
+    inbox = reference()
+    if inbox is not None and inbox.tick():
+        loop.call_later(_EVERY_S, _tick, reference, loop)

@@ -1,4 +1,4 @@
-"""How far an indexing is: a bar in a notebook, and in a terminal; nothing where no one looks."""
+"""The progress of indexing: a bar in a notebook or a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from workbench.views.labels import Labels
 from workbench.widgets.display import in_kernel
 
 _SHOWN_AFTER_S = 0.3
-"""What is done sooner needs no bar."""
+"""Faster work needs no bar."""
 _PAUSE_S = 0.1
-"""Between two messages to a front-end, unless another stage begins."""
+"""Seconds between two messages to a front-end, unless another stage begins."""
 
 
 @contextmanager
 def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | None]:
-    """Yield what the block that indexes this base tells how far it is; who asked to be told is told instead.
+    """Yield a function for the progress of a block that indexes; ``told`` itself when it is passed.
 
-    In a notebook the bar leaves a line behind where it was stopped (Kernel > Interrupt).
+    In a notebook the bar leaves a line when it was stopped (Kernel > Interrupt).
     """
     if told:
         yield told
@@ -39,51 +39,50 @@ def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | N
 
 
 class Bar:
-    """One bar for all stages of an indexing.
+    """A bar for all stages of indexing.
 
     Attributes:
-        bar: how much of the stage is done; full and without a number where no one knows.
-        said: the base, the stage and its numbers.
+        bar: the progress of the stage; full without a number where it is unknown.
+        text: the base, the stage and its numbers.
     """
 
     def __init__(self, name: str, labels: Labels):
         import ipywidgets
 
         self._name, self._labels = name, labels
-        self._stage, self._began, self._told = "read", time.monotonic(), 0.0
+        self._stage, self._began, self._updated = "read", time.monotonic(), 0.0
         self._handle: Any = None
         self.bar = ipywidgets.IntProgress(max=1)
-        self.said = ipywidgets.Label()
-        self._box = ipywidgets.HBox([self.bar, self.said])
+        self.text = ipywidgets.Label()
+        self._box = ipywidgets.HBox([self.bar, self.text])
 
     def __enter__(self) -> Bar:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Leave a line where it was stopped, else nothing.
+        """Leave a line when it was stopped, else nothing.
 
-        A widget would be an error in a notebook that is opened again, and a bar is not there each time that a cell is
-        executed.
+        A widget would be an error in a reopened notebook, and a bar does not appear at each execution of a cell.
         """
         if self._handle is not None:
             stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
             self._handle.update({"text/plain": stopped} if kind else {}, raw=True)
-        for widget in (self._box, self.bar, self.said):
+        for widget in (self._box, self.bar, self.text):
             widget.close()
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """Show that so much of a stage is done; ``total`` is 0 where no one knows."""
+        """Show the progress of a stage; ``total`` is 0 where it is unknown."""
         now = time.monotonic()
-        if stage == self._stage and now - self._told < _PAUSE_S:
+        if stage == self._stage and now - self._updated < _PAUSE_S:
             return
-        self._stage, self._told = stage, now
+        self._stage, self._updated = stage, now
         numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
-        self.said.value = f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"
+        self.text.value = f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"
         self.bar.bar_style = "" if total else "info"
         self.bar.max, self.bar.value = total or 1, done if total else 1
         if self._handle is None and now - self._began > _SHOWN_AFTER_S:
             from IPython.display import display
 
-            # without a text of its own: whether there was time for a bar is nothing that nbval should compare
+            # without a text, for nbval would compare whether there was time for a bar
             view = {"model_id": self._box.model_id, "version_major": 2, "version_minor": 0}
             self._handle = display({"application/vnd.jupyter.widget-view+json": view}, raw=True, display_id=True)

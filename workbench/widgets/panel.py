@@ -1,4 +1,4 @@
-"""What every widget is made of: pictures that tell what was pressed, panels, roots with the style, buttons."""
+"""The parts of every widget: pictures that send events, panels, roots with the style, buttons."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.page import NOTHING, Picture
 from workbench.widgets.display import in_kernel
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
 
 class Event(NamedTuple):
-    """What a person did in a picture.
+    """An action of a person in a picture.
 
-    ``kind`` is ``choose`` (a row), ``move`` (a row, to stand before another or at the end), ``remove``, or what a
-    button does; ``key`` is the row's or the button's.
+    ``kind`` is ``choose`` (a row), ``move`` (a row, ``before`` another or to the end), ``remove``, or the action of a
+    button; ``key`` is that of the row or the button.
     """
 
     kind: str
@@ -37,7 +37,7 @@ Heard = Callable[[Event], None]
 
 
 class Shared(ipywidgets.Widget):
-    """What all of them have in common, sent and saved once: a notebook with a hundred pictures has it once too."""
+    """The script and the style of all pictures, sent and saved once per notebook."""
 
     pick = traitlets.Unicode().tag(sync=True)
     css = traitlets.Unicode().tag(sync=True)
@@ -45,14 +45,14 @@ class Shared(ipywidgets.Widget):
 
     @classmethod
     def only(cls) -> Shared:
-        """Return the one of this process; another one, when that was closed."""
+        """Return the instance of this process, or a new one when it was closed."""
         if cls._only is None or cls._only.comm is None:
-            texts = ((_HERE / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
+            texts = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
             cls._only = cls(**dict(zip(("pick", "css"), texts, strict=True)))
         return cls._only
 
 
-class _Telling(anywidget.AnyWidget):
+class _Sender(anywidget.AnyWidget):
     """A front-end that sends events."""
 
     shared = traitlets.Instance(Shared).tag(sync=True, **ipywidgets.widget_serialization)
@@ -63,19 +63,19 @@ class _Telling(anywidget.AnyWidget):
         self.on_msg(lambda _, content, __: self.press(*_event_of(content)))
 
     def on_event(self, heard: Heard) -> None:
-        """Hear every event."""
+        """Call a listener for every event."""
         self._heard.append(heard)
 
     def press(self, kind: str, key: str = "", before: str = "") -> None:
-        """What the front-end does on a click or a key; scripts and tests press this way."""
+        """Send an event, as the front-end does on a click or a key."""
         for heard in self._heard:
             heard(Event(kind, key, before))
 
 
 def _event_of(content: Any) -> tuple[str, str, str]:
-    """Return the event in a message from a browser, which may be anything."""
-    known = content if isinstance(content, dict) else {}
-    kind, key, before = (str(known.get(name) or "") for name in ("kind", "key", "before"))
+    """Read an event from a message of a browser, which may be anything."""
+    message = content if isinstance(content, dict) else {}
+    kind, key, before = (str(message.get(name) or "") for name in ("kind", "key", "before"))
     return kind, key, before
 
 
@@ -83,16 +83,16 @@ def _picture(shown: Picture | Markup) -> Picture:
     return shown if isinstance(shown, Picture) else Picture(shown)
 
 
-class Pick(_Telling):
-    """A picture, whose events are told to ``heard``.
+class Pick(_Sender):
+    """A picture, whose events go to ``heard``.
 
-    Rows that change are sent alone; a front-end that connects later gets the whole.
+    Only changed rows are sent; a front-end that connects later gets the whole picture.
 
     Attributes:
-        picture: what it shows.
+        picture: the picture.
     """
 
-    _esm = _HERE / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
+    _esm = _FOLDER / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
     html = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, shown: Picture | Markup = NOTHING, **traits: Any):
@@ -100,7 +100,7 @@ class Pick(_Telling):
         super().__init__(html=self.picture.html, **traits)
 
     def show(self, shown: Picture | Markup = NOTHING) -> None:
-        """Show this and nothing else, sending no more than what is not as it was."""
+        """Show another picture, sending only its changes."""
         picture = _picture(shown)
         rows = picture.changed(self.picture)
         self.picture = picture
@@ -114,21 +114,21 @@ class Pick(_Telling):
         self.send({"reveal": key})
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
-        """Return the state that a front-end reads when it connects: with every row as it is now."""
+        """Return the state for a front-end that connects, with the current rows."""
         state = super().get_state(key, drop_defaults)
         return {**state, "html": self.picture.html} if "html" in state else state
 
 
-class Sheet(_Telling):
+class Sheet(_Sender):
     """The stylesheet of the root around it, and the keys that are the root's: ``primary``, ``escape``, ``undo``,
     ``redo``."""
 
-    _esm = _HERE / "sheet.js"
+    _esm = _FOLDER / "sheet.js"
     lang = traitlets.Unicode("en").tag(sync=True)
 
 
 class Root(ipywidgets.VBox):
-    """What everything of the bench is in: the style, the language, the guarded keys."""
+    """The outermost widget: the style, the language, the guarded keys."""
 
     def __init__(self, children: Any = (), lang: str = "en", **traits: Any):
         self.sheet = Sheet(lang=lang)
@@ -137,10 +137,10 @@ class Root(ipywidgets.VBox):
 
 
 class CellRoot(Root):
-    """A root that a cell displays in two outputs: a static form, for who reads without a front-end, then itself.
+    """A root that a cell displays in two outputs: a static form for readers without a front-end, and the widget.
 
-    With both in one output a reopened notebook would show an error in place of the widget, and nothing else. The
-    stylesheet hides the static form while the widget lives.
+    With both in one output, a reopened notebook would show only an error in place of the widget. The stylesheet hides
+    the static form while the widget lives.
     """
 
     _handle: Any = None
@@ -151,25 +151,27 @@ class CellRoot(Root):
         raise NotImplementedError
 
     def update_static_form(self) -> None:
-        """Bring the static form up to date, if it is displayed and there is something new."""
-        if self._handle and (now := self._repr_mimebundle_()) != self._displayed:
-            self._displayed = now
-            self._handle.update(now, raw=True)
+        """Update the static form, if it is displayed and has changed."""
+        if self._handle:
+            bundle = self._repr_mimebundle_()
+            if bundle != self._displayed:
+                self._displayed = bundle
+                self._handle.update(bundle, raw=True)
 
     def _ipython_display_(self) -> None:
         self._displayed = self._repr_mimebundle_()
         self._handle = IPython.display.display(self._displayed, raw=True, display_id=True)
-        if in_kernel():  # the widget without a text: where there is no front-end, nothing stands in its place
+        if in_kernel():  # without a text, for without a front-end there is nothing to show
             view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
             IPython.display.display({"application/vnd.jupyter.widget-view+json": view, "text/plain": ""}, raw=True)
 
 
 class Panel(traitlets.HasTraits):
-    """A part of the bench, which can stand alone in a cell too.
+    """A part of the bench, which a cell can show alone too.
 
     Attributes:
-        asked: what a person asked for last by pressing in it, with ``n``, the number of times so far.
-        region: the widget, to be put into another.
+        asked: the last request of a person, with its number ``n``.
+        region: the widget.
     """
 
     asked = traitlets.Dict()
@@ -179,12 +181,12 @@ class Panel(traitlets.HasTraits):
         super().__init__()
         self.labels = labels
 
-    def ask(self, **what: Any) -> None:
-        """Tell what a person asked for."""
-        self.asked = {**what, "n": self.asked.get("n", 0) + 1}
+    def ask(self, **request: Any) -> None:
+        """Publish a request of a person."""
+        self.asked = {**request, "n": self.asked.get("n", 0) + 1}
 
     def on_asked(self, heard: Callable[[Data], Any]) -> None:
-        """Hear everything that is asked for."""
+        """Call a listener for every request."""
         self.observe(lambda change: heard(change.new), "asked")
 
 
@@ -193,26 +195,26 @@ class PanelRoot(CellRoot):
 
     Args:
         panel: the panel.
-        given: what it shows; its own static form is that of the cell.
-        act: does what is asked for; the widget that it gives is shown below the panel.
+        result: the object that it shows, whose static form is that of the cell.
+        act: handles a request; the widget that it returns is shown below the panel.
     """
 
-    def __init__(self, panel: Panel, given: Any, act: Callable[[Data], Any]):
-        self._given, self._act, self._below = given, act, ipywidgets.VBox()
+    def __init__(self, panel: Panel, result: Any, act: Callable[[Data], Any]):
+        self._result, self._act, self._below = result, act, ipywidgets.VBox()
         super().__init__([panel.region, self._below], panel.labels.html_lang)
-        panel.on_asked(self._asked)
+        panel.on_asked(self._handle_request)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """That of what it shows."""
-        return self._given._repr_mimebundle_()
+        """Return the static form of the result."""
+        return self._result._repr_mimebundle_()
 
-    def _asked(self, asked: Data) -> None:
-        if widget := self._act(asked):
+    def _handle_request(self, request: Data) -> None:
+        if widget := self._act(request):
             self._below.children = [widget]
 
 
 def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
-    """Show or hide a widget; what is hidden stays what it is."""
+    """Show or hide a widget, which keeps its state."""
     widget.layout.display = None if shown else "none"
 
 
@@ -222,7 +224,7 @@ def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
 
 
 def press_button(text: str, press: Callable[[], Any], *classes: str, told: str | None = None) -> ipywidgets.Button:
-    """Return a button of ipywidgets, with what pressing it does."""
+    """Return a button of ipywidgets that calls ``press``."""
     button = ipywidgets.Button(description=text, tooltip=told)
     button.on_click(lambda _: press())
     for cls in classes:
@@ -230,13 +232,13 @@ def press_button(text: str, press: Callable[[], Any], *classes: str, told: str |
     return button
 
 
-def labels_in(lang: str | None, *kept: str, message: str) -> Labels:
-    """Return the words in the language that is asked for, or else the first that was kept; else in that of the message.
+def labels_in(lang: str | None, *saved: str, message: str) -> Labels:
+    """Return the labels in this language, or in the first saved one, or in that of the message.
 
     Raises:
-        WorkbenchError: there are no words in that language.
+        WorkbenchError: there are no labels in that language.
     """
     if lang is not None and lang not in LANGUAGES:
         raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
-    chosen = next(filter(None, (lang, *kept)), "")
+    chosen = next(filter(None, (lang, *saved)), "")
     return Labels(chosen) if chosen in LANGUAGES else labels_for(message)

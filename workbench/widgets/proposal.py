@@ -1,8 +1,8 @@
-"""The form of what a run proposes at a review point, and what an edit of it changes."""
+"""The form of a proposal at a review point, and the edits that follow from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -10,51 +10,49 @@ import ipywidgets
 from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import field_told
+from workbench.views.labels.sentences import field_label
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.form import ABSENT, Control, Field, Fields, Said, choice, fields_of, text, toggle
+from workbench.widgets.form import ABSENT, Control, Field, Fields, choice, fields_of, text, toggle
 from workbench.widgets.panel import Pick, on_change
 
 Heard = Callable[[], None]
 _BREAKS: dict[str, Callable[[Any, Any], bool]] = {
-    "minLength": lambda value, least: isinstance(value, str) and len(value) < least,
-    "maxLength": lambda value, most: isinstance(value, str) and len(value) > most,
-    "pattern": lambda value, _: isinstance(value, str) and not value.strip(),
-    "minimum": lambda value, least: isinstance(value, int | float) and value < least,
-    "maximum": lambda value, most: isinstance(value, int | float) and value > most,
-    "enum": lambda value, known: value not in known,
+    "minLength": lambda value, minimum: isinstance(value, str) and len(value) < minimum,
+    "maxLength": lambda value, maximum: isinstance(value, str) and len(value) > maximum,
+    "pattern": lambda value, pattern: isinstance(value, str) and pattern == r"\S" and not value.strip(),
+    "minimum": lambda value, minimum: isinstance(value, int | float) and value < minimum,
+    "maximum": lambda value, maximum: isinstance(value, int | float) and value > maximum,
+    "enum": lambda value, options: value not in options,
 }
-"""Rules of a schema that are told next to a field while it is typed, each as what breaks it; the rest is checked when
-it is sent. The library for schemas takes seconds to import, which the first look at a bench would pay."""
+"""The rules of a schema that are checked while a person types, each with what breaks it; the others are checked when
+the answer is sent. The library for schemas takes seconds to import, which would delay the first bench."""
 
 
 def fault(field: Field, labels: Labels) -> str:
-    """Return what the schema of a field says against its value; nothing when it fits."""
-    limits = {name: field.spec[name] for name in _BREAKS if name in field.spec}
-    if limits.get("pattern") != r"\S":  # another may not be Python's
-        limits.pop("pattern", None)
+    """Return the rule of its schema that the value of a field breaks; empty when it is valid."""
+    rules = {name: field.spec[name] for name in _BREAKS if name in field.spec}
     value = field.value
     if value is ABSENT or value is None:
-        emptied = field.given and (field.spec.get("type") != "string" or {"pattern", "minLength"} & {*limits})
+        emptied = field.present and (field.spec.get("type") != "string" or {"pattern", "minLength"} & {*rules})
         return labels("wrong_minLength") if field.required or emptied else ""
-    for rule, limit in limits.items():
+    for rule, limit in rules.items():
         if _BREAKS[rule](value, limit):
-            most = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
-            return labels(f"wrong_{'minLength' if rule == 'pattern' else rule}", value=cut(value, 50), limit=most)
+            shown = f"{limit:,}" if isinstance(limit, int | float) else cut(limit)
+            return labels(f"wrong_{'minLength' if rule == 'pattern' else rule}", value=cut(value, 50), limit=shown)
     return ""
 
 
 class Form:
-    """What of a request can be edited: every field of its schema, and what the schema says against a value next to it.
+    """The editable fields of a request, with the faults of their values.
 
     Args:
-        request: what a run asks.
+        request: the request of a run.
         labels: the words.
-        heard: told whenever a person changed something.
+        heard: called when a person changed something.
 
     Attributes:
         box: the widget.
-        keeps: whether what is edited is kept while no one sends it.
+        keeps: whether edits are saved until they are sent.
         shown: the properties that are shown; None for all.
     """
 
@@ -66,34 +64,34 @@ class Form:
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         schema, values = dict(self._schema(proposals.schema(request))), self._before
         if self.shown is not None:
-            known = schema.get("properties", {})
-            schema["properties"] = {name: known[name] for name in self.shown if name in known}
+            properties = schema.get("properties", {})
+            schema["properties"] = {name: properties[name] for name in self.shown if name in properties}
             values = {name: values[name] for name in schema["properties"] if values.get(name) not in (None, "")}
         self._required = schema.get("required", ())
         self._wrong: set[str] = set()
-        self._fields = Fields(schema, labels, self.changed, title=self._titled, own=self._own())
+        self._fields = Fields(schema, labels, self.changed, title=self._title, own=self._own())
         self._fields.show(values)
         inside = [heading(labels("edit_first")), self._fields.box]
         self.box = ipywidgets.VBox(inside if self._fields.fields else [heading(labels("nothing_proposed"))])
 
     @property
     def faults(self) -> int:
-        """Return how many things in it cannot be sent."""
+        """Return the number of faults, which keep the answer from being sent."""
         return len(self._wrong)
 
     def edits(self, plan: Data | None) -> Json:
-        """Return what differs from the proposal, with the plan as it was edited next to this form."""
+        """Return the differences to the proposal; ``plan`` is the plan as edited next to this form."""
         return proposals.differing(self._before, self._fields.value, self._required)
 
     def restore(self, edits: Data) -> None:
-        """Show edits that were kept."""
+        """Show saved edits."""
         self._fields.show({**self._fields.value, **edits})
         self.changed()
 
     def changed(self, path: str = "") -> None:
-        """Say what is wrong, and that a person changed something."""
-        wrong = {at: words for at, field in fields_of(self._fields) if (words := fault(field, self._labels))}
-        self._fields.say({at: [Said(words)] for at, words in wrong.items()})
+        """Check every field and report a change by a person."""
+        wrong = {path: words for path, field in fields_of(self._fields) if (words := fault(field, self._labels))}
+        self._fields.report({path: [words] for path, words in wrong.items()})
         self._wrong = {*wrong, *self._fields.faults}
         self._heard()
 
@@ -101,90 +99,92 @@ class Form:
         return schema
 
     def _own(self) -> dict[str, Control]:
-        """Controls of fields that take another one than that of their type."""
+        """Return the controls of fields that have another one than that of their type."""
         return {}
 
-    def _titled(self, name: str) -> str:
-        return self._labels.known(f"field_{name}", field_told(name, self._labels))
+    def _title(self, name: str) -> str:
+        return self._labels.known(f"field_{name}", field_label(name, self._labels))
 
 
 class ClarifyForm(Form):
-    """A field for each question, with what may be answered to choose from; one left empty goes by what is assumed."""
+    """One field per question, with its options; for an empty one the assumption holds."""
 
     shown = ("answers", "query")
 
     def edits(self, plan: Data | None) -> Json:
-        """Return the answers that were given, and the query where it is another one."""
-        given = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
-        changed = {**super().edits(plan), "answers": given}
-        return changed if given else {name: value for name, value in changed.items() if name != "answers"}
+        """Return the answers, and the query where it changed."""
+        answers = {name: answer for name, value in self.answers.value.items() if (answer := value.strip())}
+        changed = super().edits(plan)
+        changed.pop("answers", None)
+        return {**changed, "answers": answers} if answers else changed
 
     def _schema(self, schema: Data) -> Data:
-        self._before.pop("answers", None)  # it has a control of its own, which begins empty
+        self._before.pop("answers", None)  # it has its own control, which begins empty
         return schema
 
     def _own(self) -> dict[str, Control]:
         questions = {question["question_id"]: question for question in self._proposed["questions"]}
         own = {}
-        for name, one in questions.items():
-            hint = self._labels("assumed_unless", what=one["assumed"])
-            box = ipywidgets.Combobox(options=one["options"], placeholder=hint[:200], tooltip=hint[:500])
+        for name, question in questions.items():
+            hint = self._labels("assumed_unless", what=question["assumed"])
+            box = ipywidgets.Combobox(options=question["options"], placeholder=hint[:200], tooltip=hint[:500])
             own[name] = text(box)
-        self.answers = _texts(
-            {name: one["question"] for name, one in questions.items()}, self._labels, own, lambda told: cut(told, 60)
-        )
+        texts = {name: question["question"] for name, question in questions.items()}
+        self.answers = _text_fields(texts, self._labels, own)
         return {"answers": self.answers}
 
 
-def _texts(
-    told: dict[str, str], labels: Labels, own: dict[str, Control], title: Callable[[str], str], required: bool = False
+def _text_fields(
+    texts: Mapping[str, str], labels: Labels, own: dict[str, Control], required: bool = False, untitled: str = ""
 ) -> Fields:
-    """Return a field for each text, which is its title and its hint."""
-    properties = {name: {"description": cut(words, 200)} for name, words in told.items()}
-    schema = {"properties": properties, "required": [*told] if required else []}
-    return Fields(schema, labels, title=lambda name: title(told[name]), own=own)
+    """Return one field per text, which is its title and its hint."""
+    properties = {name: {"description": cut(words, 200)} for name, words in texts.items()}
+    schema = {"properties": properties, "required": [*texts] if required else []}
+    return Fields(schema, labels, title=lambda name: cut(texts[name], 60) or untitled, own=own)
 
 
 class PlanForm(Form):
-    """At a plan or its next steps: the query and the thresholds; the plan is edited next to it."""
+    """The query and the thresholds at a plan or its next steps; the plan is edited next to the form."""
 
     shown = ("query", proposals.LIMITS)
 
     def __init__(self, request: Data, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
-        self._obeyed = {memory["memory_id"]: ticked(memory["told"], heard) for memory in request.get("obeyed") or ()}
-        if self._obeyed:
+        self._memories = {memory["memory_id"]: ticked(memory["told"], heard) for memory in request.get("obeyed") or ()}
+        if self._memories:
             words = heading(labels("mem_obeyed"))
-            self.box.children += (ipywidgets.VBox([words, *self._obeyed.values()]).add_class("wb-obeyed"),)
+            self.box.children += (ipywidgets.VBox([words, *self._memories.values()]).add_class("wb-obeyed"),)
 
     def edits(self, plan: Data | None) -> Json:
-        """Return the plan, the query and the thresholds, each when it differs."""
+        """Return the plan, the query, the thresholds and the struck memories, each when it changed."""
         changed = super().edits(plan)
         if plan is not None and plan["steps"] != self._proposed["plan"]["steps"]:
             changed = {"plan": dict(plan), **changed}
         if not str(changed.get("query", "")).strip():
             changed.pop("query", None)
-        struck = [memory_id for memory_id, box in self._obeyed.items() if not box.value]
+        struck = [memory_id for memory_id, box in self._memories.items() if not box.value]
         return {**changed, **({"struck": struck} if struck else {})}
 
 
 class ReflectForm(Form):
-    """At a reflection: the steps proposed next, the rewritten query, thresholds, needs, and whether to go on."""
+    """The next steps, the rewritten query, thresholds, needs, and whether to continue, at a reflection."""
 
     shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
 
     def __init__(self, request: Data, recorded: Data, labels: Labels, heard: Heard, ran: Collection[str] = ()):
-        """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
+        """``recorded`` is the plan without the proposed steps; ``ran`` are the ids of steps that have run."""
         super().__init__(request, labels, heard)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
         self._chosen: bool | None = None
         self._refused: list[str] = []
         self._boxes: dict[str, ipywidgets.Checkbox] = {}
         activated = self._proposed["activate"]
-        self._wakes = {}
-        for name, step in self._recorded.items():
-            if step.get("condition") == "held" and name not in ran and name not in activated:
-                self._wakes[name] = ticked(f"{name} · {labels('step_held')}", heard, on=False)
+        blocked = [name for name, step in self._recorded.items() if step.get("condition") == "held" and name not in ran]
+        self._wakes = {
+            name: ticked(f"{name} · {labels('step_held')}", heard, on=False)
+            for name in blocked
+            if name not in activated
+        }
         self._wakes |= {name: ticked(labels("wake_step", step=name), heard) for name in activated}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self._nothing = heading(labels("nothing_proposed"))
@@ -193,22 +193,22 @@ class ReflectForm(Form):
 
     @property
     def faults(self) -> int:
-        """Return how many fields cannot be sent, and how many steps changed that cannot change."""
+        """Return the number of invalid fields and of changed steps that cannot change."""
         return len(self._wrong) + len(self._refused)
 
     @property
     def goes_on(self) -> Field:
-        """Return whether retrieval continues."""
+        """Return the field for whether retrieval continues."""
         return self._fields.fields["should_continue"]
 
     def changed(self, path: str = "") -> None:
-        """Say what is wrong, and that a person changed something."""
+        """Check every field and report a change by a person."""
         if path == "should_continue":
             self._chosen = self.goes_on.value
         super().changed(path)
 
     def edits(self, plan: Data | None) -> Json:
-        """Return what differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
+        """Return the differences to the reflection; steps of ``plan`` that are not recorded are the next steps."""
         steps = [step for step in self._next_steps(plan) if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
         typed = self._fields.value
@@ -222,30 +222,29 @@ class ReflectForm(Form):
         return {**changed, **{name: value for name, value in judged.items() if value}}
 
     def _schema(self, schema: Data) -> Data:
-        entries = (self._proposed.get("signals") or {}).get("needs") or []
-        self._before[proposals.NEEDS] = {**{entry["need"]: entry["said"] for entry in entries}, "": ""}
+        needs = (self._proposed.get("signals") or {}).get("needs") or []
+        self._before[proposals.NEEDS] = {**{need["need"]: need["said"] for need in needs}, "": ""}
         self._before["should_continue"] = bool(self._proposed["should_continue"])
         own: Data = {proposals.NEEDS: {}, "should_continue": {}}
         return {**schema, "properties": {**schema.get("properties", {}), **own}}
 
     def _own(self) -> dict[str, Control]:
         labels, before = self._labels, self._before[proposals.NEEDS]
-        words = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
-        # what was said can be changed, and not unsaid
-        own = {need: choice([pair for pair in words if not word or pair[1]]) for need, word in before.items()}
+        verdicts = [(labels(f"need_{verdict}"), verdict) for verdict in proposals.VERDICTS]
+        judged = (labels("need_judged"), "")  # a verdict can be changed, but not withdrawn
+        own = {need: choice(verdicts if verdict else [judged, *verdicts]) for need, verdict in before.items()}
         own[""] = text(ipywidgets.Text(placeholder=labels("need_another_hint")))
-        texts = {need: need for need in before}
-        self.needs = _texts(texts, labels, own, lambda need: cut(need, 60) or labels("need_another"), required=True)
+        self.needs = _text_fields({need: need for need in before}, labels, own, True, labels("need_another"))
         goes_on = toggle([(labels("search_on"), True), (labels("stop_searching"), False)])
         return {proposals.NEEDS: self.needs, "should_continue": goes_on}
 
     def _next_steps(self, plan: Data | None) -> Sequence[Data]:
-        """Show a box for each step beyond the recorded plan, and refuse changes of that; without a plan as proposed."""
+        """Show a box for each step beyond the recorded plan, and refuse changes of that plan."""
         steps = self._proposed["next_steps"]
         self._refused = []
         if plan is not None:
-            kept = {step["step_id"]: step for step in plan["steps"]}
-            self._refused = [name for name, step in self._recorded.items() if kept.get(name) != step]
+            edited = {step["step_id"]: step for step in plan["steps"]}
+            self._refused = [name for name, step in self._recorded.items() if edited.get(name) != step]
             steps = [step for step in plan["steps"] if step["step_id"] not in self._recorded]
         words = self._labels("not_while_reflecting", steps=self._labels("comma").join(self._refused))
         alert = el("p.wb-alert", glyph("invalid", self._labels), " ", words, role="alert")
@@ -259,13 +258,13 @@ class ReflectForm(Form):
         return list(following.values())
 
 
-def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
-    """Return a box to tick."""
-    box = ipywidgets.Checkbox(on, description=text[:200], tooltip=told[:500] or None, indent=False)
+def ticked(text: str, heard: Heard, tooltip: str = "", on: bool = True) -> ipywidgets.Checkbox:
+    """Return a checkbox."""
+    box = ipywidgets.Checkbox(on, description=text[:200], tooltip=tooltip[:500] or None, indent=False)
     on_change(box, heard)
     return box
 
 
 def heading(text: str) -> ipywidgets.HTML:
-    """Return a line above widgets."""
+    """Return a heading above widgets."""
     return ipywidgets.HTML(el("div.wb-dim.wb-strong", text))

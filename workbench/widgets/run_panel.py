@@ -1,4 +1,4 @@
-"""The work view: rail, plan, side, evidence, timeline of one run. The side is the one place to act."""
+"""The work view: rail, plan, side, evidence, timeline of one run. Actions are in the side."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ MOST_TURNS = 8
 
 
 class Working:
-    """The parts of the work view, and what pressing in them does.
+    """The parts of the work view and their actions.
 
     Args:
-        bench: whose view it is; the question form is in its side.
+        bench: the bench; its question form is in the side.
     """
 
     def __init__(self, bench: Any):
@@ -42,17 +42,16 @@ class Working:
         self._bench, self._wb, self._labels, self.ask = bench, wb, labels, bench.ask
         self._run: Run | None = None
         self._document: Data = {}
-        self._found: tuple[Any, list[Any]] = (None, [])
+        self._pieces: tuple[Any, list[Any]] = (None, [])
         self.calls, self.verdict = Calls(labels), Verdict(labels)
         memory = provided("widgets", "memory")
-        self.knew = memory(labels) if memory else None
+        self.memory = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.runs)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
         self.fork_bar = Pick(heard=self._on_fork_bar)
-        history = lambda: self._run.plan_history if self._run else ()  # noqa: E731 - the run changes
-        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, history)
+        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
         self._connect()
@@ -60,7 +59,7 @@ class Working:
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
         display_if(self.calls.region, False)
-        below = [part.region for part in (self.verdict, self.calls, self.knew, self.ask) if part]
+        below = [part.region for part in (self.verdict, self.calls, self.memory, self.ask) if part]
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, *below])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
@@ -74,22 +73,22 @@ class Working:
         self.editor.on_asked(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls):
-            part.on_asked(run_and(lambda run, asked: self._fork(run, **asked["edits"])))
+            part.on_asked(run_and(lambda run, request: self._fork(run, **request["edits"])))
         self.verdict.on_asked(run_and(self._judge))
-        if self.knew:
-            self.knew.on_asked(run_and(self._steer))
+        if self.memory:
+            self.memory.on_asked(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
 
     def reset(self) -> None:
-        """Another run comes: nothing is chosen, unfolded or edited any more."""
+        """Forget what is chosen, unfolded or edited, for another run."""
         self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
         self.calls.close()
 
-    # what it shows
+    # show
 
     def show(self, run: Run | None, document: Data | None, now: Now) -> None:
-        """Show a run as it stands; None shows what can be asked."""
+        """Show a run; None shows the question form alone."""
         self._run, self._document = run, document or {}
         status = self._document.get("status", "")
         self._moved_on()
@@ -106,7 +105,7 @@ class Working:
                     display_if(part, False)
             return
         self.rail.show(rail(document, self._labels, "report" in run.options))
-        writes = proposals.kind(document["review"] or {}) in paths("forms")  # its plan has run long since
+        writes = proposals.kind(document["review"] or {}) in paths("forms")  # a report, whose plan has run
         self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
@@ -123,13 +122,13 @@ class Working:
         self.ask.show(bases, [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
-        """Nothing happened, but the steps at work have taken longer."""
+        """Show the time that the running steps have taken."""
         if self._document and now.steps:
             self.editor.show(self._document, now.seconds(), editable=False)
             self._show_timeline(now)
 
     def _moved_on(self) -> None:
-        """Close the form of a step when the run has come to another decision, or to its end."""
+        """Close the form of a step when the run comes to another decision, or ends."""
         at = (str(self._document.get("status")), str((self._document.get("review") or {}).get("review_id")))
         if at != self._at:
             self._at = at
@@ -144,23 +143,23 @@ class Working:
             before = self._conversation(run)
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-            made = run.calls()
-            self.calls.show(run, made, self._wb.settings)
-            display_if(self.calls.region, made)
+            calls = run.calls()
+            self.calls.show(run, calls, self._wb.settings)
+            display_if(self.calls.region, calls)
         done = document["status"] == "done"
         judged = done and not run.options["incognito"]
         display_if(self.verdict.region, judged)
         if judged:
             self.verdict.show(run)
-        if self.knew:
-            knows = done and (run.state.get("remembered", []) or run.obeyed)
-            display_if(self.knew.region, knows and self.knew.show(run, self._wb.memory))
+        if self.memory:
+            used = done and (run.state.get("remembered", []) or run.obeyed)
+            display_if(self.memory.region, used and self.memory.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))
         self._edited()
 
     def _answered(self, run: Run, document: Data, now: Now) -> Picture | Markup:
-        """Return the answer, or the report in its place: its sections as they are written, then the whole."""
+        """Return the answer, or the report: its sections while they are written, then its text."""
         status, reports = document["status"], "report" in run.options
         if reports and status == "done" and run.report.text:
             finished: Picture = required("views", "report", "reports")(run.report, document["citations"], self._labels)
@@ -171,7 +170,7 @@ class Working:
         return answer(document, self._labels, now.written)
 
     def _edited(self) -> None:
-        """What the plan editor holds now, in the panel that acts on it."""
+        """Update the panel that acts on the edited plan."""
         document, editor = self._document, self.editor
         status, edits = document.get("status"), editor.edits
         if status == "paused" and document["review"]:
@@ -184,48 +183,48 @@ class Working:
         display_if(self.fork_bar, forks)
 
     def _chosen(self) -> None:
-        """The form of a step stands between the band and its buttons, in place of the reasons."""
+        """Show the form of a step in place of the reasons."""
         for part in (self.review.why, self.review.form):
             display_if(part, not self.editor.chosen)
 
     def _show_evidence(self) -> None:
         if (run := self._run) is None:
             return
-        known = (run.run_id, self._document["status"], len(self._document["records"]))
-        if known != self._found[0]:  # what was found is read again only when more was found
-            self._found = (known, run.pieces)
-        chosen = {"chosen": self._piece, "said": self._sentence}
-        self.evidence.show(evidence(self._found[1], self._labels, **chosen, every=self._every))
+        key = (run.run_id, self._document["status"], len(self._document["records"]))
+        if key != self._pieces[0]:  # read again only when there are more
+            self._pieces = (key, run.pieces)
+        chosen = {"chosen": self._piece, "sentence": self._sentence}
+        self.evidence.show(evidence(self._pieces[1], self._labels, **chosen, every=self._every))
 
     def _show_timeline(self, now: Now) -> None:
         if self._document:
             self.timeline.show(timeline(self._document, self._labels, now.seconds(), self._unfolded))
 
     def _forecast(self, plan: Plan) -> Any:
-        asked = proposals.proposal(self._document.get("review") or {})
-        return self._run.forecast(plan, asked.get("activate") or ()) if self._run and plan.steps else None
+        proposal = proposals.proposal(self._document.get("review") or {})
+        return self._run.forecast(plan, proposal.get("activate") or ()) if self._run and plan.steps else None
 
     def _examples(self) -> list[str]:
-        """Return two questions about what the chosen knowledge base holds, or the first one where none is chosen."""
+        """Return two questions about the chosen knowledge base, or about the first one."""
         names = self._wb.knowledge.names()
-        wanted = self.ask.chosen(names) or (names[0] if names else "")
-        titles = self._wb.knowledge.get(wanted).notable(2) if wanted in names else []
+        name = self.ask.chosen(names) or (names[0] if names else "")
+        titles = self._wb.knowledge.get(name).notable(2) if name else []
         if len(titles) < 2:
             return []
         labels = self._labels
         return [labels("example_compare", a=titles[0], b=titles[1]), labels("example_about", a=titles[1])]
 
     def _conversation(self, run: Run) -> list[Data]:
-        """Return a line per run before this one in its conversation, oldest first."""
+        """Return the earlier runs of the conversation, oldest first."""
         runs = self._wb.runs.lines(100, session_id=run.session_id, user_id=run.row["user_id"])
-        ids = [one["run_id"] for one in runs]
+        ids = [line["run_id"] for line in runs]
         before = runs[ids.index(run.run_id) + 1 :] if run.run_id in ids else []
         return list(reversed(before[:MOST_TURNS]))
 
-    # what is pressed
+    # actions
 
     def keyed(self, kind: str) -> None:
-        """A key of the whole bench."""
+        """Handle a key of the bench."""
         calls = self.calls
         if kind == "escape" and calls.opened:
             calls.close()
@@ -246,8 +245,8 @@ class Working:
             self.ask.submit()
 
     def _run_and(self, action: Callable[[Run, Data], Any]) -> Callable[[Data], None]:
-        """Do with the run that is shown what was asked for in a part."""
-        return lambda asked: self._bench.act(lambda: action(self._run, asked) if self._run else None)
+        """Return a listener that performs an action on the run."""
+        return lambda request: self._bench.act(lambda: action(self._run, request) if self._run else None)
 
     def _fork(self, run: Run, **edits: Any) -> None:
         self._bench.put(run.fork(wait=False, **edits))
@@ -259,22 +258,22 @@ class Working:
             self.review.refuse(str(error))
             return None
 
-    def _scope(self, run: Run, asked: Data) -> None:
-        """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
+    def _scope(self, run: Run, request: Data) -> None:
+        """Run a part of the plan: as an edit of a paused run, else in a fork."""
         if self._document["status"] == "paused":
-            self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
+            self.review.show(self._document, plan=request["plan"], problems=(), forecast=None)
             self.review.submit()
         else:
-            self._fork(run, plan=Plan.load(asked["plan"]))
+            self._fork(run, plan=Plan.load(request["plan"]))
 
-    def _steer(self, run: Run, asked: Data) -> None:
-        if "without" in asked:
-            self._fork(run, without=[asked["without"]])
+    def _steer(self, run: Run, request: Data) -> None:
+        if "without" in request:
+            self._fork(run, without=[request["without"]])
         else:
-            getattr(self._wb.memory, asked["do"])(*asked["with"], user=run.row["user_id"])
+            getattr(self._wb.memory, request["do"])(*request["with"], user=run.row["user_id"])
 
-    def _judge(self, run: Run, asked: Data) -> None:
-        run.feedback(asked["good"], asked["note"])
+    def _judge(self, run: Run, request: Data) -> None:
+        run.feedback(request["good"], request["note"])
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
@@ -292,7 +291,7 @@ class Working:
             citation = cited[int(event.key)]
             self._piece, self._sentence = citation["result_id"], citation["sentence"]
             self._show_evidence()
-            if key := next((p["key"] for p in self._found[1] if p["result_id"] == self._piece), ""):
+            if key := next((p["key"] for p in self._pieces[1] if p["result_id"] == self._piece), ""):
                 self.evidence.reveal(key)
 
     def _on_evidence(self, event: Event) -> None:
@@ -311,7 +310,7 @@ class Working:
 
 
 def _checkpoints(run: Run) -> Any:
-    """Return its checkpoints; none, when they were let go."""
+    """Return the checkpoints of a run; none when they were removed."""
     try:
         return run.checkpoints()
     except WorkbenchError:

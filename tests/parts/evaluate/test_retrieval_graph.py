@@ -15,8 +15,7 @@ from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import ToolError
 from workbench.parts.evaluate.rankers import WITHOUT, RankResult, ranker, without
-from workbench.parts.evaluate.retrieval import bins_of, eval_retrieval, reliability
-from workbench.views.figures import reliability as drawn
+from workbench.parts.evaluate.retrieval import eval_retrieval, reliability
 
 
 @pytest.fixture(scope="module")
@@ -96,19 +95,6 @@ def test_what_scores_say_is_held_against_the_gold_documents(wb, folder) -> None:
     found = eval_retrieval(wb, "small", folder / "questions.jsonl", tools=["sure"])["tools"]["sure"]["calibration"]
     assert (found["findings"], found["said"], found["right"]) == (8, 0.6, 0.25)
     assert (found["first"]["said"], found["first"]["right"], found["first"]["ECE"]) == (0.9, 0.25, 0.65)
-
-
-def test_the_diagram_carries_its_rows_and_speaks_both_languages(wb, folder) -> None:
-    table = eval_retrieval(wb, "small", folder / "questions.jsonl", tools=["hybrid_search", "keyword_search"])
-    rows = bins_of(table)
-    for language, word in (("en", "stated"), ("zh", "概率")):
-        figure = drawn(rows, language=language)
-        assert len(figure.data) == 2 and word in figure.layout.xaxis.title.text
-        assert figure.to_frame().to_dict("records") == rows
-    assert figure.data[0].marker.symbol != figure.data[1].marker.symbol
-    hostile = drawn([{**rows[0], "tool": "<b>$x$</b>"}])
-    assert "<b>$" not in hostile.to_json() and drawn([]).data == ()
-    assert "calibration first ECE" in str(table)
 
 
 def test_the_commands(folder) -> None:

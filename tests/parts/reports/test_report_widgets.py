@@ -26,8 +26,7 @@ from workbench.records.document import SCHEMA_FILE
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import outline
-from workbench.views.render import run_text
+from workbench.views.outline import outline, run_text
 from workbench.views.review import band, why
 from workbench.views.run import node_states, rail
 from workbench.views.terminal import plain

@@ -16,8 +16,8 @@ from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
 from workbench.records.writing import write_file
 from workbench.state import Json
+from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
-from workbench.views.outline import Block
 from workbench.views.render import Shown, page_html
 
 

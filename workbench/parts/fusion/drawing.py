@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
 from workbench.state import Data, Json
+from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import Labels
-from workbench.views.outline import Block, Lines, clipped, columns
 from workbench.views.page import ROWS, Picture, cut, el
 
 MOST_DRAWN = 1_000

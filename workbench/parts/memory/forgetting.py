@@ -28,8 +28,8 @@ from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
 from workbench.records.sqlite import PATIENCE_S, named
 from workbench.text import clean, language_of
+from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import Block, Lines, clipped, columns
 from workbench.views.render import Shown
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from workbench.views.render import Shown
 if TYPE_CHECKING:
     import pandas
 
+    from workbench.views.blocks import Block
     from workbench.views.figures.picture import Picture
-    from workbench.views.outline import Block
 
 HUMAN = ("name", "preferences", "current_intent", "facts")
 """The parts of core memory's ``human``."""

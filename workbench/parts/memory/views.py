@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from workbench.state import Data, Json
+from workbench.views.blocks import Block, Column, Lines, clipped, columns
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import Block, Column, Lines, clipped, columns
 from workbench.views.page import Picture, cut, draw
 from workbench.views.render import Shown, page_html
 

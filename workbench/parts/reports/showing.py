@@ -11,10 +11,9 @@ from markupsafe import Markup
 from workbench.parts.reports.markdown import chapters, html
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
-from workbench.views.outline import standing_told, supported_told
 from workbench.views.page import draw
 from workbench.views.render import CLASSES
-from workbench.views.review import statements
+from workbench.views.review import consistency_texts, statements, support_text
 from workbench.views.run import Marks
 
 Report = Any
@@ -54,7 +53,7 @@ def _status_line(report: Report, labels: Labels) -> str:
     status, check = report.status, report.consistency
     words = [labels.known(f"report_{status}", labels(status))]
     words += [labels("report_scored", n=f"{check['score']:.2f}")] if check else []
-    words += standing_told(check, labels)
+    words += consistency_texts(check, labels)
     words += [labels("report_taken_over")] if report.cache_hit else []
     return " · ".join(words)
 
@@ -65,6 +64,6 @@ def _chapter(heading: str, below: Markup, sections: Sequence[Data], labels: Labe
     own = [section for section in sections if number and section["section_id"].partition(".")[0] == number]
     claims = [claim for section in own for claim in section["claims"]]
     unsure = any(claim["verdict"] in ("unsupported", "uncited") for claim in claims)
-    count = supported_told(claims, labels) if claims else ""
+    count = support_text(claims, labels) if claims else ""
     shown = {"heading": heading, "below": below, "number": number, "unsure": unsure, "count": count}
     return {**shown, "claims": statements(claims, labels)}

@@ -43,8 +43,9 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.state import Data, Json
 from workbench.text import visible
+from workbench.views.blocks import Block
 from workbench.views.labels import labels_for
-from workbench.views.outline import IN_TERMINAL, Block, outline
+from workbench.views.outline import IN_TERMINAL, outline
 from workbench.views.terminal import plain
 
 Result = CallToolResult | InputRequiredResult

@@ -1,11 +1,7 @@
-"""Records -> plotly figures of what has axes. Pure: equal data gives an equal figure.
-
-Colour never stands alone: every fate and tool has its sign and its word (``labels``). Each is a ``picture.Picture``:
-``to_frame()`` is what it was drawn from.
-"""
+"""Plotly figures, each a ``picture.Picture``: ``to_frame()`` returns its rows."""
 
 from __future__ import annotations
 
-from workbench.views.figures.charts import findings, reliability
+from workbench.views.figures.charts import findings
 
-__all__ = ["findings", "reliability"]
+__all__ = ["findings"]

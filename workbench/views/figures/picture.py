@@ -1,4 +1,4 @@
-"""A plotly figure on white paper, in our colours, that carries its data; text in it cannot become markup."""
+"""A plotly figure on white paper that carries its rows; its texts cannot become markup."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 
 class Picture(Figure):
-    """A figure like any other of plotly's, static, with the rows that it was drawn from."""
+    """A plotly figure with the rows behind it."""
 
     _rows: tuple[Data, ...] = ()
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return what is drawn, as a table."""
+        """Return the rows as a table."""
         import pandas
 
         return pandas.DataFrame(list(self._rows))
 
 
 def picture(
-    rows: Iterable[Data], traces: Sequence[Any], title: str, under: str, height: float, **layout: Any
+    rows: Iterable[Data], traces: Sequence[Any], title: str, subtitle: str, height: float, **layout: Any
 ) -> Picture:
     """Draw traces on a white card without plotly's own template, which would put six kilobytes into a saved figure.
 
     Args:
-        rows: what is drawn.
+        rows: the data of the figure.
         traces: of plotly.
-        title: what stands above.
-        under: a line under the title.
+        title: the heading.
+        subtitle: a line under it.
         height: in pixels.
-        layout: plotly's, as further names.
+        layout: further settings of plotly's layout.
     """
     card: Json = {
         "template": "none",
@@ -47,7 +47,7 @@ def picture(
         "height": round(height),
         "title": {
             "text": safe(short(title, 90)),
-            "subtitle": {"text": safe(short(under, 130)), "font": {"color": DIM}},
+            "subtitle": {"text": safe(short(subtitle, 130)), "font": {"color": DIM}},
         },
         "font": {"family": FONT, "color": INK},
         "paper_bgcolor": GROUND,
@@ -66,7 +66,7 @@ def axis(title: str = "", **more: Any) -> Json:
 
 
 def safe(text: str) -> str:
-    """Text for plotly, which reads some HTML and hands dollar signs to MathJax: escaped, hidden characters spelled out.
+    """Escape a text for plotly, which reads some HTML and passes dollar signs to MathJax; spell out hidden characters.
 
     >>> safe('<a href="x">$1$</a>')
     '&lt;a href="x"&gt;&#36;1&#36;&lt;/a&gt;'
@@ -75,5 +75,5 @@ def safe(text: str) -> str:
 
 
 def hover(name: str, *lines: str) -> str:
-    """Return what stands under the pointer: a name, and lines of at most 80 columns."""
+    """Return the text under the pointer: a name, and lines of at most 80 columns."""
     return "<br>".join([f"<b>{safe(short(name, 80))}</b>", *(safe(short(line, 80)) for line in lines)])

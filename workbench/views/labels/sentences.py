@@ -1,4 +1,4 @@
-"""What the code notes, in words: what was edited and by whom, why a step did not run, and what a run took."""
+"""Notes of the code in words: edits and their authors, reasons for skipped steps, the costs of a run."""
 
 from __future__ import annotations
 
@@ -45,50 +45,48 @@ _REASONS = (
     (r"(?P<step>\S+) was cancelled", "skip_after_cancelled"),
     (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
     (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
-    (r"The prompt \S+ names \$(?P<slot>\S+)\. Known to this role: (?P<known>.+)\.", "prompt_slot"),
-    (r"WORKBENCH_\w+ is '(?P<model>.*)'\. Known: .*", "call_model_wrong"),
-    (r"\w+ of the prompt \S+ has a lone \$\..*", "prompt_dollar"),
 )
 
 
-def plan_edit_told(edit: Mapping[str, Sequence[str]]) -> str:
-    """Return which steps an edit adds, changes and takes out.
+def plan_edit_text(edit: Mapping[str, Sequence[str]]) -> str:
+    """Return the steps that an edit adds, changes and removes.
 
-    >>> plan_edit_told({"added": ["step_3"], "changed": ["step_0"], "removed": []})
+    >>> plan_edit_text({"added": ["step_3"], "changed": ["step_0"], "removed": []})
     '+step_3 ~step_0'
     """
     return " ".join(f"{sign}{name}" for kind, sign in _SIGNS for name in edit[kind])
 
 
-def edits_told(edits: Data, proposal: Data, labels: Labels) -> list[str]:
-    """Each edit as a name and what it became; a plan by its steps next to the plan that was proposed.
+def edit_texts(edits: Data, proposal: Data, labels: Labels) -> list[str]:
+    """Return each edit as a name and its value; a plan by its differences to the proposed one.
 
     Args:
         edits: of a decision.
-        proposal: what it was an answer to.
+        proposal: of the decision.
         labels: the words.
     """
     return [
-        f"{field_told(name, labels)}{labels('colon')}{_value(name, value, proposal)}" for name, value in edits.items()
+        f"{field_label(name, labels)}{labels('colon')}{_edit_value(name, value, proposal)}"
+        for name, value in edits.items()
     ]
 
 
-def field_told(name: str, labels: Labels) -> str:
-    """Return what a field of an answer is called."""
+def field_label(name: str, labels: Labels) -> str:
+    """Return the label of a field of an answer."""
     return labels(f"edit_{name}") if name in _FIELDS else name
 
 
-def fork_edit_told(edit: Data, labels: Labels) -> str:
-    """Return what was edited in a run that was made from another: an entry of ``futures.tree.edits``."""
+def fork_edit_text(edit: Data, labels: Labels) -> str:
+    """Return an edit of a fork: an entry of ``futures.tree.edits``."""
     what, comma = edit["what"], labels("comma")
     if what == "asked_anew":
         return labels("edit_asked_anew", n=int(edit["at"]) + 1)
     if what == "plan":
-        text = plan_edit_told(edit)
+        text = plan_edit_text(edit)
     elif what == "decision":
         text = labels(f"did_{edit['action']}")
         if edit["fields"]:
-            text = labels("aside", said=text, more=comma.join(field_told(name, labels) for name in edit["fields"]))
+            text = labels("aside", said=text, more=comma.join(field_label(name, labels) for name in edit["fields"]))
     elif what in ("settings", "thresholds", "needs"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
     elif what in ("prompts", "replies", "without"):
@@ -102,55 +100,54 @@ def fork_edit_told(edit: Data, labels: Labels) -> str:
     return f"{name}{labels('colon')}{text[:300]}"
 
 
-def run_edits_told(node: Data, labels: Labels) -> list[str]:
-    """Return what was edited in a run of a tree, where else its steps come from, and which of those runs are gone."""
-    words, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
+def run_edit_texts(node: Data, labels: Labels) -> list[str]:
+    """Return the edits of a run of a tree, the other sources of its steps, and those that were removed."""
+    words, comma = [fork_edit_text(edit, labels) for edit in node["edits"]], labels("comma")
     words += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
     return words + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
 
 
-def as_of_told(document: Data, labels: Labels) -> str:
-    """Return as of which dates a run asked: of what was true, of what was known."""
-    true, known = document["as_of"]
-    words = [labels("as_of_told", at=true)] if true else []
-    return labels("comma").join([*words, *([labels("known_told", at=known)] if known else [])])
+def as_of_text(document: Data, labels: Labels) -> str:
+    """Return the dates of a run: as of which facts were true, and were known."""
+    pairs = zip(("as_of_told", "known_told"), document["as_of"], strict=True)
+    return labels("comma").join(labels(key, at=date) for key, date in pairs if date)
 
 
 def read_told(run: Data, labels: Labels) -> str:
-    """Return how a question was read that leans on earlier ones; empty where it was taken as it stands."""
+    """Return how a follow-up question was read; empty where it was taken literally."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
 
 
-def who_told(who: str, labels: Labels) -> str:
-    """Who decided, when it was a person."""
+def reviewer_name(who: str, labels: Labels) -> str:
+    """Return the author of a decision."""
     return labels({"person": "by_person", "fork": "fork"}[who]) if who in ("person", "fork") else who
 
 
-def reason_told(reason: str, labels: Labels) -> str:
-    """Why a step was skipped or took too long; what a tool or library says is unchanged.
+def reason_text(reason: str, labels: Labels) -> str:
+    """Return why a step was skipped or took too long; messages of tools and libraries are unchanged.
 
     >>> from workbench.views.labels import Labels
-    >>> reason_told("not needed", Labels("zh")), reason_told("step_0 timed out", Labels("zh"))
+    >>> reason_text("not needed", Labels("zh")), reason_text("step_0 timed out", Labels("zh"))
     ('不需要', '前置步骤 step_0 超时')
     """
     for pattern, key in _REASONS:
-        if found := re.fullmatch(pattern, reason):
-            return labels(key, **found.groupdict())
+        if match := re.fullmatch(pattern, reason):
+            return labels(key, **match.groupdict())
     return reason
 
 
-def _value(name: str, value: Any, proposal: Data) -> str:
+def _edit_value(name: str, value: Any, proposal: Data) -> str:
     if name == "plan" and isinstance(value, Mapping):
-        return plan_edit_told(edit_of(proposal.get("plan"), value))
+        return plan_edit_text(edit_of(proposal.get("plan"), value))
     if name == "next_steps" and isinstance(value, list):
         return " ".join(f"+{step['step_id']}" for step in value)
     if name == "sections" and isinstance(value, list):
-        return " · ".join(f"{one.get('section_id', '')} {one['title']}".strip() for one in value)
+        return " · ".join(f"{section.get('section_id', '')} {section['title']}".strip() for section in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def took_told(figures: Data, labels: Labels) -> str:
-    """Return how long a run was at work, and what of that went into retrieval and into the answer.
+    """Return how long a run worked, and the parts for retrieval and for the answer.
 
     >>> from workbench.views.labels import Labels
     >>> took_told({"total_s": 10.4, "retrieval_s": 0.389, "generation_s": 9.9}, Labels("en"))
@@ -162,13 +159,13 @@ def took_told(figures: Data, labels: Labels) -> str:
 
 
 def saved_told(figures: Data, labels: Labels) -> str:
-    """Return how many calls of tools the tape answered, and how long they had taken."""
+    """Return the number of calls of tools that the tape answered, and the time that they had taken."""
     calls = figures["saved_calls"]
     return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
 
 
-def tokens_told(tokens: int, about: bool, labels: Labels) -> str:
-    """Return how many tokens: as the server counted them, or about."""
+def tokens_text(tokens: int, about: bool, labels: Labels) -> str:
+    """Return a number of tokens, as counted by the server or estimated."""
     return labels("tokens_about", n=f"{tokens:,}") if about else f"{tokens:,}"
 
 

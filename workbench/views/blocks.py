@@ -1,0 +1,90 @@
+"""Paragraphs and tables as plain data: ``render`` turns them into HTML, ``terminal`` into text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.views.labels import Labels
+from workbench.views.page import cut
+
+Span = tuple[str, str]
+"""A text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""
+Paragraph = str | Span | Sequence[str | Span]
+INSET = "\u00a0\u00a0"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: its heading.
+        kind: ``text``, ``number``, ``code``, ``status``, ``change``, ``bar`` or ``url``.
+        whole: whether its texts are never broken over lines.
+    """
+
+    name: str
+    kind: str = "text"
+    whole: bool = False
+
+
+def columns(labels: Labels, *names: str) -> tuple[Column, ...]:
+    """Return columns headed by labels, each as ``label:kind`` or ``label:kind:whole``; the default kind is text.
+
+    >>> [(c.name, c.kind, c.whole) for c in columns(Labels("zh"), "step", ":number", "change::whole")]
+    [('步骤', 'text', False), ('', 'number', False), ('变化', 'text', True)]
+    """
+    parts = ([*name.split(":"), "", ""][:3] for name in names)
+    return tuple(Column(labels(name) if name else "", kind or "text", bool(whole)) for name, kind, whole in parts)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Paragraphs of text; ``mark`` is the status of a frame around them, ``heading`` names them in a terminal."""
+
+    paragraphs: Sequence[Paragraph]
+    mark: str = ""
+    heading: str = ""
+
+    def spans(self) -> Iterator[list[Span]]:
+        """Yield each paragraph as spans."""
+        for paragraph in self.paragraphs:
+            single = isinstance(paragraph, str) or isinstance(paragraph[0], str)
+            parts: Any = [paragraph] if single else paragraph
+            yield [(part, "") if isinstance(part, str) else part for part in parts]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a title; HTML folds it, unless it is ``opened``."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    opened: bool = True
+    notes: tuple[str, ...] = ()
+
+
+Block = Lines | Table
+
+
+def clipped(
+    title: str,
+    heads: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    opened: bool = True,
+    notes: Iterable[str] = (),
+) -> Table:
+    """Return a table with its cells cut and its empty columns left out."""
+    cells = [[cut(str(cell), 400) for cell in row] for row in rows]
+    filled = [index for index in range(len(heads)) if any(row[index] for row in cells)]
+    body = tuple(tuple(row[index] for index in filled) for row in cells)
+    return Table(title, tuple(heads[index] for index in filled), body, opened, tuple(cut(note, 1000) for note in notes))
+
+
+def one_line(value: Any) -> str:
+    """Return a value on one line: tables use the lines below the first for remarks."""
+    return " ".join(str(value or "").split())
