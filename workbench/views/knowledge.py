@@ -326,7 +326,7 @@ class Inspected(Shown):
         facts.append(labels("kb_generation", n=report["generation"]))
         head: list[str | Span] = [(report["name"], "strong"), f" · {counts}"]
         blocks: list[Block] = [Lines([head, (" · ".join(facts), "dim")])]
-        heads = (*columns(labels, "kb_covered", "kb_documents:number"), Column("%", "number"))
+        heads = (*columns(labels, "kb_what", "kb_documents:number"), Column("%", "number"))
         coverage = [
             (labels(f"kb_with_{name}"), f"{part['documents']:,}", f"{part['percent']:.1f}")
             for name, part in report["coverage"].items()
