@@ -56,9 +56,9 @@ class BenchPage:
         field.fill(on)
         field.press("Enter")
 
-    def independent(self) -> None:
-        """Remove the last dependency of the chosen step."""
-        self.page.locator(".wb-step-form .jupyter-widget-tag-close:visible").last.click()
+    def fix(self) -> None:
+        """Press the first fix in the form of the chosen step."""
+        self.page.locator(".wb-step-form [data-do=fix]:visible").first.click()
 
     def fork(self, *words: str) -> None:
         """Fork at a decision, from the list of checkpoints."""

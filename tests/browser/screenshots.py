@@ -37,7 +37,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     bench.depends(new, first)
     expect(bench.alert.first).to_contain_text("Cycle")
     shot(bench, "bench-plan.png")
-    bench.independent()
+    bench.fix()
     expect(bench.primary).to_be_enabled()
     bench.press("Run as edited")
     expect(bench.band).to_contain_text("evidence")
