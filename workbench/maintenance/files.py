@@ -23,7 +23,8 @@ _JSON = {
     *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
     *("said", "asked"),
 }
-_MENDS = {"workbench.db": REPAIR, "checkpoints.db": MEND_CHECKPOINTS}
+_OTHERS = ("graph-checkpoints.db", "graphs.db", "experiments.db")
+_MENDS = {"workbench.db": REPAIR, "checkpoints.db": MEND_CHECKPOINTS, **dict.fromkeys(_OTHERS, REPAIR)}
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""
 

@@ -15,7 +15,7 @@ import yaml
 from tests.shelves import workbench
 from workbench.errors import WorkbenchError
 from workbench.parts.experiments import notebooks
-from workbench.parts.experiments.spec import load_spec
+from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.session import Workbench
 
 QUESTIONS = [
@@ -128,6 +128,13 @@ def test_an_experiment_is_run_and_reported_from_the_terminal(place: Path) -> Non
     page = place / "page.html"
     workbench(place / "w", "experiment", "report", "terminal", "--out", str(page))
     assert "no difference" in page.read_text() or "not decided" in page.read_text()
+
+
+def test_the_experiments_here_are_valid_and_their_schema_is_the_one_for_editors(project: Path) -> None:
+    folder = project / "experiments"
+    assert json.loads((folder / "experiment.schema.json").read_text()) == Spec.model_json_schema()
+    counts = {path.stem: len(load_spec(path).variants()) for path in folder.glob("*.yaml")}
+    assert counts == {"agents": 4, "merge": 4, "reflect_policy": 8}
 
 
 # notebooks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -166,6 +167,87 @@ with Workbench.open({str(tmp_path / "w")!r}) as wb:
     (tmp_path / "second").touch()
     second = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert second.stdout.strip() == "done 1 steps, approved: None {'finish': 1}"
+
+
+def test_a_run_is_worked_on_by_one_process(wb: Workbench) -> None:
+    run = wb.record(KINDS["plain"].build(), "claimed").ask(LOG)
+    seen = run._store.run(run.run_id)
+    run._store.claim(run.run_id, seen, "another process")
+    with pytest.raises(RunError, match="worked on elsewhere"):
+        run._store.claim(run.run_id, seen, run.agent._owner)
+    assert run.status == "interrupted", "the other one died: its lease is gone"
+    run.resume()
+    assert run.status == "paused" and run.answer(True).state["approved"] is True
+
+
+def test_a_node_that_never_ends_is_cancelled_and_the_run_says_so(wb: Workbench) -> None:
+    async def wait(state: Log) -> Any:
+        await asyncio.sleep(600)
+
+    graph = StateGraph(Log).add_node("wait", wait).add_edge(START, "wait").compile()
+    run = wb.record(graph, "endless").start(LOG)
+    with pytest.raises(TimeoutError, match="still runs"):
+        run.wait(0.2)
+    assert run.cancel().wait().status == "cancelled"
+
+
+def test_a_removed_run_leaves_nothing_that_only_it_had(wb: Workbench) -> None:
+    agent = wb.record(KINDS["plain"].build(), "removed")
+    run = finished(agent, KINDS["plain"])
+    fork = run.fork(answers={"review": False})
+    with pytest.raises(RunError, match=f"{fork.run_id} was made from it"):
+        agent.remove(run.run_id)
+    agent.remove(run.run_id, fork.run_id)
+    assert agent.runs() == [] and not agent.load_effects(run.run_id)
+
+
+def test_runs_of_a_recorded_graph_are_compared_by_the_workspace(wb: Workbench) -> None:
+    run = finished(wb.record(KINDS["plain"].build(), "compared"), KINDS["plain"])
+    compared = wb.compare(run, run.fork(answers={"review": False}))
+    assert compared.divergence == "review/1" and list(compared.cost()["executed"]) == [4, 2]
+    assert "review/1" in compared._repr_html_()
+
+
+@pytest.mark.full
+def test_kills_at_any_moment_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    script = f"""
+import os, random, sys, threading, time
+from tests.parts.record import graphs
+from workbench.session import Workbench
+
+def slow(name):
+    def node(state):
+        time.sleep(0.02)
+        with open({str(tmp_path / "log")!r}, "a") as file:
+            file.write(name + "\\n")
+        return {{"log": [name]}}
+    return node
+
+names = [f"node{{number}}" for number in range(12)]
+graph = graphs.StateGraph(graphs.Log)
+graph.add_sequence([(name, slow(name)) for name in names])
+graph = graph.add_edge(graphs.START, names[0]).compile()
+with Workbench.open({str(tmp_path / "w")!r}) as wb:
+    agent = wb.record(graph, "storm")
+    if len(sys.argv) > 1:
+        threading.Timer(float(sys.argv[1]), os._exit, [9]).start()
+    run = agent.runs()[0].resume() if agent.runs() else agent.ask(graphs.LOG)
+    print(" ".join(run.state["log"]))
+    os._exit(0)
+"""
+    kills = 0
+    for attempt in range(40):
+        command = [sys.executable, "-c", script, *([f"{0.05 + 0.02 * (attempt % 7)}"] if attempt < 39 else [])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        kills += done.returncode == 9
+        if done.returncode == 0:
+            break
+    names = [f"node{number}" for number in range(12)]
+    assert done.stdout.split() == names, done.stderr
+    written = (tmp_path / "log").read_text().split()
+    assert set(written) == set(names) and len(written) <= len(names) + kills, (
+        "at most the node that was killed runs again"
+    )
 
 
 def test_a_replay_that_leaves_its_tape_says_where_and_why(wb: Workbench) -> None:

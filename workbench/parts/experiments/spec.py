@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 from collections.abc import Iterator, Mapping
@@ -157,3 +158,7 @@ def _line(node: Any, place: tuple[Any, ...]) -> int:
             break
         line, node = child_found[0].start_mark.line + 1, child_found[1]
     return line
+
+
+if __name__ == "__main__":  # python -m workbench.parts.experiments.spec > experiments/experiment.schema.json
+    print(json.dumps(Spec.model_json_schema(), indent=1))

@@ -15,6 +15,7 @@ from workbench.parts.record.digests import digest, plain
 from workbench.parts.record.effects import GraphEffect, Recorder
 from workbench.parts.record.run import GraphRun
 from workbench.parts.record.store import GraphRuns, from_text, to_text, unpacked
+from workbench.records.tape import masked
 
 MOST_PAUSES = 1000
 """How often one stretch of work may stop at questions that are answered already."""
@@ -127,6 +128,23 @@ class RecordedGraph:
         """Return the runs of this graph, newest first."""
         return [self.run(run_id) for run_id in self._runs.store.run_ids(self.name)]
 
+    def remove(self, *run_ids: str) -> None:
+        """Forget runs of this graph, with everything on their tapes.
+
+        Raises:
+            RunError: a run still works, or a fork takes effects from it.
+        """
+        gone = [self.run(run_id) for run_id in run_ids]
+        kept = [run for run in self.runs() if run.run_id not in run_ids]
+        for run in gone:
+            if run.status == "running":
+                raise RunError(f"Run {run.run_id} still works. Cancel it first.")
+            if forks := [fork.run_id for fork in kept if run.run_id in fork.sources]:
+                raise RunError(f"Run {run.run_id} cannot be removed: {', '.join(forks)} was made from it.")
+        threads = {run.physical_thread for run in gone} - {run.physical_thread for run in kept}
+        self._wb.call(self._saver.delete_threads(sorted(threads)))
+        self._runs.store.remove(run_ids)
+
     # what a run needs
 
     @property
@@ -165,7 +183,7 @@ class RecordedGraph:
     def _save(self, run_id: str, effect: GraphEffect) -> None:
         value = self._dump(effect.value, f"The result of {effect.at}")
         row = {field.name: getattr(effect, field.name) for field in dataclasses.fields(effect) if field.name != "value"}
-        row["input"] = plain(effect.input)
+        row["input"] = masked(plain(effect.input))
         self._runs.store.save_effect(run_id, row, digest([value[0], value[1]]), value)
 
     def _submit(self, work: Any) -> Future[None]:

@@ -74,6 +74,11 @@ class GraphRun:
         return error
 
     @property
+    def sources(self) -> list[str]:
+        """Return the runs from whose tapes it takes effects."""
+        return list(self._row["options"]["sources"])
+
+    @property
     def physical_thread(self) -> str:
         """Return the thread of its checkpoints: its own, or that of the conversation it continues."""
         live = self._row["options"]["mode"] == "live"

@@ -130,6 +130,13 @@ class GraphStore:
         )
         return [(json.loads(row["effect"]), (row["type"], row["content"])) for row in rows]
 
+    def remove(self, run_ids: Sequence[str]) -> None:
+        """Forget runs, and contents that no other run has."""
+        with self._lock, named(self._path), self._db as connection:
+            for table in ("effects", "answers", "runs"):
+                connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
+            connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")
+
     def save_answer(
         self, run_id: str, question: str, question_value: tuple[str, bytes], answer: tuple[str, bytes], who: str
     ) -> None:
