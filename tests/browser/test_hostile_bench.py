@@ -109,7 +109,7 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         waits = store.ask(f"banquet {ALL}", kb="film", review={"plan"}, session=NAME)
         inbox = page.locator(".wb-inbox")
         inbox.get_by_role("option").filter(has_text=waits.run_id).click()  # not the one that goes
-        for note, then in ((WAYS, "characters"), (ALL, "Stopped")):
+        for note, then in ((WAYS, "characters"), (ALL, "Nothing is waiting")):
             inbox.get_by_label("Note", exact=True).fill(note)
             inbox.get_by_role("button", name="Stop here").click()
             expect(inbox).to_contain_text(then)

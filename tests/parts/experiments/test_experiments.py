@@ -66,7 +66,8 @@ def test_a_sweep_shares_what_its_cells_have_in_common_and_equals_runs_alone(plac
         )
         table = done.compare()
         assert list(table["asked"]) == [3] * 4 and list(table["scored"]) == [3] * 4
-        assert [look["what"] for look in done.looks] == ["check", "look"]
+        assert len(done.figure().to_frame()) == 4
+        assert [look["what"] for look in done.looks] == ["check", "look", "look"]
 
 
 def test_more_values_run_what_is_missing_and_a_changed_question_runs_again(place: Path) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from workbench.runs.run import Run
     from workbench.session import Workbench
+    from workbench.views.figures.picture import Picture
 
 USER = "experiment"
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title><style>
@@ -433,6 +434,13 @@ class Experiment:
             ],
             columns=["question", "change", "first_run", "other_run"],
         )
+
+    def figure(self, measure: str = "") -> Picture:
+        """Draw each configuration: its figure against the seconds of a cell."""
+        from workbench.parts.experiments.figures import quality_and_cost
+
+        rows = self.compare(measure).to_dict("records")
+        return quality_and_cost(rows, measure or self.spec.measure, self.name)
 
     def report(self, path: str | Path) -> Path:
         """Write one HTML page: figures, differences, the questions that turned, looks, and how to run it again."""

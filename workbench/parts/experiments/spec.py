@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -161,4 +162,4 @@ def _line(node: Any, place: tuple[Any, ...]) -> int:
 
 
 if __name__ == "__main__":  # python -m workbench.parts.experiments.spec > experiments/experiment.schema.json
-    print(json.dumps(Spec.model_json_schema(), indent=1))
+    sys.stdout.write(json.dumps(Spec.model_json_schema(), indent=1) + "\n")
