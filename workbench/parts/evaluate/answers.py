@@ -148,7 +148,7 @@ def _best_passage(run: Any) -> Any:
     """Answer with the first two sentences of the best passage, cited."""
     text = run.evidence[0]["evidence"] if run.evidence else ""
     answer = " ".join(f"{sentence} [1]" for sentence in sentences(text)[:2])
-    return SimpleNamespace(status=run.status, answer=answer, state={}, evidence=run.evidence)
+    return SimpleNamespace(status=run.status, answer=answer, support=None, evidence=run.evidence)
 
 
 async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
