@@ -68,7 +68,7 @@ def test_saved_small_and_read_without_a_kernel(notebook: Callable[..., Any], wor
     for text in read.values():
         for told in (
             "Sources",
-            "Waiting for you: 1 question",
+            "Waiting for you",
             "They first differ in the question",
             "Reflection 1 of 3",
         ):

@@ -71,7 +71,7 @@ def outside(run) -> list[dict]:
 
 
 def notes_of(run) -> str:
-    return " ".join(run.state["merged"].get("enrichment", {}).get("notes", []))
+    return " ".join(run.state.get("merged", {}).get("enrichment", {}).get("notes", []))
 
 
 def no_trace(folder: Path, *planted: str) -> None:
@@ -113,7 +113,7 @@ def test_what_the_corpus_lacks_is_asked_for_in_the_language_of_the_question(plac
 def test_what_the_corpus_says_is_not_asked_for(place, server, question):
     with bench(place, server.url) as wb:
         run = wb.ask(question, kb="film")
-        assert run.status == "done" and not server.asked and "enrichment" not in run.state["merged"]
+        assert run.status == "done" and not server.asked and "enrichment" not in run.state.get("merged", {})
 
 
 def test_a_thing_of_the_corpus_is_the_same_thing_outside(place, server):
