@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+from langgraph.cache.memory import InMemoryCache
 from langgraph.graph import START, StateGraph
-from langgraph.types import interrupt
+from langgraph.types import CachePolicy, interrupt
 
 from tests.parts.record.graphs import KINDS, LOG, Kind, Log, Reader, executed, finish, review, step
 from tests.shelves import workbench
@@ -106,6 +108,19 @@ def test_no_effect_crosses_between_runs_that_differ(wb: Workbench, differs: str)
     other = agent.ask(kind.given, **{**kind.options, **({differs: changed[differs]} if differs in changed else {})})
     assert other.executed == ["first/1", "last/1"], "a live run takes nothing from others"
     assert run.executed == ["first/1", "last/1"]
+
+
+def test_langgraphs_own_cache_of_nodes_leaks_between_users_and_a_recorded_graph_does_not_use_it(wb: Workbench) -> None:
+    def greet(state: Log, config: RunnableConfig) -> Any:
+        return {"answer": f"Hello {config['configurable']['user']}"}
+
+    builder = StateGraph(Log).add_node("greet", greet, cache_policy=CachePolicy()).add_edge(START, "greet")
+    graph = builder.compile(cache=InMemoryCache())
+    theirs = [graph.invoke(LOG, {"configurable": {"user": user}})["answer"] for user in ("Ann", "Bea")]
+    assert theirs == ["Hello Ann", "Hello Ann"], "the leak"
+    agent = wb.record(graph, "greetings")
+    ours = [agent.ask(LOG, config={"user": user}).state["answer"] for user in ("Ann", "Bea")]
+    assert ours == ["Hello Ann", "Hello Bea"]
 
 
 def test_a_thread_continues_and_a_replay_of_its_second_run_begins_where_that_did(wb: Workbench) -> None:
