@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
+from plotly.express import line
 
 from workbench.knowledge.library import Library
 from workbench.parts.evaluate.retrieval import reliability
@@ -35,7 +37,6 @@ from workbench.settings import Settings
 from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import read_input
-from workbench.views.figures import reliability as diagram
 
 OTHERWISE = ("global_search", "merge", "next_hop", "second_pass")
 """Whose questions are of another kind, of likeness; what ``merging.py`` fits, and of second passes."""
@@ -99,7 +100,10 @@ def main() -> None:
         model = judge(tool, rows, options.fit)
         bins += said_and_was(tool, model, rows)
     if options.plot:
-        diagram(bins, title="Reliability, on the half of the questions that no fit saw").write_html(options.plot)
+        title = "Reliability, on the half of the questions that no fit saw"
+        line(pandas.DataFrame(bins), x="said", y="right", color="tool", markers=True, title=title).write_html(
+            options.plot
+        )
 
 
 def said_and_was(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -65,11 +65,15 @@ def show_report(page: Page, report: AddReport, wb: Workbench) -> None:
         page.say("  " + (words + "{by_rules:,} passages by rules").format(**model), "dim")
         if model["note"]:
             page.say(f"! {model['note']}")
-    for problem in report.problems[:PROBLEMS_SHOWN]:
+    places: dict[str, list[str]] = {}
+    for problem in report.problems:
         place = f"{problem['file']}:{problem['line']}" if problem["line"] else problem["file"]
-        page.say(f"! {place}: {problem['reason']}")
-    if len(report.problems) > PROBLEMS_SHOWN:
-        page.say(f"! {len(report.problems) - PROBLEMS_SHOWN:,} more; --json lists them all")
+        places.setdefault(problem["reason"], []).append(place)
+    for reason, alike in list(places.items())[:PROBLEMS_SHOWN]:
+        more = f" and {len(alike) - 1:,} more" if len(alike) > 1 else ""
+        page.say(f"! {alike[0]}{more}: {reason}")
+    if len(places) > PROBLEMS_SHOWN:
+        page.say(f"! {len(places) - PROBLEMS_SHOWN:,} more reasons; --json lists all problems")
 
 
 @kb.command()
