@@ -318,7 +318,7 @@ def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(
     assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
     written = next(call for call in run.calls() if call["role"] == "writer")
     fork = run.fork(replies={written["n"]: "The kiln burns coal [1]."})
-    assert fork.answer.startswith("The kiln burns coal [1]") and fork.calls().of("writer")[0]["edited"]
+    assert fork.answer.startswith("The kiln burns coal [1]") and fork.calls().by_role("writer")[0]["edited"]
     assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
     assert wb.replay(fork.run_id).answer == fork.answer
     with pytest.raises(RunError, match="no call '99'"):
@@ -332,7 +332,7 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     run = wb.ask(QUESTION, kb="notes", review="reflect")
     del wb.prompts["writer"]
     run.approve()
-    assert "Be brief." in run.calls().of("writer")[0]["messages"][-1][1]
+    assert "Be brief." in run.calls().by_role("writer")[0]["messages"][-1][1]
     asked = len(server.requests)
     server.respond = lambda _: Reply(status=500)
     assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
@@ -345,7 +345,7 @@ def test_no_key_and_no_password_is_left_behind(bench, server, tmp_path) -> None:
     with bench(chat_base_url=server.url.replace("//", f"//me:{password}@")) as wb:
         run = wb.ask(QUESTION, kb="notes")
         wb.export(run.run_id, tmp_path / "w" / "capsule.zip")
-        assert run.calls().of("reflector")[0]["failed"] and KEY not in json.dumps(run.calls())
+        assert run.calls().by_role("reflector")[0]["failed"] and KEY not in json.dumps(run.calls())
     files = [f.read_bytes() for f in (tmp_path / "w").rglob("*") if f.is_file()]
     assert not [secret for secret in (KEY, password) if any(secret.encode() in kept for kept in files)]
 

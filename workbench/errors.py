@@ -1,4 +1,4 @@
-"""Every error of the workbench: it names the thing, what is known, and the mend.
+"""Every error of the workbench: it names the thing, what is known, and the fix.
 
 WorkbenchError
 ├── SettingsError          a setting has a value that is not allowed
@@ -108,12 +108,12 @@ class PlanError(WorkbenchError):
     """A plan is not valid.
 
     Attributes:
-        problems: one dict a problem, ``{"step_id", "field", "message", "mend", "kind", "values"}``.
+        problems: one dict a problem, ``{"step_id", "field", "message", "fix", "kind", "values"}``.
     """
 
     def __init__(self, problems: list[dict[str, Any]]):
         self.problems = problems
-        super().__init__("\n".join(f"{p['message']} {p['mend']}" for p in problems))
+        super().__init__("\n".join(f"{p['message']} {p['fix']}" for p in problems))
 
 
 class RunError(WorkbenchError):

@@ -1,7 +1,7 @@
 """The one plan type: what it holds, its order, its versions, its difference to another; and conditions as lines.
 
 A plan is a DAG of steps. People edit it, models write it, forks change it; so it is validated as a whole, and a
-problem names the step and the mend. Whether a step's tool and input exist is checked by ``tools.registry.check``.
+problem names the step and the fix. Whether a step's tool and input exist is checked by ``tools.registry.check``.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _LINE = re.compile(
 )
 
 
-def written(condition: Data) -> str:
+def format_condition(condition: Data) -> str:
     """Return a condition in one line.
 
-    >>> written({"field": "year", "op": "between", "value": ["1990", "1999"]})
+    >>> format_condition({"field": "year", "op": "between", "value": ["1990", "1999"]})
     'year between 1990 and 1999'
-    >>> written({"field": "status", "op": "not_in", "value": ["done", "open"]})
+    >>> format_condition({"field": "status", "op": "not_in", "value": ["done", "open"]})
     'status not in done, open'
     """
     field, op, value = condition["field"], condition["op"], condition.get("value")
@@ -59,10 +59,10 @@ def written(condition: Data) -> str:
     return f"{field} {sign} {joint.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 
 
-def parsed(line: str) -> Condition:
+def parse_condition(line: str) -> Condition:
     """Return a line as a condition.
 
-    >>> parsed("budget >= 100000"), parsed("name missing")
+    >>> parse_condition("budget >= 100000"), parse_condition("name missing")
     ({'field': 'budget', 'op': 'ge', 'value': 100000}, {'field': 'name', 'op': 'exists', 'value': False})
 
     Raises:
@@ -342,11 +342,11 @@ class Plan(BaseModel):
     def problems(self) -> list[Json]:
         """Everything that is wrong with the shape (``problem`` each)."""
         if (count := len(self.steps)) > MOST_STEPS:
-            message, mend = (
+            message, fix = (
                 f"The plan has {count:,} steps; {MOST_STEPS} are the most.",
                 "Ask for less, or in several runs.",
             )
-            return [problem("", "steps", message, mend, "too_many_steps", count=count, most=MOST_STEPS)]
+            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=MOST_STEPS)]
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
@@ -355,8 +355,8 @@ class Plan(BaseModel):
             name, place = step.step_id, index + 1
             for field, value in step.model_dump().items():
                 if fault := unkeepable({field: value}):
-                    message, mend = f"Step {place}: {fault}.", "Give plain, short JSON values."
-                    yield problem(name, field, message, mend, "unkeepable", place=place, fault=fault)
+                    message, fix = f"Step {place}: {fault}.", "Give plain, short JSON values."
+                    yield problem(name, field, message, fix, "unkeepable", place=place, fault=fault)
             if (length := len(name)) > _LONGEST_ID:
                 message = f"Step {place} has an id of {length:,} characters."
                 yield problem(name, "step_id", message, "Shorten it.", "long_id", place=place, length=length)
@@ -368,8 +368,8 @@ class Plan(BaseModel):
             for missing in [d for d in step.dependencies() if d not in known]:
                 others = ", ".join(k for k in known if k != name) or "none"
                 message = f"{name} depends on {missing!r}, which is not in the plan."
-                mend = f"Known: {others}."
-                yield problem(name, "depends_on", message, mend, "no_such_step", missing=missing, known=others)
+                fix = f"Known: {others}."
+                yield problem(name, "depends_on", message, fix, "no_such_step", missing=missing, known=others)
             yield from _budget_problems(step)
 
     def _cycle(self) -> list[Json]:
@@ -378,8 +378,8 @@ class Plan(BaseModel):
             TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
-            message, mend = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
-            return [problem(path[0], "depends_on", message, mend, "cycle", path=path)]
+            message, fix = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
+            return [problem(path[0], "depends_on", message, fix, "cycle", path=path)]
         return []
 
 
@@ -389,13 +389,13 @@ _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
 
-def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> Json:
+def problem(step_id: str, field: str, message: str, fix: str, kind: str = "", **values: Any) -> Json:
     """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
     {'value': 0}
     """
-    return {"step_id": step_id, "field": field, "message": message, "mend": mend, "kind": kind, "values": values}
+    return {"step_id": step_id, "field": field, "message": message, "fix": fix, "kind": kind, "values": values}
 
 
 def _budget_problems(step: PlanStep) -> Iterator[Json]:
@@ -404,9 +404,9 @@ def _budget_problems(step: PlanStep) -> Iterator[Json]:
         if value < least or (field == "timeout_s" and value <= 0) or value != value:
             default = PlanBudget.model_fields[field].default
             ask = "more than 0" if field == "timeout_s" else f"{least} or more"
-            message, mend = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
+            message, fix = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
             told = {"name": field, "value": f"{value:g}", "least": least, "default": default}
-            yield problem(step.step_id, f"budget.{field}", message, mend, "too_small", **told)
+            yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **told)
 
 
 def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
@@ -493,7 +493,7 @@ def fresh_id(plan: Plan, label: str) -> str:
     return f"step_{number}_{label}"
 
 
-def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
+def plan_edit(before: Data | None, after: Data) -> dict[str, list[str]]:
     """Return which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
     if not before:
         return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
@@ -510,10 +510,10 @@ def last_records(records: Records) -> dict[str, ExecutionRecord]:
     return last
 
 
-def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
+def call_key(tool: str, tool_input: Data) -> tuple[str, str]:
     """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
 
-    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
+    >>> call_key("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_key("naive_search", {"query": "茶馆"})
     True
     """
     fields = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
@@ -529,8 +529,8 @@ def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tu
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
     asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    calls_made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
-    return calls_made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
+    calls_made = {call_key(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
+    return calls_made | {call_key(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
 def work_seconds(records: Records) -> float:

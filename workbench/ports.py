@@ -227,7 +227,7 @@ class KnowledgeBase(Protocol):
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """Return how far each text says each content word of a question, by what words mean where the base can tell."""
 
-    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
+    def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
         """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
 
         Only of words in a script in which the corpus is not written: a Chinese question over English texts.
@@ -240,7 +240,7 @@ class KnowledgeBase(Protocol):
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Return the passages of these ids, in this order; unknown ids are left out."""
 
-    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Return every passage of these documents, in the order of the documents, then by position."""
 
     def schema(self) -> list[Field]:
@@ -289,11 +289,11 @@ class KnowledgeBase(Protocol):
     def find_entity(self, name: str) -> Entity | None:
         """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
 
-    def relations_of(self, entity_id: str) -> list[Relation]:
+    def entity_relations(self, entity_id: str) -> list[Relation]:
         """Return relations in which the entity stands on either side, by id."""
         return []
 
-    def mentions_of(self, entity_id: str) -> list[str]:
+    def entity_mentions(self, entity_id: str) -> list[str]:
         """Return ids of the passages that name the entity, by id."""
         return []
 
@@ -301,7 +301,7 @@ class KnowledgeBase(Protocol):
         """Return every type of relation with the types of its ends, sorted."""
         return []
 
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+    def entity_communities(self, entity_ids: Sequence[str]) -> list[Community]:
         """Return the communities in which one of these entities is, by id."""
         return []
 
@@ -538,7 +538,7 @@ METHODS = {
     "memory": ("recall", "remember", "end"),
     "store": ("get_or_create_conversation_id", "append_message", "list_messages"),
 }
-_PROPOSED = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
+_PROPOSAL_KEYS = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
 
 
 def checked(what: str, part: Any) -> Any:
@@ -569,7 +569,7 @@ def checked(what: str, part: Any) -> Any:
     return part
 
 
-async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
+async def _call_part(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
     """Return what the part says, from the tape or by asking it.
 
     Raises:
@@ -585,13 +585,13 @@ async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[A
     return (await context.tape.aeffect("handler", f"own:{part}", given, ask, clock=context.clock.monotonic)).value
 
 
-async def routed(context: Context, message: str, known: Sequence[str]) -> str | None:
+async def call_router(context: Context, message: str, known: Sequence[str]) -> str | None:
     """Return the workers that the registered router names, joined by commas; None where it leaves that to the rules.
 
     Raises:
         WorkbenchError: it gives anything but a list of names.
     """
-    names = await _made("router", context, message, list(known))
+    names = await _call_part("router", context, message, list(known))
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) and "," not in name for name in names):
@@ -599,15 +599,17 @@ async def routed(context: Context, message: str, known: Sequence[str]) -> str | 
     return ",".join(name if ":" in name else f"{name}:" for name in names)
 
 
-async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
+async def call_reflector(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
     """Return the rules' proposal as one's own reflector changed it; it never continues without a step, or too often.
 
     Raises:
         WorkbenchError: it changes what is no part of a proposal.
     """
-    changes = await _made("reflector", context, query, list(evidence), dict(rules))
-    if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSED):
-        raise WorkbenchError(f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSED)}.")
+    changes = await _call_part("reflector", context, query, list(evidence), dict(rules))
+    if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSAL_KEYS):
+        raise WorkbenchError(
+            f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSAL_KEYS)}."
+        )
     new = {**rules, **changes}
     may = new["current_iteration"] < new["max_iterations"] and bool(new["next_steps"] or new["activate"])
     if new["should_continue"] and may:
@@ -616,14 +618,14 @@ async def proposed(context: Context, query: str, evidence: Sequence[Any], rules:
     return {**new, "should_continue": False, "next_steps": [], "activate": [], "stop_reason": stop}
 
 
-async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
+async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
     """Return the pieces that one's own merger keeps, in its order.
 
     Raises:
         WorkbenchError: it gives something that is no piece of this evidence.
     """
     by_id = {piece["result_id"]: piece for piece in evidence}
-    pieces = await _made("merger", context, query, list(evidence))
+    pieces = await _call_part("merger", context, query, list(evidence))
     ids = [
         piece_or_id.get("result_id") if isinstance(piece_or_id, Mapping) else piece_or_id
         for piece_or_id in pieces
@@ -634,13 +636,13 @@ async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list
     return [by_id[piece_or_id] for piece_or_id in dict.fromkeys(ids)]
 
 
-async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
+async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
     """Return the sections of the registered outliner.
 
     Raises:
         WorkbenchError: it gives anything but a list of sections over this evidence.
     """
-    sections = await _made("outliner", context, query, list(evidence))
+    sections = await _call_part("outliner", context, query, list(evidence))
     numbers = set(range(1, len(evidence) + 1))
     with suppress(AttributeError, KeyError, TypeError):
         filled = [{"summary": "", "query": query, **section} for section in sections]
@@ -652,31 +654,31 @@ async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> lis
     )
 
 
-async def written(context: Context, query: str, evidence: Sequence[Any]) -> str:
+async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:
     """Return the answer of the user writer.
 
     Raises:
         WorkbenchError: it is no text.
     """
-    text = await _made("writer", context, query, list(evidence))
+    text = await _call_part("writer", context, query, list(evidence))
     if not isinstance(text, str) or not text.strip():
         raise WorkbenchError(f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece.")
     return text
 
 
-async def joined(context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]) -> str:
+async def call_reducer(context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]) -> str:
     """Return the one text that the registered reducer makes of many.
 
     Raises:
         WorkbenchError: it gives no text.
     """
-    text = await _made("reducer", context, list(texts), unrecorded=(reduce,))
+    text = await _call_part("reducer", context, list(texts), unrecorded=(reduce,))
     if not isinstance(text, str) or not text.strip():
         raise WorkbenchError(f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it.")
     return text
 
 
-def scored(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
+def call_reranker(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
     """Return the scores of the user reranker.
 
     Raises:

@@ -40,7 +40,7 @@ from workbench.runs.playback import run_context
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
-from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
+from workbench.settings import MODELS, PREFIX, ROLES, Settings, model_name
 from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
@@ -139,7 +139,7 @@ class Workbench(Extended):
         if settings is None:
             settings = Settings.load(**overrides)
         elif overrides:
-            models = {name: named(name, overrides[name]) for name in MODELS if name in overrides}
+            models = {name: model_name(name, overrides[name]) for name in MODELS if name in overrides}
             settings = settings.model_copy(update={**overrides, **models})
         return cls(folder, settings)
 
@@ -206,7 +206,7 @@ class Workbench(Extended):
         ports = self._ports(self._work.durable)
         if not judge:
             return ports
-        settings = self.settings.model_copy(update={"judge_model": named("judge_model", judge)})
+        settings = self.settings.model_copy(update={"judge_model": model_name("judge_model", judge)})
         own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
 
@@ -539,14 +539,14 @@ class Workbench(Extended):
         Raises:
             RunError: no such step, or a run that still runs.
         """
-        from workbench.futures.graft import edits_of
+        from workbench.futures.graft import graft_edits
 
         self._must_be_open()
         taken = {
             step_id: [self._read(run) for run in ([sources] if isinstance(sources, (str, Run)) else sources)]
             for step_id, sources in steps.items()
         }
-        ground, edits = edits_of(taken, None if base is None else self._read(base))
+        ground, edits = graft_edits(taken, None if base is None else self._read(base))
         return self.run(ground).fork(**edits, **options)
 
     def _read(self, run: Run | str) -> Recording:

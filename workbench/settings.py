@@ -24,10 +24,10 @@ RULES = "rules"
 CHAT = ("chat_model", *(f"{role}_model" for role in ROLES))
 MODELS = (*CHAT, "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
-_kept: Json = {}
+_objects: Json = {}
 
 
-def named(setting: str, given: Any) -> Any:
+def model_name(setting: str, given: Any) -> Any:
     """Return the name by which an object is kept; a name stays what it is.
 
     Raises:
@@ -41,31 +41,31 @@ def named(setting: str, given: Any) -> Any:
     about = next((v for n in ("model_name", "model") if isinstance(v := getattr(given, n, None), str) and v), "")
     name = own = PREFIX + ":".join(filter(None, (type(given).__name__, about)))
     number = 1
-    while setting != "embedding_model" and _kept.get(name, given) is not given:  # an index goes by the name alone
+    while setting != "embedding_model" and _objects.get(name, given) is not given:  # an index goes by the name alone
         number += 1
         name = f"{own}#{number}"
-    _kept[name] = given
+    _objects[name] = given
     return name
 
 
-def known(setting: str, name: str) -> Any:
+def model_object(setting: str, name: str) -> Any:
     """Return the object of that name.
 
     Raises:
         SettingsError: it was given in another process.
     """
-    if name not in _kept:
+    if name not in _objects:
         raise SettingsError(
             f"{setting} is {name!r}, an object that this process does not have. "
             f"Give it again: Workbench.open(..., {setting}=OBJECT)."
         )
-    return _kept[name]
+    return _objects[name]
 
 
 # --- One frozen object with every number that can be changed: by the environment, a ``.env`` file, or code ---
 
 
-def _named(name: str, *aliases: str) -> AliasChoices:
+def _with_aliases(name: str, *aliases: str) -> AliasChoices:
     """Return the field's own environment name first, then the names of the earlier system."""
     return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
 
@@ -92,14 +92,16 @@ class Settings(BaseSettings):
     memory_model: str = Field("", description="says what of a message is to be remembered")
     summarizer_model: str = Field("", description="sums up a conversation")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
-    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
+    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_with_aliases("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(60, gt=0, description="until a server answers, and between two parts of an answer")
     chat_answer_s: float = Field(300, gt=0, description="for one whole answer")
     chat_max_characters: int = Field(20_000, ge=1, description="a longer answer is broken off")
     chat_max_tokens: int = Field(0, ge=0, description="what is asked of the server; 0 leaves it to the server")
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
-    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("embedding_api_key", "OPENAI_API_KEY"))
+    embedding_api_key: SecretStr = Field(
+        SecretStr(""), validation_alias=_with_aliases("embedding_api_key", "OPENAI_API_KEY")
+    )
     embedding_timeout_s: float = Field(60, gt=0, description="for one whole answer of an embedding server")
     model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
     model_backoff_s: float = Field(0.5, ge=0, description="before the first retry; each next waits twice as long")
@@ -142,11 +144,11 @@ class Settings(BaseSettings):
     max_message_characters: int = Field(4_000, ge=10, le=8_000, description="how long a question may be")
 
     # routing and planning
-    auto_route: bool = Field(True, validation_alias=_named("auto_route", "KB_AUTO_ROUTE"))
+    auto_route: bool = Field(True, validation_alias=_with_aliases("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
         "rules", description="what plans where no model does; 'one_step': one hybrid search, whatever is asked"
     )
-    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_named("max_tasks", "MA_PLANNER_MAX_TASKS"))
+    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_with_aliases("max_tasks", "MA_PLANNER_MAX_TASKS"))
 
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
@@ -156,46 +158,58 @@ class Settings(BaseSettings):
 
     # execution and reflection
     execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
-        "parallel", validation_alias=_named("execution_mode", "MA_WORKER_EXECUTION_MODE")
+        "parallel", validation_alias=_with_aliases("execution_mode", "MA_WORKER_EXECUTION_MODE")
     )
-    max_concurrency: int = Field(4, ge=1, validation_alias=_named("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
+    max_concurrency: int = Field(
+        4, ge=1, validation_alias=_with_aliases("max_concurrency", "MA_WORKER_MAX_CONCURRENCY")
+    )
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
     # reports
     report_type: str = Field(
-        "long", validation_alias=_named("report_type", "MA_DEFAULT_REPORT_TYPE"), description="'short', 'long', or own"
+        "long",
+        validation_alias=_with_aliases("report_type", "MA_DEFAULT_REPORT_TYPE"),
+        description="'short', 'long', or own",
     )
     citation_style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] = "default"
     allow_unclarified_plan: bool = Field(
-        True, validation_alias=_named("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
+        True, validation_alias=_with_aliases("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
     )
     stop_on_clarification: bool = Field(
-        True, validation_alias=_named("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
+        True, validation_alias=_with_aliases("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
     )
-    default_domain: str = Field("通用", validation_alias=_named("default_domain", "MA_DEFAULT_DOMAIN"))
-    auto_generate_report: bool = Field(True, validation_alias=_named("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
-    strict_plan_signal: bool = Field(True, validation_alias=_named("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
+    default_domain: str = Field("通用", validation_alias=_with_aliases("default_domain", "MA_DEFAULT_DOMAIN"))
+    auto_generate_report: bool = Field(
+        True, validation_alias=_with_aliases("auto_generate_report", "MA_AUTO_GENERATE_REPORT")
+    )
+    strict_plan_signal: bool = Field(
+        True, validation_alias=_with_aliases("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL")
+    )
     reflection_allow_retry: bool = Field(
-        False, validation_alias=_named("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
+        False, validation_alias=_with_aliases("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
     )
     reflection_max_retries: int = Field(
-        1, ge=0, le=10, validation_alias=_named("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
+        1, ge=0, le=10, validation_alias=_with_aliases("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
     )
     retry_delay_s: float = Field(0, ge=0, description="before a step is tried again")
-    consistency_check: bool = Field(True, validation_alias=_named("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
-    mapreduce: bool = Field(True, validation_alias=_named("mapreduce", "MA_ENABLE_MAPREDUCE"))
-    mapreduce_threshold: int = Field(20, ge=1, validation_alias=_named("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
+    consistency_check: bool = Field(
+        True, validation_alias=_with_aliases("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK")
+    )
+    mapreduce: bool = Field(True, validation_alias=_with_aliases("mapreduce", "MA_ENABLE_MAPREDUCE"))
+    mapreduce_threshold: int = Field(
+        20, ge=1, validation_alias=_with_aliases("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD")
+    )
     reduce_strategy: Literal["collapse", "refine", "tree"] = "tree"
     max_tokens_per_reduce: int = Field(
-        4_000, ge=200, validation_alias=_named("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
+        4_000, ge=200, validation_alias=_with_aliases("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
     )
-    parallel_map: bool = Field(True, validation_alias=_named("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
+    parallel_map: bool = Field(True, validation_alias=_with_aliases("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
     section_max_evidence: int = Field(
-        8, ge=1, validation_alias=_named("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
+        8, ge=1, validation_alias=_with_aliases("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
     )
     section_max_context_characters: int = Field(
-        800, ge=0, validation_alias=_named("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
+        800, ge=0, validation_alias=_with_aliases("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
     )
     multi_pass: bool = Field(True, description="a section of more evidence is written in several calls")
     max_evidence_summary: int = Field(30, ge=1, description="pieces that a model sees for the outline")
@@ -220,14 +234,14 @@ class Settings(BaseSettings):
     summary_every: int = Field(5, ge=1, description="messages that the window let go of before a summary is brought up")
     summary_anew: int = Field(10, ge=1, description="every so many updates it is made of all messages again")
     tape_mb: float = Field(32, ge=0, description="how long the tape of one run may grow")
-    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_named("postgres_dsn", "POSTGRES_DSN"))
-    postgres_host: str = Field("", validation_alias=_named("postgres_host", "POSTGRES_HOST"))
-    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_named("postgres_port", "POSTGRES_PORT"))
-    postgres_user: str = Field("", validation_alias=_named("postgres_user", "POSTGRES_USER"))
+    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_with_aliases("postgres_dsn", "POSTGRES_DSN"))
+    postgres_host: str = Field("", validation_alias=_with_aliases("postgres_host", "POSTGRES_HOST"))
+    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_with_aliases("postgres_port", "POSTGRES_PORT"))
+    postgres_user: str = Field("", validation_alias=_with_aliases("postgres_user", "POSTGRES_USER"))
     postgres_password: SecretStr = Field(
-        SecretStr(""), validation_alias=_named("postgres_password", "POSTGRES_PASSWORD")
+        SecretStr(""), validation_alias=_with_aliases("postgres_password", "POSTGRES_PASSWORD")
     )
-    postgres_db: str = Field("", validation_alias=_named("postgres_db", "POSTGRES_DB"))
+    postgres_db: str = Field("", validation_alias=_with_aliases("postgres_db", "POSTGRES_DB"))
 
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="vectors up to which search is exact")
@@ -240,7 +254,7 @@ class Settings(BaseSettings):
     @field_validator(*MODELS, mode="before")
     @classmethod
     def _by_name(cls, given: Any, info: ValidationInfo) -> Any:
-        return named(str(info.field_name), given)
+        return model_name(str(info.field_name), given)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """For a notebook that shows them: no user and no password in an address."""

@@ -567,7 +567,7 @@ class Noted(TypedDict):
     replaces: list[str]
 
 
-class Asked(TypedDict):
+class MemoryQuestion(TypedDict):
     """A question that memory answers: of the conversation, or of what is noted of the person.
 
     Attributes:
@@ -581,7 +581,7 @@ class Asked(TypedDict):
     notes: list[str] | None
 
 
-class Obeyed(TypedDict):
+class AppliedPreference(TypedDict):
     """A memory that became a condition on what is searched, and the words in which a person is told."""
 
     memory_id: str
@@ -631,7 +631,7 @@ class RetrievalState(TypedDict, total=False):
     report: Json
     known: list[Json]
     noted: list[Noted]
-    obeyed: list[Obeyed]
+    obeyed: list[AppliedPreference]
     struck: list[str]
     given_plan: Json | None
     assumptions: list[str]
@@ -664,7 +664,7 @@ class ConversationState(RetrievalState, total=False):
     episodic_memory: list[Json]
     recalled_episodes: list[Json]
     remembered: list[Remembered]
-    recalls: Asked | None
+    recalls: MemoryQuestion | None
     to_search: str
     clarifications: list[Clarification]
     outline: ReportOutline

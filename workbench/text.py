@@ -44,7 +44,7 @@ SIZES = _table(_KINDS)
 _SCALE_SIZES = _table(_SCALES.replace("\n", ""))
 
 
-def written(pattern: str) -> re.Pattern[str]:
+def compile_words(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of English and Chinese words: a word ends where Chinese begins."""
     return re.compile(re.sub(r"\n *", "", pattern), re.ASCII | re.IGNORECASE)
 
@@ -57,7 +57,7 @@ UNIT = rf"(?:(?!(?-i:G)(?!B))(?:{_any(SIZES)})(?:(?<=[a-z])s)?(?![a-z]))"
 SCALE = rf"(?:(?:(?-i:M)|(?<=[$€£¥]\d)m|(?!m(?![a-z]))(?:{_any(_SCALE_SIZES)}))(?![a-z]))"
 DIGITS = r"""(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d{1,18})?|\d{1,3}(?:\.\d{3})+,\d{1,18}|\d{1,3}(?:\.\d{3}){2,}
     |\d{1,3}(?:[ ']\d{3})+(?:[.,]\d{1,18})?|\d{1,18}(?:[.,]\d{1,18})?)(?:e[-+]?\d\d?)?(?![\d_])"""
-_AMOUNT = written(
+_AMOUNT = compile_words(
     rf"""[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?{DIGITS})(?P<close>\))?\s*(?P<scale>{SCALE})?
     \s*(?P<unit>(?:[a-z]|[^\x00-\x7f]|[%°$+]).{{0,19}}|/100?)?"""
 )
@@ -65,10 +65,10 @@ _UNSURE = re.compile(r"[1-9]\d{0,2}\.\d{3}|\d+,\d{1,2}")
 """1.200 and 3,5 depend on who writes them."""
 
 
-def whole(text: str) -> int | None:
+def read_number(text: str) -> int | None:
     """Return a small whole number in digits or in words of either language.
 
-    >>> whole("12"), whole("three"), whole("一百二十"), whole("二〇一五"), whole("many")
+    >>> read_number("12"), read_number("three"), read_number("一百二十"), read_number("二〇一五"), read_number("many")
     (12, 3, 120, 2015, None)
     """
     words = WORDS.split("|")
@@ -141,12 +141,12 @@ STOP_WORDS = FUNCTION_WORDS | frozenset(_MORE_STOP_WORDS.split())
 _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
 
-    >>> language_of("Who wrote 《茶馆》?"), language_of("茶馆哪一年出版？"), language_of("Lao She")
+    >>> detect_language("Who wrote 《茶馆》?"), detect_language("茶馆哪一年出版？"), detect_language("Lao She")
     ('en', 'zh', 'en')
-    >>> language_of("《茶馆》")
+    >>> detect_language("《茶馆》")
     'zh'
     """
     bare = re.sub(r"《[^《》]*》", "", text)
@@ -440,10 +440,10 @@ def month_number(written: str) -> int:
 
 
 @lru_cache(maxsize=32_768)
-def day_of(value: str) -> Day | None:
+def read_day(value: str) -> Day | None:
     """The day with which a typed value begins or that is all that it says; None where it is none or several.
 
-    >>> day_of("20260810_18:00"), day_of("1993")
+    >>> read_day("20260810_18:00"), read_day("1993")
     (Day(year=2026, month=8, day=10), None)
     """
     match = days(value)
@@ -500,7 +500,7 @@ def iso(value: object) -> str:
     for pattern in _MONTH_ALONE:
         if match := pattern.fullmatch(text):
             return f"{match['y']}-{month_number(match['m']):02}"
-    day = day_of(text)
+    day = read_day(text)
     return f"{day.year}-{day.month:02}-{day.day:02}" if day and day.year and _is_date(text) else ""
 
 

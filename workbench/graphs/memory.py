@@ -10,7 +10,7 @@ from workbench.extensions import missing, provided
 from workbench.graphs.route import Route
 from workbench.language.words import is_small_talk
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import ConversationState, Data, Json, Message, Obeyed
+from workbench.state import AppliedPreference, ConversationState, Data, Json, Message
 
 MISSING = missing("memory", "memory")
 
@@ -43,9 +43,9 @@ def read_history(state: Data, context: Context) -> list[Message]:
     return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
 
 
-def obeying(
+def with_preferences(
     state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
-) -> tuple[Route, list[Obeyed]]:
+) -> tuple[Route, list[AppliedPreference]]:
     """Return the route with preferences of the person as conditions, and these."""
-    part = provided("nodes", "obeying")
+    part = provided("nodes", "with_preferences")
     return part(state, route, bases, struck) if part else (route, [])

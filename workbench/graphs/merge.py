@@ -12,9 +12,9 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
-from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
+from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
-from workbench.ports import Bases, Context, RunLog, ordered
+from workbench.ports import Bases, Context, RunLog, call_merger
 from workbench.records.figures import Found, Identity, identity, retrieval_seconds, winners
 from workbench.state import (
     Data,
@@ -54,11 +54,11 @@ def agreed(results_by_step: Found) -> dict[Identity, float]:
             if _tool(result) not in (SEARCH, CHAIN, HOP):
                 key = identity(result)
                 scores[key] = max(scores.get(key, 0.0), result["score"])
-    signals = signals_of(results_by_step)
+    signals = merge_signals(results_by_step)
     return {key: max(probability(MODEL, values), scores.get(key, 0.0)) for key, values in signals.items()}
 
 
-def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
+def merge_signals(results_by_step: Found) -> dict[Identity, dict[str, float]]:
     """Return what the model weighs of each passage: the search where no title led a chain anywhere, else both.
 
     ``first``: whether a search put it first.
@@ -132,14 +132,14 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         by_score=settings.merge == "by_score",
     )
     if "merger" in context.parts:
-        results = await ordered(context, state["query"], merged["retrieval_results"])
+        results = await call_merger(context, state["query"], merged["retrieval_results"])
         merged = _merged(results, merged["statistics"], settings.merge_max_characters)
     if added:
         merged["enrichment"] = added.summary
         merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
-    runs = _runs(records, merged, workers_of(decision["worker_name"] if decision else "", prefixes))
+    runs = _runs(records, merged, parse_workers(decision["worker_name"] if decision else "", prefixes))
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}

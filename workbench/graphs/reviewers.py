@@ -79,7 +79,7 @@ class ReplayReviewer:
                 raise fault
             return answer("approve", who="rules") if self._mismatch == "rules" else None
         del self._left[0]
-        return again(decision)
+        return repeat_answer(decision)
 
     def _fault(self, decision: Data | Decision, request: Data) -> Exception | None:
         if decision["point"] != request["point"]:
@@ -98,7 +98,7 @@ class ReplayReviewer:
         )
 
 
-def again(decision: Data | Decision) -> Answer:
+def repeat_answer(decision: Data | Decision) -> Answer:
     """Return the answer that gives a recorded decision once more."""
     return answer(
         decision["action"],
@@ -110,7 +110,7 @@ def again(decision: Data | Decision) -> Answer:
     )
 
 
-def written(given: Any) -> Answer:
+def as_json(given: Any) -> Answer:
     """Return an answer as it can be written down: JSON, without what no store takes, and not endless.
 
     A list with one response in it, as an Agent Inbox sends it, is that response.
@@ -118,7 +118,7 @@ def written(given: Any) -> Answer:
     Raises:
         InvalidAnswer: says what it is instead; the run waits as before.
 
-    >>> written({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
+    >>> as_json({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
     {'decisions': [{'type': 'respond', 'message': 'a b'}]}
     """
     if isinstance(given, list) and len(given) == 1:

@@ -69,7 +69,7 @@ def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str
     """Return every value of a typed field as of these dates, by document, with the dates of the document."""
     base, dates_by = dated(base, dates), date_fields(base)
     facts = []
-    for passage in base.passages_of(sorted(base.select())):
+    for passage in base.document_passages(sorted(base.select())):
         fields = {name: value for name, value in passage["fields"].items() if name not in dates_by.values()}
         if passage["position"] == 0 and fields:
             document = {"document": passage["title"], "doc_id": passage["doc_id"]}
@@ -161,7 +161,7 @@ class DatedBase:
         """Count the values of a field."""
         if not self.hidden:
             return self._base.tally(field, conditions)
-        first = (p for p in self._base.passages_of(self.select(conditions)) if p["position"] == 0)
+        first = (p for p in self._base.document_passages(self.select(conditions)) if p["position"] == 0)
         values = (p["fields"].get(field) for p in first)
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))

@@ -31,7 +31,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
-from workbench.records.sqlite import named
+from workbench.records.sqlite import translate_errors
 from workbench.state import Data, Json
 from workbench.text import CJK, fold
 
@@ -252,7 +252,7 @@ def keep(folder: Path, path: Path) -> None:
     """
     load(path)
     new = folder / f".{FILE}.new"
-    with named(folder):
+    with translate_errors(folder):
         shutil.copyfile(path, new)
         os.replace(new, folder / FILE)
 
@@ -335,10 +335,10 @@ def country(word: str) -> str:
     return _nation_words().get(fold(word), "")
 
 
-def words_of(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
+def section_words(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
     """Return what a word says: a kind of relation by all its words, or a way of asking.
 
-    >>> "妻子" in words_of("relation")["spouse"], "who" in words_of("asking")["person"]
+    >>> "妻子" in section_words("relation")["spouse"], "who" in section_words("asking")["person"]
     (True, True)
     """
     own = section == "relation"

@@ -18,18 +18,18 @@ from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.numbers import NumberSpan, read_limit, read_numbers
 from workbench.language.wording import (
     TABLE,
-    fields_of,
+    field_words,
+    fields_by_name,
     fits,
     fold_in_place,
     in_unit,
     in_words,
     word_spans,
-    words_of,
 )
 from workbench.language.words import closed_words, is_small_talk, pattern, stop_words
 from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort, Total
-from workbench.text import CJK, fold, language_of
+from workbench.text import CJK, detect_language, fold
 
 LONGEST = 3_000
 """Characters of a question that are read."""
@@ -87,12 +87,12 @@ class _Reader:
     """
 
     def __init__(self, text: str, bases: Bases, today: str):
-        self.text, self.bases, self.language = text, bases, language_of(text)
+        self.text, self.bases, self.language = text, bases, detect_language(text)
         self.used, self.refused = list[At](), dict[At, bool]()
         self.conditions = list[tuple[int, Condition, str]]()
         self.heads = list[At]()
         self.understood, self.not_applied, self.date_asked = list[str](), list[str](), ""
-        self.fields = list(fields_of(bases).values())
+        self.fields = list(fields_by_name(bases).values())
         self.folded = fold_in_place(text[:LONGEST])
         self.names, values = self._names_and_values()
         taken = [*map(at, self.names), *(match.span() for match in QUOTED.finditer(self.folded))]
@@ -226,7 +226,7 @@ class _Reader:
     def _called(self) -> list[Span]:
         """Return where fields are called by their words, longer words first; words of values belong to the values."""
         called = list[Span]()
-        pairs = [(fold(word), field) for field in self.fields for word in words_of(field)]
+        pairs = [(fold(word), field) for field in self.fields for word in field_words(field)]
         for word, field in sorted(pairs, key=lambda pair: -len(pair[0])):
             spans = [Span(*span, field) for span in word_spans(word, self.plain)]
             called += [span for span in spans if not meets(span, [*called, *self.values, *self.dates])]
@@ -431,7 +431,9 @@ class _Reader:
         for adjective, words in closed_words()["measures"].items():
             if re.search(adjective, text):
                 own = re.compile(words, re.I)
-                matching = [f for f in fields if any(own.match(fold(w)) for w in (*words_of(f), f["name"], f["unit"]))]
+                matching = [
+                    f for f in fields if any(own.match(fold(w)) for w in (*field_words(f), f["name"], f["unit"]))
+                ]
                 return matching[0] if len(matching) == 1 else None
         return None
 

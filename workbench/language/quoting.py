@@ -2,7 +2,7 @@
 
 It works in four steps, and reads nothing of a question but its words and its question word:
 
-1. ``sentences_of`` splits the first pieces of evidence into sentences, list items and rows, without markup.
+1. ``split_sentences`` splits the first pieces of evidence into sentences, list items and rows, without markup.
 2. ``Reader`` sees ``SIGNALS`` of each sentence. A word of the question counts by its rarity among these sentences.
 3. ``Reader.choose`` takes the sentence with the best weighted sum, then the one that adds most to it, and so on
    until the budget of words is spent: what a chosen sentence says counts less in the next, what is new counts more.
@@ -110,7 +110,7 @@ def best_quotes(
         budget: words in all, with their titles; a Chinese character counts half a word.
         limit: the most sentences.
     """
-    reader = Reader(question, sentences_of(results[:PASSAGES]), similar, rerank)
+    reader = Reader(question, split_sentences(results[:PASSAGES]), similar, rerank)
     chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, limit)
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
@@ -130,7 +130,7 @@ _ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
 _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 
-def sentences_of(results: Evidence) -> list[Sentence]:
+def split_sentences(results: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it."""
     chosen, seen = [], set[tuple[str, str]]()
     for n, result in enumerate(results, 1):

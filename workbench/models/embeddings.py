@@ -84,7 +84,7 @@ def text_model(settings: Settings, remembered: str = "") -> TextModel:
     if name == "use":
         return sentence_encoder()
     if name.startswith(given.PREFIX):
-        return GivenVectors(name, given.known("embedding_model", name))
+        return GivenVectors(name, given.model_object("embedding_model", name))
     if name.startswith("openai:") and name != "openai:":
         return OpenAIVectors(name, settings)
     raise SettingsError(
@@ -271,7 +271,9 @@ class OpenAIVectors:
         sent = [clean(text) for text in texts]
         model = self._open()
         try:
-            vectors = patiently_sync(lambda: model.embed_documents(sent), Patience.of(self._settings), self._why)
+            vectors = patiently_sync(
+                lambda: model.embed_documents(sent), Patience.from_settings(self._settings), self._why
+            )
         except Exception as error:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None

@@ -47,7 +47,7 @@ class Patience:
     longest_s: float = 60.0
 
     @classmethod
-    def of(cls, settings: Settings) -> Patience:
+    def from_settings(cls, settings: Settings) -> Patience:
         """As the settings say."""
         return cls(settings.model_retries, settings.model_backoff_s, settings.model_longest_wait_s)
 
@@ -151,7 +151,7 @@ KEYLESS = "none"
 LONGEST = 400
 _BROKE_OFF = "The server broke off its answer; resume the run to ask it again."
 _NO_MODEL = "That is no answer of an OpenAI-compatible server: is {base_url} right? It often ends in /v1."
-_MENDS = {
+_FIXES = {
     "LimitReached": "",
     "RemoteProtocolError": _BROKE_OFF,
     "ReadError": _BROKE_OFF,
@@ -230,12 +230,12 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     hiding = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
     lines = [redact(line, hiding) for line in lines]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
-    kind = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
-    mend = next(filter(None, map(_special, chain)), kind)
+    kind = next((fix for kind, fix in _FIXES.items() if kind in kinds), "Try again, or see the log of the server.")
+    fix = next(filter(None, map(_special, chain)), kind)
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
     line = " <- ".join(dict.fromkeys(lines))
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
-    return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {mend.format(**settings)}".rstrip()
+    return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {fix.format(**settings)}".rstrip()
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from workbench.errors import WorkspaceBusy, WorkspaceError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_errors
 
 MEND = "Put back a copy that `workbench backup` made, or move the file away: runs go on from what they have stored."
 _PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
@@ -123,7 +123,7 @@ def _whole(checkpoint: Any) -> Any:
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     try:
-        with named(path, WorkspaceError, MEND):
+        with translate_errors(path, WorkspaceError, MEND):
             yield
     except (
         ValueError,

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.extensions import required
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_errors
 from workbench.settings import Settings
 from workbench.state import Citation, Data, Json
 from workbench.text import clean
@@ -368,7 +368,7 @@ class SqliteConversations(SqlConversations):
         super().__init__(now)
         self._path = str(path)
         self._lock = threading.RLock()
-        with named(self._path):
+        with translate_errors(self._path):
             self._connection = sqlite3.connect(
                 self._path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
             )
@@ -380,7 +380,7 @@ class SqliteConversations(SqlConversations):
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """See ``SqlConversations``."""
-        with self._lock, named(self._path):
+        with self._lock, translate_errors(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._execute

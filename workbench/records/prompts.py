@@ -122,7 +122,7 @@ class Prompts(MutableMapping[str, Prompt]):
 
     def __setitem__(self, name: str, value: Prompt | Mapping[str, str] | str | Path) -> None:
         """Use another prompt from now on: a ``Prompt``, its texts, or the path of a file."""
-        prompt = prompt_of(name, value, self)
+        prompt = make_prompt(name, value, self)
         self._edited[prompt.name] = prompt
 
     def __delitem__(self, name: str) -> None:
@@ -136,7 +136,7 @@ class Prompts(MutableMapping[str, Prompt]):
     def __len__(self) -> int:
         return len(SLOTS) * len(LANGUAGES)
 
-    def of(self, role: str, language: str) -> Prompt:
+    def for_language(self, role: str, language: str) -> Prompt:
         """Return the prompt of a role for a question in this language."""
         return self[f"{role}.{language}"]
 
@@ -158,7 +158,7 @@ class Prompts(MutableMapping[str, Prompt]):
         return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def prompt_of(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
+def make_prompt(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
     """Return a prompt from a ``Prompt``, its texts, or the path of a file.
 
     Raises:

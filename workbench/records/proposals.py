@@ -63,10 +63,11 @@ def schema(request: Request) -> Data:
     return _first(request, "review_configs").get("args_schema") or {"type": "object", "properties": {}}
 
 
-def property_of(name: str, of: Data) -> Data:
+def property_schema(name: str, of: Data) -> Data:
     """Return the schema of one property, without references and null.
 
-    >>> property_of("a", {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}})
+    >>> schema = {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}}
+    >>> property_schema("a", schema)
     {'type': 'object'}
     """
     return resolved(of.get("properties", {}).get(name, {}), of.get("$defs", {}))
@@ -99,7 +100,7 @@ def in_force(request: Request) -> Json:
     names = form.get("properties", {})
     editable = {name: values[name] for name in names if values.get(name) is not None}
     if isinstance(editable.get(LIMITS), Mapping):
-        limits = property_of(LIMITS, form).get("properties", {})
+        limits = property_schema(LIMITS, form).get("properties", {})
         editable[LIMITS] = {name: value for name, value in editable[LIMITS].items() if name in limits}
     return editable
 

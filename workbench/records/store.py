@@ -22,7 +22,7 @@ from typing import Any, TypedDict
 import sqlite_utils
 
 from workbench.errors import RunError, UnknownRun, WorkspaceError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
@@ -145,7 +145,7 @@ class RunStore:
 
     def __init__(self, path: Path | str):
         self._path, self._lock = path, threading.RLock()
-        with named(path):
+        with translate_errors(path):
             connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
             self._db = sqlite_utils.Database(connection)
             try:
@@ -298,7 +298,7 @@ class RunStore:
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs with all that they did, in one transaction."""
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             for table in TABLES:
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
 
@@ -328,7 +328,7 @@ class RunStore:
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             if body is not None:
                 connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _compressed(body)))
             connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
@@ -417,7 +417,7 @@ class RunStore:
         rows = self._of(run_id, "past", "checkpoints")
         if not rows:
             return []
-        with named(self._path):
+        with translate_errors(self._path):
             checkpoints = json.loads(lzma.decompress(rows[0]["checkpoints"]))
         result = self.get(run_id)["result"] or {}
         for checkpoint in checkpoints:
@@ -469,7 +469,7 @@ class RunStore:
             "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
             "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
         }
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             row += _noted(run["result"] or {})
             new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
             for table, values in rows.items() if new else ():
@@ -480,11 +480,11 @@ class RunStore:
     # SQLite
 
     def _write(self, sql: str, values: Iterable[Any]) -> int:
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             return connection.execute(sql, tuple(values)).rowcount
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
-        with self._lock, named(self._path):
+        with self._lock, translate_errors(self._path):
             cursor = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
@@ -502,7 +502,7 @@ class RunStore:
         return [self._loaded(row[column]) for row in self._of(run_id, table, column)]
 
     def _loaded(self, text: str | bytes) -> Any:
-        with named(self._path):
+        with translate_errors(self._path):
             return loaded(text)
 
     def _row(self, row: Json) -> RunRow:

@@ -50,12 +50,12 @@ def checked_message(message: Any, longest: int) -> str:
     return cleaned
 
 
-def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
+def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
     """Review points, in the order in which a run meets them; ``points`` are all that it has.
 
-    >>> points_of({"reflect", "plan"}), points_of(True), points_of(None)
+    >>> checked_points({"reflect", "plan"}), checked_points(True), checked_points(None)
     (['plan', 'reflect'], ['plan', 'step', 'reflect'], [])
-    >>> points_of(["last", "first"], ("first", "last"))
+    >>> checked_points(["last", "first"], ("first", "last"))
     ['first', 'last']
 
     Raises:
@@ -92,7 +92,7 @@ def _bases(kb: Any, info: ValidationInfo) -> list[str]:
 
 
 def _points(review: Any, info: ValidationInfo) -> list[str]:
-    return points_of(review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS)
+    return checked_points(review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS)
 
 
 def _name(value: Any, info: ValidationInfo) -> str | None:

@@ -23,7 +23,7 @@ from workbench.errors import (
     WorkspaceError,
     WorkspaceFull,
 )
-from workbench.graphs.reviewers import Reviewer, written
+from workbench.graphs.reviewers import Reviewer, as_json
 from workbench.ports import Context, Conversations
 from workbench.records.checkpoints import MEND
 from workbench.records.conversations import SqlConversations
@@ -173,7 +173,7 @@ class Driver:
                 answer = await self._reviewed(live, request)
                 if answer is None:
                     break
-                request = await self._advance(live, Answer(written(answer), request["review_id"]), context, config)
+                request = await self._advance(live, Answer(as_json(answer), request["review_id"]), context, config)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)

@@ -14,7 +14,7 @@ from typing import Any, NotRequired, TypedDict
 from pydantic import SecretStr
 
 from workbench.errors import RunError, shown
-from workbench.graphs.reviewers import again
+from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
@@ -136,7 +136,7 @@ def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json
     number, point = _place(decisions, at)
     if not point:
         raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
-    again({"point": point, **decision})  # refuses an invalid decision
+    repeat_answer({"point": point, **decision})  # refuses an invalid decision
     return [*decisions[:number], {"point": point, "who": "fork", **decision}]
 
 

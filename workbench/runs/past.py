@@ -92,7 +92,7 @@ class Past(list[Checkpoint], Shown):
         Raises:
             RunError: there is none.
         """
-        return named(self.run.run_id, self, checkpoint_id)
+        return find_checkpoint(self.run.run_id, self, checkpoint_id)
 
     def blocks(self) -> list[Block]:
         """As a table."""
@@ -142,7 +142,7 @@ def unfolded(rows: Sequence[Data]) -> list[Checkpoint]:
     return [Checkpoint(**{name: as_tuple(value) for name, value in row.items()}) for row in rows]
 
 
-def named(run_id: str, past: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
+def find_checkpoint(run_id: str, past: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
     """Return the one of that id, or whose id alone begins so.
 
     Raises:

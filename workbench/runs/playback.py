@@ -38,7 +38,7 @@ from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, Effect, Tape
 from workbench.settings import ROLES, Settings
 from workbench.state import Data, Json
-from workbench.text import language_of
+from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
@@ -236,7 +236,7 @@ class TapedMemory:
         recorded = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
         if self._tape.mode == "fork" and recorded:
             self._tape.keep(
-                replace(recorded[0], given={"message": message}, replayed=True)
+                replace(recorded[0], arguments={"message": message}, replayed=True)
             )  # it may ask something else
             return dict(recorded[0].value)
         if self._tape.mode != "live" and not recorded:
@@ -379,7 +379,7 @@ def _outside(tool: Tool) -> Json:
 
 def _used_prompts(context: Context, message: str) -> Json:
     """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
-    prompts = [context.prompts.of(role, language_of(message)) for role in context.models]
+    prompts = [context.prompts.for_language(role, detect_language(message)) for role in context.models]
     return {prompt.name: prompt.dump() for prompt in prompts}
 
 

@@ -15,11 +15,11 @@ from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
+    AppliedPreference,
     Citation,
     Decision,
     ExecutionRecord,
     Json,
-    Obeyed,
     Reflection,
     RetrievalResult,
     Supported,
@@ -137,7 +137,7 @@ class Recording(Extended):
         return self.state.get("reflections", [])
 
     @property
-    def obeyed(self) -> list[Obeyed]:
+    def applied_preferences(self) -> list[AppliedPreference]:
         """Memories that became conditions on what was searched."""
         return self.state.get("obeyed", [])
 
@@ -147,7 +147,7 @@ class Recording(Extended):
         return self._store.decisions(self.run_id)
 
     @property
-    def found(self) -> dict[str, list[RetrievalResult]]:
+    def results_by_step(self) -> dict[str, list[RetrievalResult]]:
         """Return what each step that has ended well found, by step."""
         return self._work.found_by_step(self.run_id)
 
@@ -164,7 +164,7 @@ class Recording(Extended):
         ``from_step``, the branch from which a graft took the step.
         """
         finders: dict[Identity, dict[str, None]] = {}
-        for step_id, results in self.found.items():
+        for step_id, results in self.results_by_step.items():
             for result in results:
                 finders.setdefault(identity(result), {})[step_id] = None
         records, rows = last_records(self.records), list[Json]()
@@ -180,7 +180,7 @@ class Recording(Extended):
     @property
     def pieces(self) -> list[Piece]:
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
-        return pieces(self.found, self.evidence, self.state.get("merged") or None, self.citations)
+        return pieces(self.results_by_step, self.evidence, self.state.get("merged") or None, self.citations)
 
     @property
     def answer(self) -> str:

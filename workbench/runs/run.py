@@ -76,10 +76,10 @@ class Run(Recording):
 
         ``answer_review`` takes the responses of such an inbox as they are.
         """
-        from workbench.graphs.agent_inbox import interrupt_of
+        from workbench.graphs.agent_inbox import to_agent_inbox
 
         request = self.review
-        return interrupt_of(request) if request else None
+        return to_agent_inbox(request) if request else None
 
     def approve(self, note: str = "") -> Run:
         """Go on as proposed."""

@@ -28,7 +28,7 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
-from workbench.graphs.reviewers import again, written
+from workbench.graphs.reviewers import as_json, repeat_answer
 from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.conversations import SqlConversations, SqliteConversations
@@ -37,7 +37,16 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, pruned, review_after, unfolded
+from workbench.runs.past import (
+    Checkpoint,
+    checkpoints,
+    find_checkpoint,
+    folded,
+    is_checkpoint_id,
+    pruned,
+    review_after,
+    unfolded,
+)
 from workbench.state import Data, Decision, Json, RetrievalResult
 
 T = TypeVar("T")
@@ -363,7 +372,7 @@ class Work:
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
         """Return the review point that comes after a checkpoint."""
-        checkpoint = named(run_id, self.checkpoints(run_id), checkpoint_id)
+        checkpoint = find_checkpoint(run_id, self.checkpoints(run_id), checkpoint_id)
         return review_after(checkpoint, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, given: Any, seen: Data | None = None) -> None:
@@ -394,7 +403,7 @@ class Work:
                 asked, shown = proposals.point(request), proposals.point(seen)
                 change = "again, and something else" if asked == shown else f"by now, not {shown}"
                 raise NotPaused(f"The run asks {asked} {change}. Look at run.review, and answer that.")
-            wanted = Answer(written(given), request["review_id"])
+            wanted = Answer(as_json(given), request["review_id"])
             self._take(driver, row)
             self._start(driver, Live(run_id), wanted)
             return
@@ -548,7 +557,7 @@ class Work:
         if not snapshot.values:
             return self._first_input(driver, run_id)
         recorded = self._recorded(run_id, snapshot)
-        return None if recorded is None else Answer(again(recorded), recorded["review_id"])
+        return None if recorded is None else Answer(repeat_answer(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """Return what the graph begins with; the user's message is stored before the run."""

@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import Granularity, Json, RetrievalResult, SourceType
-from workbench.tools.evidence import evidence_of, ranked, titles
+from workbench.tools.evidence import make_evidence, ranked, titles
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, contained, plain
 
@@ -191,7 +191,7 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
     if len(items) > MOST:
         raise ToolError(f"{name} returned more than {MOST:,} results. Return the best of them.")
     texts = [value for _, value in tool_input if isinstance(value, str)]
-    question = Question.of(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
+    question = Question.read(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
     best = ranked(results, getattr(tool_input, "top_k", len(results)))
     return {"candidates": titles(best), **extra, "results": best}
@@ -247,7 +247,7 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     if score is None:
         score = question.judge("keyword_search", parsed.evidence, title, str(metadata["doc_id"]), bm25=1 / place)
     kinds = {"source_type": parsed.source_type, "granularity": parsed.granularity}
-    result = evidence_of(source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place)
+    result = make_evidence(source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place)
     return {**result, "metadata": {**metadata, **result["metadata"]}}
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.plans import written
+from workbench.plans import format_condition
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Condition, Data, Op, Sort
 from workbench.text import fold, terms
@@ -21,7 +21,7 @@ from workbench.tools.scoring import (
     probability,
     rank_scores,
 )
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 NEAR = 1000  # how deep into the vectors the filtered documents are looked for
 WAYS = re.compile(
@@ -66,7 +66,7 @@ class DiscoverInput(Search):
     count_by: str = Field("", description="A field: count the documents by its values too")
 
 
-class DiscoverOutput(Found):
+class DiscoverOutput(ToolOutput):
     """What ``discover`` returns: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
@@ -78,13 +78,15 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
     with log(
-        "select", conditions=[written(condition) for condition in conditions], **({"sort": sort} if sort else {})
+        "select",
+        conditions=[format_condition(condition) for condition in conditions],
+        **({"sort": sort} if sort else {}),
     ) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
     if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
         doc_ids = doc_ids[:: max(1, len(doc_ids) // tool_input.top_k)]
-    question = Question.of(tool_input.query, knowledge)
+    question = Question.read(tool_input.query, knowledge)
     wanted = [] if sort else beyond(question, conditions, knowledge)
     with log("rank", by="query" if wanted else sort["field"] if sort else "newest", words=wanted):
         chosen = (
@@ -125,7 +127,7 @@ def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeB
 
 def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
-    first = [p for p in knowledge.passages_of(doc_ids[:top_k]) if p["position"] == 0]
+    first = [p for p in knowledge.document_passages(doc_ids[:top_k]) if p["position"] == 0]
     return list(zip(first, rank_scores(len(first)), strict=True))
 
 
@@ -137,7 +139,7 @@ def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) 
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}
     rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}
-    for passage in [*knowledge.passages(inside), *knowledge.passages_of(rest)]:
+    for passage in [*knowledge.passages(inside), *knowledge.document_passages(rest)]:
         seen = question.signals(passage) | dense.get(passage["chunk_id"], {})
         score = probability("naive_search", {**seen, "across": seen["unread"] * seen.get("lead", 0.0)})
         if passage["doc_id"] not in best or score > best[passage["doc_id"]][1]:

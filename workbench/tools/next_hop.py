@@ -18,7 +18,7 @@ from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.text import CJK, fold, sentences
 from workbench.tools import evidence
-from workbench.tools.chain import chain_of, chain_step
+from workbench.tools.chain import chain_metadata, chain_step
 from workbench.tools.chain_walk import HUB
 from workbench.tools.fusing import Ranking
 from workbench.tools.scoring import Question, probability, shares
@@ -80,7 +80,7 @@ class Reading(NamedTuple):
     texts: list[list[float]]
 
     @classmethod
-    def of(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
+    def read(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
         """Read the texts by what words mean, where the base can tell."""
         words, rarity, rows = knowledge.matches(question, texts)
         whole = sum(rarity) + 1e-6 * len(rarity) or 1.0
@@ -96,13 +96,13 @@ class Reading(NamedTuple):
         return [self.share(row) if self.words else 0.0 for row in self.texts]
 
 
-def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
+def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
     """Return the share of the question's words and names that results cover, times their mean score.
 
     The mean is over those that say something of the question which the better ones do not.
     """
     texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results]
-    reading = Reading.of(question, texts, knowledge)
+    reading = Reading.read(question, texts, knowledge)
     covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
     for result, row in zip(results, reading.texts, strict=True):
         together = [max(pair) for pair in zip(covered, row, strict=True)]
@@ -126,7 +126,7 @@ def sub_questions(
     folded, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
     statements = list(_sentences(results, knowledge))
     texts = [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in statements]
-    reading = Reading.of(question, texts, knowledge)
+    reading = Reading.read(question, texts, knowledge)
     for (place, passage, sentence, names), row in zip(statements, reading.texts, strict=True):
         explained = reading.share(row)
         left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID]
@@ -151,7 +151,7 @@ def _sentences(
     """Place of the document, passage, sentence, and the names in it, of the first documents."""
     ids_of_documents = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
     documents = list(dict.fromkeys(filter(None, ids_of_documents)))[:LOOKED_AT]
-    passages = [p for p in knowledge.passages_of(documents) if p["position"] < PARTS]
+    passages = [p for p in knowledge.document_passages(documents) if p["position"] < PARTS]
     names: dict[tuple[str, str], list[str]] = {}
     ids = [passage["chunk_id"] for passage in passages]
     for link in knowledge.ways.links_from(ids):
@@ -189,7 +189,7 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
         detail["read"] = len(passages)
     with log("calibrate"):
         results = judged(tool_input, passages, {"bm25": lexical, "dense": dense}, knowledge)
-    return evidence.answer(Question.of(query, knowledge), results, tool_input.top_k)
+    return evidence.answer(Question.read(query, knowledge), results, tool_input.top_k)
 
 
 def judged(
@@ -205,7 +205,7 @@ def judged(
     """
     name = fold(request.name)
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-    reading = Reading.of(request.question or request.query, [request.sentence, *texts], knowledge)
+    reading = Reading.read(request.question or request.query, [request.sentence, *texts], knowledge)
     bm25, explained = shares(hits.get("bm25", ())), reading.texts[0]
     places = {
         source: {i: 1 / place for place, (i, _) in enumerate(ranking, start=1)} for source, ranking in hits.items()
@@ -234,7 +234,7 @@ def _way(tool_input: NextHopInput, passage: Passage, seen: Mapping[str, float]) 
     title, _, sentence = tool_input.sentence.partition(". ")
     source, target = tool_input.passage, passage["chunk_id"]
     titles = {source: title, target: passage["title"]}
-    return chain_of([chain_step(target, source, by, tool_input.name, sentence, titles)])
+    return chain_metadata([chain_step(target, source, by, tool_input.name, sentence, titles)])
 
 
 TOOL = FunctionTool(

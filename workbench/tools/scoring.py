@@ -14,7 +14,7 @@ from typing import NamedTuple
 from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data, Json
-from workbench.text import CJK, STOP_WORDS, Day, day_of, days, fold, stem, terms
+from workbench.text import CJK, STOP_WORDS, Day, days, fold, read_day, stem, terms
 
 FIELDS_ARE_RIGHT = 0.93
 """Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
@@ -124,7 +124,7 @@ def on_day(fields: Data, day: Day) -> bool:
     >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
     (True, False)
     """
-    days_of_values = (day_of(value) for value in fields.values() if isinstance(value, str))
+    days_of_values = (read_day(value) for value in fields.values() if isinstance(value, str))
     return any(day_value is not None and day_value.is_(day) for day_value in days_of_values)
 
 
@@ -153,7 +153,7 @@ class Wording(NamedTuple):
     knowledge: KnowledgeBase
 
     @classmethod
-    def of(cls, asked: str, knowledge: KnowledgeBase, further: Sequence[str] = (), whole: str = "") -> Wording:
+    def read(cls, asked: str, knowledge: KnowledgeBase, further: Sequence[str] = (), whole: str = "") -> Wording:
         """Read a query with further names; ``whole`` has its own names as the texts write them."""
         more = [word for word in (whole or together(asked, knowledge)).split() if word not in asked.split()]
         return cls(text := " ".join([asked, *further[:MEANT]]), " ".join([text, *more]), knowledge)
@@ -188,7 +188,7 @@ class Question:
     dated: tuple[tuple[Dated, float], ...] = ()
 
     @classmethod
-    def of(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
+    def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
         asked, text = text, together(text, knowledge)
         mentions = knowledge.link(text)
@@ -206,7 +206,7 @@ class Question:
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
         return cls(
-            **Wording.of(asked, knowledge, further, text)._asdict(),
+            **Wording.read(asked, knowledge, further, text)._asdict(),
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
@@ -317,7 +317,7 @@ def _spoken(name: Named, text: str) -> bool:
 def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
     """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
-    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.mentions_of(entity["entity_id"])]
+    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.entity_mentions(entity["entity_id"])]
     chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
     first = bearers[0]
     return Named(
@@ -337,7 +337,7 @@ def _weight(passages: int, holding: int) -> float:
 
 
 def _describe(entity: Entity, knowledge: KnowledgeBase) -> str:
-    about = knowledge.passages_of([entity["doc_id"]])[:1] if entity["doc_id"] else []
+    about = knowledge.document_passages([entity["doc_id"]])[:1] if entity["doc_id"] else []
     year = next((p["fields"].get("year") for p in about), None)
     return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
 
@@ -347,7 +347,7 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     if not entity["doc_id"]:
         return []
     namesakes = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
-    passages = knowledge.passages_of([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
+    passages = knowledge.document_passages([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
     own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
@@ -456,7 +456,7 @@ def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, l
     seeds = [n.entity_id for n in question.named]
     met: dict[str, list[Relation]] = {}
     for seed in seeds:
-        for relation in knowledge.relations_of(seed):
+        for relation in knowledge.entity_relations(seed):
             neighbour = relation["target"] if relation["source"] == seed else relation["source"]
             if neighbour not in seeds:
                 met.setdefault(neighbour, []).append(relation)
@@ -469,13 +469,13 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
 
     A neighbour's passages count by how rare the neighbour is, so a shared author tells more than a shared genre.
     """
-    own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)]
+    own = [p["chunk_id"] for p in knowledge.document_passages(question.subjects)]
     mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
     votes: list[tuple[float, list[str]]] = []
     for entity, _ in around(question, knowledge)[:limit]:
-        at = knowledge.mentions_of(entity["entity_id"])
+        at = knowledge.entity_mentions(entity["entity_id"])
         if entity["doc_id"]:
-            votes.append((1.0, [p["chunk_id"] for p in knowledge.passages_of([entity["doc_id"]])]))
+            votes.append((1.0, [p["chunk_id"] for p in knowledge.document_passages([entity["doc_id"]])]))
         if 0 < len(at) <= HUB:
             votes.append((1 / len(at), at))
     return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]

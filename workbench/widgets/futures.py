@@ -20,7 +20,7 @@ from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lett
 from workbench.views.knowledge import Around, around, entity_card, knowledge_graph
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, draw, el
-from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, rows_of
+from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, past_rows
 from workbench.views.render import page_html
 from workbench.widgets.panel import Event, Panel, PanelRoot, Pick, display_if
 
@@ -118,7 +118,7 @@ class Compare(Panel):
             self._draw()
 
 
-def beside_of(comparison: Comparison) -> PanelRoot:
+def comparison_panel(comparison: Comparison) -> PanelRoot:
     """Return a comparison in a cell, which opens runs below it."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
@@ -172,14 +172,14 @@ class Forks(Panel):
             self._draw()
 
 
-def forks_of(tree: Tree) -> PanelRoot:
+def forks_panel(tree: Tree) -> PanelRoot:
     """Return a tree in a cell, which opens runs and comparisons below it."""
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
     def act(request: Data) -> Any:
         if request["do"] == "compare":
-            return beside_of(workspace.compare(*request["runs"]))
+            return comparison_panel(workspace.compare(*request["runs"]))
         return workspace.bench(*request["runs"])
 
     return PanelRoot(panel, tree, act)
@@ -206,7 +206,7 @@ class Checkpoints(Panel):
             self._chosen, self._every = "", False
         self._document = document
         self._checkpoints = {checkpoint.id: checkpoint for checkpoint in checkpoints}
-        rows = rows_of(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
+        rows = past_rows(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
         self._rows = {row.key: row for row in rows}
         self._draw()
 
@@ -239,7 +239,7 @@ class Checkpoints(Panel):
             self.ask(edits={"at": self._rows[event.key].decision or event.key})
 
 
-def past_of(past: Past) -> PanelRoot:
+def past_panel(past: Past) -> PanelRoot:
     """Return the checkpoints of a run in a cell, which open a fork below them."""
     run, panel = past.run, Checkpoints(labels_for(past.run.message))
     panel.show(run.to_dict(), past)
@@ -306,7 +306,7 @@ class Futures:
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
         for view in (self.forks, self.compare):
-            view.on_asked(lambda request: bench.act(lambda: self._handle_request(request)))
+            view.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:
         """Show one of the views."""

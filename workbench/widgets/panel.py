@@ -60,7 +60,7 @@ class _Sender(anywidget.AnyWidget):
     def __init__(self, heard: Heard | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
         self._heard: list[Heard] = [heard] if heard else []
-        self.on_msg(lambda _, content, __: self.press(*_event_of(content)))
+        self.on_msg(lambda _, content, __: self.press(*_read_event(content)))
 
     def on_event(self, heard: Heard) -> None:
         """Call a listener for every event."""
@@ -72,7 +72,7 @@ class _Sender(anywidget.AnyWidget):
             heard(Event(kind, key, before))
 
 
-def _event_of(content: Any) -> tuple[str, str, str]:
+def _read_event(content: Any) -> tuple[str, str, str]:
     """Read an event from a message of a browser, which may be anything."""
     message = content if isinstance(content, dict) else {}
     kind, key, before = (str(message.get(name) or "") for name in ("kind", "key", "before"))
@@ -174,7 +174,7 @@ class Panel(traitlets.HasTraits):
         region: the widget.
     """
 
-    asked = traitlets.Dict()
+    request = traitlets.Dict()
     region: ipywidgets.Box
 
     def __init__(self, labels: Labels):
@@ -183,11 +183,11 @@ class Panel(traitlets.HasTraits):
 
     def ask(self, **request: Any) -> None:
         """Publish a request of a person."""
-        self.asked = {**request, "n": self.asked.get("n", 0) + 1}
+        self.request = {**request, "n": self.request.get("n", 0) + 1}
 
-    def on_asked(self, heard: Callable[[Data], Any]) -> None:
+    def on_request(self, heard: Callable[[Data], Any]) -> None:
         """Call a listener for every request."""
-        self.observe(lambda change: heard(change.new), "asked")
+        self.observe(lambda change: heard(change.new), "request")
 
 
 class PanelRoot(CellRoot):
@@ -202,7 +202,7 @@ class PanelRoot(CellRoot):
     def __init__(self, panel: Panel, result: Any, act: Callable[[Data], Any]):
         self._result, self._act, self._below = result, act, ipywidgets.VBox()
         super().__init__([panel.region, self._below], panel.labels.html_lang)
-        panel.on_asked(self._handle_request)
+        panel.on_request(self._handle_request)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the static form of the result."""

@@ -12,7 +12,7 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.form import ABSENT, Control, Field, Fields, Message, choice, fields_of, text, toggle
+from workbench.widgets.form import ABSENT, Control, Field, Fields, Message, choice, form_fields, text, toggle
 from workbench.widgets.panel import Pick, on_change
 
 Heard = Callable[[], None]
@@ -90,7 +90,7 @@ class Form:
 
     def changed(self, path: str = "") -> None:
         """Check every field and report a change by a person."""
-        wrong = {path: words for path, field in fields_of(self._fields) if (words := fault(field, self._labels))}
+        wrong = {path: words for path, field in form_fields(self._fields) if (words := fault(field, self._labels))}
         self._fields.report({path: [Message(words)] for path, words in wrong.items()})
         self._wrong = {*wrong, *self._fields.faults}
         self._heard()
@@ -103,7 +103,7 @@ class Form:
         return {}
 
     def _title(self, name: str) -> str:
-        return self._labels.known(f"field_{name}", field_label(name, self._labels))
+        return self._labels.get(f"field_{name}", field_label(name, self._labels))
 
 
 class ClarifyForm(Form):

@@ -112,14 +112,14 @@ class Review(traitlets.HasTraits):
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
-        self._form = form_of(self._request, self._document.get("plan"), labels, self._update, ran)
+        self._form = make_form(self._request, self._document.get("plan"), labels, self._update, ran)
         self._draft = self._saved_draft("form") if self._form.keeps else ""
         if self._draft:
             self._form.restore(json.loads(self._draft))
         self.form.children = [self._form.box]
-        self.stop.description = labels.known(f"stop_{kind}", labels("stop_here"))
-        self.stop.tooltip = labels.known(f"stop_{kind}_told", labels("stop_here_told"))
-        self.message.description = labels.known(f"respond_{kind}", labels("respond_field"))
+        self.stop.description = labels.get(f"stop_{kind}", labels("stop_here"))
+        self.stop.tooltip = labels.get(f"stop_{kind}_told", labels("stop_here_told"))
+        self.message.description = labels.get(f"respond_{kind}", labels("respond_field"))
         allowed = proposals.allowed(self._request)
         for widget, action in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             display_if(widget, action in allowed)
@@ -178,7 +178,7 @@ class Review(traitlets.HasTraits):
             self.response = response
 
 
-def form_of(request: Data, recorded: Data | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
+def make_form(request: Data, recorded: Data | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
     """Return the form of a request; for a custom graph every field of its schema."""
     kind = proposals.kind(request)
     if kind == "reflect":

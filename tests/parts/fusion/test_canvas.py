@@ -75,7 +75,7 @@ def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
         related = {
             (r["source"], r["type"], r["target"])
             for entity in base.graph().nodes
-            for r in base.relations_of(entity)
+            for r in base.entity_relations(entity)
             if r["type"] != "mentions"
         }
         answer = wb.ask("What is a proposition needed for?", kb="math").answer
@@ -110,7 +110,7 @@ def test_an_id_may_be_any_text(folder, tmp_path):
     path = write(folder, [node(one, f"Thing{n}") for n, one in enumerate(odd)], [edge(odd[0], one) for one in odd[1:]])
     with Workbench.open(tmp_path / "ws") as wb:
         assert wb.add_knowledge("odd", [path], lambda *_: None).problems == []
-        found = wb.knowledge.get("odd").relations_of("doc:notes.canvas#a#b")
+        found = wb.knowledge.get("odd").entity_relations("doc:notes.canvas#a#b")
         assert {r["target"] for r in found} == {f"doc:notes.canvas#{one}" for one in [*odd[1:3], "?x", odd[4]]}
         assert all(wb.knowledge.get("odd").entity(r["target"]) for r in found)
 
@@ -121,7 +121,7 @@ def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
         write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
         report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
         assert (report.deleted, report.problems) == (1, [])
-        assert wb.knowledge.get("math").relations_of("doc:notes.canvas#b") == []
+        assert wb.knowledge.get("math").entity_relations("doc:notes.canvas#b") == []
 
 
 def test_the_innermost_group_is_the_smallest_that_holds_a_node():
@@ -275,7 +275,7 @@ def test_what_is_wrong_is_said_with_id_and_mend_and_the_rest_is_used(folder, nod
     assert why in problem["reason"] and problem["line"] == 1
     assert len(loaded.documents) == left
     canvas = reading.Canvas((folder / "notes.canvas").read_text())
-    assert canvas.written() == canvas.raw
+    assert canvas.to_text() == canvas.raw
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_file_that_is_no_canvas_says_why(folder, raw, why):
     path = folder / "no.canvas"
     path.write_bytes(raw)
     with pytest.raises(Unreadable, match=why):
-        reading.Canvas(reading.Canvas.raw_of(path))
+        reading.Canvas(reading.Canvas.read_text(path))
     assert load([path]).documents == []
 
 
@@ -380,7 +380,7 @@ def test_what_was_not_touched_stays(folder, desk, style):
     again.edit("a", text=NOTES["nodes"][2]["text"])
     again.remove(new)
     again.nodes["d"] = NOTES["nodes"][5]
-    assert len(again.written()) > 100 and json.loads(again.written().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
+    assert len(again.to_text()) > 100 and json.loads(again.to_text().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
 
 
 def test_a_number_that_json_cannot_hold_is_refused():
@@ -388,9 +388,9 @@ def test_a_number_that_json_cannot_hold_is_refused():
     canvas = reading.Canvas(raw)
     canvas.edit("b", y=7, note="新")
     with pytest.raises(reading.CanvasError, match="too large to be written"):
-        canvas.written()
+        canvas.to_text()
     canvas.edit("b", note=None, y=0)
-    assert canvas.written() == canvas.raw == raw
+    assert canvas.to_text() == canvas.raw == raw
 
 
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
@@ -413,10 +413,10 @@ def test_any_edits_are_read_back_as_they_were_made(edits, style):
                 canvas.remove(one)
             else:
                 canvas.connect(one, other)
-    written = reading.Canvas(canvas.written())
+    written = reading.Canvas(canvas.to_text())
     assert (written.nodes, written.edges) == (canvas.nodes, canvas.edges)
     assert list(written.nodes) == list(canvas.nodes) and not written.problems
-    canvas.written().encode()
+    canvas.to_text().encode()
 
 
 @pytest.mark.parametrize("raw", ["", "{}", '{"nodes":[]}', '{"nodes": [ ], "edges": [\n]}', '{"mine":1}'])
@@ -468,7 +468,7 @@ def test_a_wrong_edit_changes_nothing_and_says_the_mend(desk, folder, edit, why)
     with pytest.raises(reading.CanvasError) as caught:
         edit(canvas)
     assert why in str(caught.value)
-    assert canvas.written() == canvas.raw
+    assert canvas.to_text() == canvas.raw
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,7 @@ def test_the_samples_have_nothing_to_mend_and_every_edge_and_file_holds(path):
     overlap = [
         1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
     ]
-    assert not overlap and canvas.written() == path.read_text("utf-8")
+    assert not overlap and canvas.to_text() == path.read_text("utf-8")
 
 
 def test_decomposition_asks_first_what_comes_first(desk):
@@ -670,7 +670,7 @@ def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
     assert "Verification" in written.nodes[new[0]]["text"] and "contradicted" in written.nodes[new[1]]["text"]
     edges = {(e["fromNode"], e["toNode"]): e["label"] for i, e in written.edges.items() if i not in old.edges}
     assert edges["answer-light", new[0]] == "Verification" and edges["calvin", new[1]]
-    assert worked.save(copy).written() == written.written()  # the same once more
+    assert worked.save(copy).to_text() == written.to_text()  # the same once more
     with pytest.raises(reading.CanvasError, match="is there already"):
         desk.canvas(LEAF).work("scoring").save(copy)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
 VERSION = 10
 """Of the tables: a file of another version is built again."""
@@ -103,7 +103,7 @@ class Index:
 
     def named(self) -> AbstractContextManager[None]:
         """Around SQL on a connection of the user: what SQLite refuses is an error of ours."""
-        return named(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
+        return translate_errors(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""

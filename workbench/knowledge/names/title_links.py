@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.linking import Matcher
-from workbench.knowledge.names.surfaces import LONGEST, Unit, key_of, ordinary_words, units, writings
+from workbench.knowledge.names.surfaces import LONGEST, Unit, ordinary_words, surface_key, units, writings
 from workbench.ports import Link, Shared, Titled
 from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
@@ -47,14 +47,14 @@ def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
     ({'paris texas': 0, 'paris': 1}, {'茶 馆': 0})
     """
     names = [title, *aliases]
-    keys = {key_of(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
+    keys = {surface_key(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
     opening = _OPENING.match(text)
-    first = key_of(opening[1]) if opening else ""
+    first = surface_key(opening[1]) if opening else ""
     derived = [key for name in names for key in writings(name)]
-    if 2 <= first.count(" ") + 1 <= 7 and set(first.split()) & set(key_of(title).split()) - _SAYS_LITTLE:
+    if 2 <= first.count(" ") + 1 <= 7 and set(first.split()) & set(surface_key(title).split()) - _SAYS_LITTLE:
         derived.insert(0, first)
     if "," in title:
-        derived.append(key_of(title.split(",")[0]))
+        derived.append(surface_key(title.split(",")[0]))
     return {key: rank for key, rank in {**keys, **dict.fromkeys(derived, 1), **keys}.items() if _names(key)}
 
 
@@ -72,10 +72,10 @@ def phrases(sentence: str) -> set[str]:
     >>> phrases("老舍写了《茶馆》。")
     {'茶 馆'}
     """
-    keys = {key_of(title) for title in _BOOK.findall(sentence)}
+    keys = {surface_key(title) for title in _BOOK.findall(sentence)}
     for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
         phrase = _DATED.sub("", match.group())
-        parts = key_of(phrase).split(" ")
+        parts = surface_key(phrase).split(" ")
         keys.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
     return {key for key in keys if _tells(key)}
 

@@ -161,7 +161,7 @@ def lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
     """
     encoding = _line_encoding(path)
     if encoding in _MARKS.values() and encoding != "utf-8-sig":  # a line break is no byte of its own there
-        yield from enumerate(whole(path).splitlines(keepends=True), 1)
+        yield from enumerate(read_text(path).splitlines(keepends=True), 1)
         return
     with _opened(path) as file:
         number = 0
@@ -191,7 +191,7 @@ def _skip(file: Any) -> int:
     return size
 
 
-def whole(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Return the text of a file.
 
     Raises:

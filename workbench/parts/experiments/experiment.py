@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.graphs.reviewers import RuleReviewer
 from workbench.parts.evaluate.answers import score_runs
 from workbench.parts.evaluate.questions import choose, read_rows
@@ -315,7 +315,7 @@ class Experiment:
         done = [row for row in self._store.cells(self.name) if row["status"] == "done" and row["replayed"]]
         for row in done[:: max(1, share)]:
             alone = self._alone(questions[row["question"]], self._options(json.loads(row["parameters"])))
-            if canonical(whole(alone)) != canonical(whole(self._wb.run(row["run_id"]))):
+            if canonical(full_document(alone)) != canonical(full_document(self._wb.run(row["run_id"]))):
                 differing.append(row["cell"])
         self._store.note(self.name, "check", f"{len(done[:: max(1, share)])} cells run alone, {len(differing)} differ")
         return differing

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from workbench.graphs.check import meant
+from workbench.graphs.check import shares_by_meaning
 from workbench.knowledge.reading.canvas import CanvasError, is_name, title_and_text
 from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
@@ -76,7 +76,7 @@ class Desk:
         self.links = list(canvas.links())
         self.answers = {end for _, _, label, end in self.links if _ANSWER.search(label)}
         self.answers |= {i for i, (title, _) in self.texts.items() if re.match(r"my answer\b|我的回答", title, re.I)}
-        self.shares = meant(base)
+        self.shares = shares_by_meaning(base)
         self.answered = [
             (start, end) for _, start, _, end in self.links if end in self.answers and start not in self.answers
         ]
@@ -101,7 +101,7 @@ class Desk:
         if kind in ("link", "group"):
             return ""
         if kind == "file":
-            passages = self.base.passages_of([f"{self.canvas.path.name}#{clean(node_id)}"])
+            passages = self.base.document_passages([f"{self.canvas.path.name}#{clean(node_id)}"])
             return "\n\n".join(passage["text"] for passage in passages)
         title, text = self.texts[node_id]
         text = text.removeprefix(f"# {title}\n\n")
@@ -119,7 +119,7 @@ class Desk:
             node, text = self.id_of(passage), passage["text"].strip()
             if node and (node in (exclude, *self.answers) or self.canvas.nodes[node]["type"] in ("group", "link")):
                 continue
-            for relation in self.base.relations_of(f"doc:{passage['doc_id']}") if node else ():
+            for relation in self.base.entity_relations(f"doc:{passage['doc_id']}") if node else ():
                 text = text.replace(f"{relation['sentence']}.", "").strip()  # an edge is not a sentence of the node
             if text and text[-1] not in "?？":
                 sources.append((passage, text))
@@ -127,7 +127,7 @@ class Desk:
 
     def verdict(self, sentence: str, text: str) -> str:
         """Return whether a text supports a sentence, every word of it."""
-        verdict = support.held(f"{sentence}[1]", {1: text}, self.shares).verdict
+        verdict = support.check_sentence(f"{sentence}[1]", {1: text}, self.shares).verdict
         missing_word = min(self.base.matches(sentence, [text]).texts[0], default=1.0) < _SAME_WORD
         return "partly" if verdict == "supported" and missing_word else verdict
 
@@ -348,7 +348,7 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
     """
     targets = list[str]() if nodes else _fitting(desk, operation)
     for node in nodes:
-        group = desk.canvas.named(node)["type"] == "group" and operation not in ("decomposition", "explanation")
+        group = desk.canvas.node(node)["type"] == "group" and operation not in ("decomposition", "explanation")
         targets += _fitting(desk, operation, node) if group else [node]
     targets = list(dict.fromkeys(targets))
     if len(targets) > MOST_NODES:

@@ -19,7 +19,7 @@ from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
 from workbench.state import Json, SubStep
 from workbench.tools.evidence import titles
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 
 class Input(Search):
@@ -35,7 +35,7 @@ class Input(Search):
     target_nodes: list[str] = Field(default_factory=list, description="Their ids")
 
 
-class Output(Found):
+class Output(ToolOutput):
     """What ``fusion_search`` gives."""
 
     quality_score: float = Field(0, description="How likely it is that nothing needed is missing, 0 to 1")

@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.generate import found, offline, without_evidence
+from workbench.graphs.generate import merged_evidence, offline, without_evidence
 from workbench.graphs.roles import budget_spent
 from workbench.language.citing import cite
 from workbench.language.fields import FieldsWriter
@@ -25,7 +25,7 @@ from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, Supported
-from workbench.text import fold, language_of
+from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 MARK = re.compile(r"\[(\d+)\]")
@@ -107,9 +107,9 @@ class _Assembly:
     def __init__(self, state: ConversationState, context: Context):
         self.state, self.context = state, context
         self.kind = report_type(state["report"]["type"])
-        self.labels = Labels(language_of(state["message"]))
+        self.labels = Labels(detect_language(state["message"]))
         self.zh = self.labels.language == "zh"
-        self.results, self.sections = found(state), written_sections(state)
+        self.results, self.sections = merged_evidence(state), written_sections(state)
         self.numbers = source_numbers(self.sections, state["report"].get("numbers", {}))
         self.reading = state["route_decision"]["question"]
         self.notes: list[str] = []

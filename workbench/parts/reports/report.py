@@ -18,7 +18,7 @@ from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
-from workbench.text import clean, language_of
+from workbench.text import clean, detect_language
 from workbench.views.labels import labels_for
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Report:
             }
             for step in (plan.steps if plan else ())
         ]
-        findings = run.found
+        findings = run.results_by_step
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
@@ -323,7 +323,7 @@ class Report:
             "clarification_history": history,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
-                **{memory["memory_id"]: memory["told"] for memory in run.obeyed},
+                **{memory["memory_id"]: memory["told"] for memory in run.applied_preferences},
             },
             "domain_context": run.state.get("kb_prefix", "") or run.workspace.settings.default_domain,
         }
@@ -373,7 +373,7 @@ class Report:
             return self.text.encode()
         words = {
             "title": self.title,
-            "language": language_of(self.run.message),
+            "language": detect_language(self.run.message),
             "final_report": self.text,
         }
         if form == "html":
