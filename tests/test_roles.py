@@ -404,7 +404,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     with pytest.raises(SettingsError, match="Known: router"):
         prompts["poet"]
     (folder / "grader.en.toml").write_text("system = 1", encoding="utf-8")
-    with pytest.raises(SettingsError, match="is no prompt"):
+    with pytest.raises(SettingsError, match="is not a prompt"):
         prompts["grader"]
     (folder / "grader.en.toml").unlink()
     assert "planner.en" in prompts._repr_html_() and fenced("</corpus>") == "‹/corpus>"

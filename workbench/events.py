@@ -75,7 +75,7 @@ def normalize_stream_event(event: Any) -> Event:
     return next(({"status": name, "content": content} for name, content in event.items()), {"status": "unknown"})
 
 
-WHOLE = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
+MERGE_EVENTS = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
 """Events that say what was merged; it is kept with the run's result, so they are not kept once more."""
 
 
@@ -115,7 +115,7 @@ def logged(node_type: str, node: Node) -> Node:
             "sub_steps": [_step(record) for record in change.get("records", [])] if node_type == "execute" else [],
         }
         event: Event = {"execution_log": entry}
-        debug = [event_kept for event_kept in collector.cached if not WHOLE & set(event_kept)]
+        debug = [event_kept for event_kept in collector.cached if not MERGE_EVENTS & set(event_kept)]
         if runtime.execution_info:
             context.tape.flush(runtime.execution_info.task_id)
         if state.get("run_id") and runtime.execution_info:

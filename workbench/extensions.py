@@ -1,6 +1,6 @@
-"""Parts: capabilities that hang on the spine. Each is one folder, known by its ``PART``, and loaded when first used.
+"""Parts: capabilities that extend the core. Each is one folder, known by its ``PART``, and loaded when first used.
 
-The spine imports no part: it asks here for what a part brings, by kind and name, and does without where it is missing.
+The core imports no part: it looks up here what a part provides, by kind and name, and works without a missing part.
 A distribution adds a part of its own by an entry point in the group ``workbench.parts``.
 """
 
@@ -97,9 +97,9 @@ class Service:
 def parts() -> Mapping[str, Part]:
     """Return the parts that are here, by name: those of this package, then those of others."""
     modules = [f"workbench.parts.{name}" for name in BUILT_IN]
-    found = [import_module(module).PART for module in modules if find_spec(module)]
-    found += [entry.load() for entry in entry_points(group="workbench.parts")]
-    return {part.name: part for part in found}
+    modules_loaded = [import_module(module).PART for module in modules if find_spec(module)]
+    modules_loaded += [entry.load() for entry in entry_points(group="workbench.parts")]
+    return {part.name: part for part in modules_loaded}
 
 
 def paths(kind: str) -> dict[str, str]:
@@ -129,10 +129,10 @@ def required(kind: str, name: str, part: str) -> Any:
     Raises:
         WorkbenchError: the part is not here.
     """
-    found = provided(kind, name)
-    if found is None:
+    brought = provided(kind, name)
+    if brought is None:
         raise WorkbenchError(missing(name, part))
-    return found
+    return brought
 
 
 def missing(name: str, part: str) -> str:

@@ -93,7 +93,7 @@ _DEEPEST = 30
 _MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
 NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
-"""Why a step that nobody missed was skipped."""
+"""Why a step that no other step needed was skipped."""
 _WORDS = {
     "failed": "failed",
     "timeout": "timed out",
@@ -117,8 +117,8 @@ class PlanBudget(BaseModel):
 class PlanStep(BaseModel):
     """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
 
-    A step runs by itself (``always``), when the reflector or a person wakes it (``if_insufficient``), or only when a
-    person does (``held``).
+    A step runs automatically (``always``), when the reflector or a person wakes it (``if_insufficient``), or only
+    when a person does (``held``).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -175,7 +175,7 @@ class Plan(BaseModel):
         return self.by_id()[step_id]
 
     def by_id(self) -> dict[str, PlanStep]:
-        """Steps by id, in the order of the plan."""
+        """Return the steps by id, in the order of the plan."""
         return {step.step_id: step for step in self.steps}
 
     def dump(self) -> Json:
@@ -212,7 +212,7 @@ class Plan(BaseModel):
         return order
 
     def ready_steps(self, records: Records = (), activated: Iterable[str] = ()) -> list[PlanStep]:
-        """Steps that may start now, by priority: not begun, every dependency ended well, the condition met.
+        """Return steps that may start now, by priority: not begun, dependencies ended well, condition met.
 
         A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
         attempt failed or timed out is ready again while it has retries left.
@@ -312,18 +312,21 @@ class Plan(BaseModel):
             best[step_id] = (before[0] + cost[step_id], [*before[1], step_id])
         return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
 
-    def diff(self, other: Plan) -> Json:
-        """What ``other`` changes: ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``."""
-        mine, theirs = self.by_id(), other.by_id()
+    def diff(self, changed_plan: Plan) -> Json:
+        """Return the changes to another plan.
+
+        They are ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``.
+        """
+        mine, theirs = self.by_id(), changed_plan.by_id()
         changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
         return {
             "added": [i for i in theirs if i not in mine],
             "removed": [i for i in mine if i not in theirs],
             "changed": changed,
             "plan": {
-                name: [getattr(self, name), getattr(other, name)]
+                name: [getattr(self, name), getattr(changed_plan, name)]
                 for name in ("problem_statement", "assumptions", "execution_mode", "acceptance_criteria")
-                if getattr(self, name) != getattr(other, name)
+                if getattr(self, name) != getattr(changed_plan, name)
             },
         }
 
@@ -350,7 +353,7 @@ class Plan(BaseModel):
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
-        known = [step.step_id for step in self.steps]
+        step_ids = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name, place = step.step_id, index + 1
             for field, value in step.model_dump().items():
@@ -362,20 +365,20 @@ class Plan(BaseModel):
                 yield problem(name, "step_id", message, "Shorten it.", "long_id", place=place, length=length)
             if not name.strip():
                 yield problem(name, "step_id", f"Step {place} has no id.", "Give it one.", "no_id", place=place)
-            if name in known[:index]:
+            if name in step_ids[:index]:
                 message = f"Step id {name!r} is used twice."
                 yield problem(name, "step_id", message, "Rename one of the two.", "used_twice")
-            for missing in [d for d in step.dependencies() if d not in known]:
-                others = ", ".join(k for k in known if k != name) or "none"
+            for missing in [d for d in step.dependencies() if d not in step_ids]:
+                rest = ", ".join(k for k in step_ids if k != name) or "none"
                 message = f"{name} depends on {missing!r}, which is not in the plan."
-                fix = f"Known: {others}."
-                yield problem(name, "depends_on", message, fix, "no_such_step", missing=missing, known=others)
+                fix = f"Known: {rest}."
+                yield problem(name, "depends_on", message, fix, "no_such_step", missing=missing, known=rest)
             yield from _budget_problems(step)
 
     def _cycle(self) -> list[Json]:
-        known = self.by_id()
+        steps = self.by_id()
         try:
-            TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
+            TopologicalSorter({i: [d for d in s.dependencies() if d in steps] for i, s in steps.items()}).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
             message, fix = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
@@ -399,18 +402,18 @@ def problem(step_id: str, field: str, message: str, fix: str, kind: str = "", **
 
 
 def _budget_problems(step: PlanStep) -> Iterator[Json]:
-    for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
+    for field, minimum in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
         value = getattr(step.budget, field)
-        if value < least or (field == "timeout_s" and value <= 0) or value != value:
+        if value < minimum or (field == "timeout_s" and value <= 0) or value != value:
             default = PlanBudget.model_fields[field].default
-            ask = "more than 0" if field == "timeout_s" else f"{least} or more"
+            ask = "more than 0" if field == "timeout_s" else f"{minimum} or more"
             message, fix = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
-            told = {"name": field, "value": f"{value:g}", "least": least, "default": default}
-            yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **told)
+            details = {"name": field, "value": f"{value:g}", "least": minimum, "default": default}
+            yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
 
 def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
-    """Why a value that somebody gave cannot be kept as JSON, in a few words; empty when it can.
+    """Return why a value cannot be stored as JSON, in a few words; empty when it can.
 
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
@@ -546,7 +549,7 @@ def work_seconds(records: Records) -> float:
 
 
 def canonical_json(value: Any) -> str:
-    """Return one spelling for one value: sorted keys, no spaces, non-ASCII as it is.
+    """Return one spelling for one value: sorted keys, no spaces, non-ASCII unchanged.
 
     >>> canonical_json({"b": 1, "a": "茶馆"})
     '{"a":"茶馆","b":1}'

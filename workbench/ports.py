@@ -1,4 +1,4 @@
-"""Parts of the user, in place of ours or after them: checked when they are given, recorded like every effect of a run.
+"""Parts that a user registers in place of the built-in ones: checked on registration, recorded like every effect.
 
 | part | called as | gives |
 | --- | --- | --- |
@@ -10,7 +10,7 @@
 | ``writer`` | ``async (query, evidence)`` | the answer or section, with ``[n]`` for the n-th piece |
 | ``reducer`` | ``async (texts, reduce)`` | notes on much evidence as one text; ``await reduce(texts)`` is a call |
 | ``handler`` | ``async (state, context)``, for one base (``kb=``) | ``{"answer", "citations"}`` |
-| ``summarizer`` | ``async (summary, messages)`` | the summary brought up to date |
+| ``summarizer`` | ``async (summary, messages)`` | the updated summary |
 | ``reranker`` | ``(query, texts)``, in a thread | a score for each text, higher is better |
 | ``memory`` | an object with the methods of ``Remembering`` | what is remembered of a person |
 | ``store`` | an object with the methods of ``Conversations`` | the messages of conversations |
@@ -100,20 +100,20 @@ class Ways(Protocol):
         """Return the documents that these passages name by their titles, once a sentence, without their own."""
         return []
 
-    def naming(self, doc_id: str, most: int) -> list[str]:
-        """Return ids of the passages that hold this document's title; none when more than ``most`` do."""
+    def naming(self, doc_id: str, limit: int) -> list[str]:
+        """Return ids of the passages that hold this document's title; none when more than ``limit`` do."""
         return []
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the sentences in which these passages name the document."""
         return []
 
-    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """Return phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
+        """Return phrases (names, titles) of these passages that others hold too; none that more than ``limit`` hold."""
         return []
 
-    def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+    def holding(self, text: str, limit: int) -> dict[str, list[str]]:
+        """Phrase of a text -> ids of the passages that hold it; those that more than ``limit`` hold are left out."""
         return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -141,7 +141,7 @@ class Field(TypedDict):
 
     Attributes:
         name: as the metadata has it.
-        type: ``category`` repeats from document to document, ``name`` is of somebody or something, ``text`` is long.
+        type: ``category`` repeats from document to document, ``name`` is of a person or a thing, ``text`` is long.
         many: whether a document may have several values.
         documents: how many have it.
         low, high: of numbers and dates (ISO texts of their own precision); else None.
@@ -202,20 +202,20 @@ class KnowledgeBase(Protocol):
         return
 
     def reading(self) -> AbstractContextManager[None]:
-        """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
+        """Hold one state of the base for every call of this thread inside the block, whatever is written meanwhile."""
         return nullcontext()
 
     def fingerprint(self) -> str:
         """Return hex digest of the content: equal for equal documents, whatever the order in which they came."""
 
     def counts(self) -> dict[str, int]:
-        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
+        """Return counts of ``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
+        """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
 
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """``(chunk_id, cosine)``, best first, ties by id."""
+        """Return ``(chunk_id, cosine)``, best first, ties by id."""
 
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
         """Return a score for each text, higher is better, or None when no reranker is configured.
@@ -228,7 +228,7 @@ class KnowledgeBase(Protocol):
         """Return how far each text says each content word of a question, by what words mean where the base can tell."""
 
     def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
+        """Return word of a text -> words of the corpus of nearly the same meaning, with their cosines, the nearest first.
 
         Only of words in a script in which the corpus is not written: a Chinese question over English texts.
         """
@@ -306,7 +306,7 @@ class KnowledgeBase(Protocol):
         return []
 
     def graph(self) -> networkx.MultiDiGraph:
-        """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
+        """Return the knowledge graph: entities as nodes, relations as edges. It is not a copy: do not change it."""
         import networkx
 
         return networkx.MultiDiGraph()
@@ -477,7 +477,7 @@ class RunLog(Protocol):
         """
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Check whether somebody, in any process, has cancelled the run."""
+        """Check whether the run was cancelled, in any process."""
 
 
 Handler = Callable[[Data, "Context"], Awaitable[Json]]
@@ -569,29 +569,29 @@ def checked(what: str, part: Any) -> Any:
     return part
 
 
-async def _call_part(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
-    """Return what the part says, from the tape or by asking it.
+async def _call_part(part: str, context: Context, *arguments: Any, unrecorded: Sequence[Any] = ()) -> Any:
+    """Call a registered part, or return its recorded reply from the tape.
 
     Raises:
-        WorkbenchError: it is nothing that can be kept.
+        WorkbenchError: the reply cannot be stored as JSON.
     """
 
     async def ask() -> Any:
-        value = await context.parts[part](*given, *unrecorded)
+        value = await context.parts[part](*arguments, *unrecorded)
         if fault := unkeepable(value):
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
         return value
 
-    return (await context.tape.aeffect("handler", f"own:{part}", given, ask, clock=context.clock.monotonic)).value
+    return (await context.tape.aeffect("handler", f"own:{part}", arguments, ask, clock=context.clock.monotonic)).value
 
 
-async def call_router(context: Context, message: str, known: Sequence[str]) -> str | None:
+async def call_router(context: Context, message: str, available: Sequence[str]) -> str | None:
     """Return the workers that the registered router names, joined by commas; None where it leaves that to the rules.
 
     Raises:
         WorkbenchError: it gives anything but a list of names.
     """
-    names = await _call_part("router", context, message, list(known))
+    names = await _call_part("router", context, message, list(available))
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) and "," not in name for name in names):
@@ -600,10 +600,12 @@ async def call_router(context: Context, message: str, known: Sequence[str]) -> s
 
 
 async def call_reflector(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
-    """Return the rules' proposal as one's own reflector changed it; it never continues without a step, or too often.
+    """Return the rules' proposal with the changes of the registered reflector.
+
+    It never continues without a step, or beyond the permitted iterations.
 
     Raises:
-        WorkbenchError: it changes what is no part of a proposal.
+        WorkbenchError: it changes keys that a proposal does not have.
     """
     changes = await _call_part("reflector", context, query, list(evidence), dict(rules))
     if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSAL_KEYS):
@@ -619,10 +621,10 @@ async def call_reflector(context: Context, query: str, evidence: Sequence[Any], 
 
 
 async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
-    """Return the pieces that one's own merger keeps, in its order.
+    """Return the pieces that the registered merger keeps, in its order.
 
     Raises:
-        WorkbenchError: it gives something that is no piece of this evidence.
+        WorkbenchError: it returns something that is not in this evidence.
     """
     by_id = {piece["result_id"]: piece for piece in evidence}
     pieces = await _call_part("merger", context, query, list(evidence))
@@ -655,10 +657,10 @@ async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -
 
 
 async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:
-    """Return the answer of the user writer.
+    """Return the answer of the registered writer.
 
     Raises:
-        WorkbenchError: it is no text.
+        WorkbenchError: it is not text.
     """
     text = await _call_part("writer", context, query, list(evidence))
     if not isinstance(text, str) or not text.strip():
@@ -679,7 +681,7 @@ async def call_reducer(context: Context, texts: Sequence[str], reduce: Callable[
 
 
 def call_reranker(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
-    """Return the scores of the user reranker.
+    """Return the scores of the registered reranker.
 
     Raises:
         WorkbenchError: there is not one number for each text.

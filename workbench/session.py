@@ -1,4 +1,4 @@
-"""The face of everything: a workspace that is open. Ask, start, resume, look, and add what is one's own.
+"""The main entry point: an open workspace. Ask, start and resume runs, inspect them, register custom parts.
 
 with Workbench.open("dir") as wb:
     wb.add_knowledge("papers", ["papers.jsonl"])
@@ -162,7 +162,7 @@ class Workbench(Extended):
     def __repr__(self) -> str:
         return f"<Workbench {self.path}: {', '.join(self.knowledge.names()) or 'no knowledge base yet'}>"
 
-    # knowledge and one's own parts
+    # knowledge and custom parts
 
     def add_knowledge(
         self,
@@ -207,7 +207,7 @@ class Workbench(Extended):
         if not judge:
             return ports
         settings = self.settings.model_copy(update={"judge_model": model_name("judge_model", judge)})
-        own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
+        own = Prompts(saved={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
 
     @property
@@ -297,7 +297,7 @@ class Workbench(Extended):
             return run.wait()
         except KeyboardInterrupt:
             run.interrupt()
-            sys.stderr.write(f"Interrupted. Go on with: workbench resume {run.run_id}\n")
+            sys.stderr.write(f"Interrupted. To continue: workbench resume {run.run_id}\n")
             raise
 
     def start(self, message: str, **options: Any) -> Run:
@@ -334,7 +334,7 @@ class Workbench(Extended):
 
         A run that fails is among the runs, with ``status`` and ``error``. A question that cannot even begin (it is
         empty, its knowledge base unknown) raises when all the others have ended, and a note on the error names their
-        runs; with ``return_exceptions`` the error stands in the place of its run, as in ``asyncio.gather``.
+        runs; with ``return_exceptions`` the error takes the place of its run, as in ``asyncio.gather``.
 
         Models and servers are waited for together. Without one hardly anything is gained (1.1 times for
         ten): a question is then Python's own work. Open the workspace in a second process for that.
@@ -354,7 +354,7 @@ class Workbench(Extended):
     # its runs
 
     def run(self, run_id: str) -> Run:
-        """Return a run of this workspace, whoever started it.
+        """Return a run of this workspace, from any user or process.
 
         Raises:
             UnknownRun: lists the newest ones.
@@ -370,7 +370,7 @@ class Workbench(Extended):
     def gc(
         self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
     ) -> list[Json]:
-        """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
+        """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
 
         Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
         over, free pages. Runs that run, wait or were interrupted are never touched.
@@ -422,7 +422,7 @@ class Workbench(Extended):
     def messages(
         self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
     ) -> list[Json]:
-        """The messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
+        """Return messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
 
         Args:
             session: the conversation; one that is not there has none.
@@ -435,7 +435,7 @@ class Workbench(Extended):
         return conversations.list_messages(conversation_id, None if limit is None else checked_limit(limit), before)
 
     def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
-        """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
+        """Return feedback on answers (``Run.feedback``), oldest first: all, or of a run, user, conversation.
 
         ``to_frame()`` makes a table of it, with a column for each label.
         """
@@ -480,7 +480,7 @@ class Workbench(Extended):
         return exported(self.run(run_id), Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
-        """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
+        """Import a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
 
         The same run here already is left unchanged; ``as_new`` gives it a new id, when another run has its own.
 
@@ -550,7 +550,7 @@ class Workbench(Extended):
         return self.run(ground).fork(**edits, **options)
 
     def _read(self, run: Run | str) -> Recording:
-        """Return a run, given as it is or by its id, read once."""
+        """Return a run, given as an object or by its id, read once."""
         return (run if isinstance(run, Run) else self.run(run)).recording()
 
     # in a notebook
@@ -665,7 +665,7 @@ shows(Workbench.start, Workbench.ask, Workbench.map)
 
 
 def _left() -> None:
-    """The process ends, and no one has closed them: what runs is stopped, so that it can be resumed."""
+    """Close the workspaces that are still open when the process ends: their runs stop and can be resumed."""
     for wb in list(_opened):
         wb.close()
 

@@ -75,7 +75,7 @@ class Community(TypedDict):
 class Mention(TypedDict):
     """A known name in a text: ``text[start:end]`` names ``entity_id``.
 
-    ``others`` bear the name too, and nothing in the text tells them from it: the name is ambiguous.
+    ``others`` share the name, and nothing in the text distinguishes them: the name is ambiguous.
     """
 
     start: int
@@ -112,7 +112,7 @@ class Shared(TypedDict):
 
 
 class Enriched(TypedDict):
-    """What a source outside the corpus said: evidence and a piece of graph, for one run and never stored in a base.
+    """The reply of an external source: evidence and a piece of graph, for one run and never stored in a base.
 
     ``notes`` say why there is less than was asked for; ``asked`` counts its answers.
     """
@@ -391,11 +391,11 @@ class Supported(TypedDict):
     Attributes:
         sentence: with its marks.
         verdict: of the passages that it cites; ``uncited`` where it cites none.
-        probability: how likely they support it, 0 to 1; 1 and 0 where a model says so.
+        probability: how likely they support it, 0 to 1; 1 and 0 where a model judged it.
         cited: the marks.
         by: those of them that support it, wholly or in part.
         why: the names, numbers or dates that they do not have, or a model's reason.
-        judge: the model that said so, "" for the rules.
+        judge: the model that judged it, "" for the rules.
     """
 
     sentence: str
@@ -411,7 +411,7 @@ class SectionOutline(TypedDict):
     """A section before it is written: what it is to say, and from what.
 
     Attributes:
-        section_id: ``1``, ``2``, ``2.1``: its place in the tree; a section stands behind its parent.
+        section_id: ``1``, ``2``, ``2.1``: its place in the tree; a section comes after its parent.
         title: its heading.
         summary: what it is about, in a line.
         query: what is asked for it.
@@ -481,15 +481,15 @@ class SectionContent(TypedDict):
 
 
 class Clarification(TypedDict):
-    """Something that a question leaves open.
+    """A point that a question leaves open.
 
     Attributes:
         question_id: ``name:…`` or ``scope``.
         kind: what is open: whom a name means, or which subject; ``model`` where a model asks.
         question: as a person is asked.
         options: what may be answered, the likeliest first; empty where anything may.
-        assumed: what is assumed where nobody answers.
-        must: whether a report must not go on without an answer.
+        assumed: what is assumed without an answer.
+        must: whether a report must wait for an answer.
         answer: what a person said, or "".
     """
 
@@ -572,7 +572,7 @@ class MemoryQuestion(TypedDict):
 
     Attributes:
         about: its subject; "" of anything.
-        whose: ``user`` or ``assistant``, whoever said it; "" for either.
+        whose: whose words are asked for: ``user`` or ``assistant``; "" for either.
         notes: ids of the memories that answer; None where the conversation is asked.
     """
 
@@ -582,7 +582,7 @@ class MemoryQuestion(TypedDict):
 
 
 class AppliedPreference(TypedDict):
-    """A memory that became a condition on what is searched, and the words in which a person is told."""
+    """A memory that became a condition of the search; ``told`` explains it to the user."""
 
     memory_id: str
     condition: Condition
@@ -590,7 +590,7 @@ class AppliedPreference(TypedDict):
 
 
 class Remembered(TypedDict):
-    """One thing that was recalled: whether it stands in the prompt, how long it is, or why it was left out.
+    """One recalled entry: whether it is in the prompt, how long it is, or why it was left out.
 
     ``part`` is ``core``, ``summary``, ``episode`` or ``history``; ``id`` that of a memory, an episode or a message.
     """

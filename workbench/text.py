@@ -131,7 +131,7 @@ def amount(value: object) -> tuple[float, str] | None:
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English words that carry no name and say nothing by themselves."""
+"""English words that carry no name and no meaning of their own."""
 _MORE_STOP_WORDS = """
     are be been but did do does had has have he her his how i me my our she so that their them there these they this
     those was we were what when where which who whom whose why will you your
@@ -142,7 +142,7 @@ _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-
 
 
 def detect_language(text: str) -> str:
-    """``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
+    """Return ``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
 
     >>> detect_language("Who wrote 《茶馆》?"), detect_language("茶馆哪一年出版？"), detect_language("Lao She")
     ('en', 'zh', 'en')
@@ -166,7 +166,7 @@ SHORTEST_SECRET = 8
 
 
 def keep_secret(*texts: str) -> None:
-    """Let these stand in nothing that is kept from now on, raw or in JSON; of overlapping ones the longest counts."""
+    """Mask these texts in everything that is stored from now on, raw or in JSON; the longest of overlapping ones wins."""
     forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
     secrets_now = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
     _secrets.clear()
@@ -181,7 +181,7 @@ def without_secrets(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without NUL and lone surrogates, in Unicode's composed form, so that every store and model takes it.
+    """Return the text without NUL and lone surrogates, in Unicode's composed form, for every store and model.
 
     Without secrets that the process knows, too.
     """
@@ -227,12 +227,14 @@ def visible_json(text: str) -> str:
 @cache
 def _tables() -> tuple[dict[int, str], dict[int, str]]:
     """Traditional characters to simplified ones; and those that two writings of a word may differ in to one of them."""
-    _, old, new, _, some, one = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
-    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(some, one, strict=True)))
+    _, old, new, _, variants, standard = (
+        (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+    )
+    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(variants, standard, strict=True)))
 
 
 def simplified(text: str) -> str:
-    """The text in simplified characters, one for each; everything else is as it was.
+    """Return the text in simplified characters, one for each; everything else is unchanged.
 
     >>> simplified("臥虎藏龍 by Lao She")
     '卧虎藏龙 by Lao She'
@@ -285,7 +287,7 @@ _STEMMING = threading.Lock()
 
 @lru_cache(maxsize=100_000)
 def stem(term: str) -> str:
-    """A term as it is kept: English words without possessive and ending (Snowball), Chinese as it is.
+    """Return the stem of a term: English words without possessive and ending (Snowball), Chinese unchanged.
 
     >>> stem("invented"), stem("lee's"), stem("茶馆"), stem("1993")
     ('invent', 'lee', '茶馆', '1993')
@@ -327,11 +329,11 @@ _ABBREVIATION = re.compile(
 
 
 _LONG = 2_000
-"""A sentence that goes on after an abbreviation ends here, so that a file of nothing else is read in linear time."""
+"""A sentence that continues after an abbreviation ends here, so that a file of nothing else is read in linear time."""
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
+    """Return the sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
 
     >>> sentences("It stars John C. Reilly. It is good! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good!', '《茶馆》很好。', '真的？']
@@ -346,7 +348,7 @@ def sentences(text: str) -> list[str]:
 
 
 def closed_up(key: str) -> str:
-    """A key of a name as it is written: without the spaces between Chinese characters.
+    """Return a name's key in its written form: without the spaces between Chinese characters.
 
     >>> closed_up("霸 王 别 姬"), closed_up("farewell my concubine")
     ('霸王别姬', 'farewell my concubine')
@@ -373,7 +375,7 @@ MONTHS = (
 _MONTHS = [month[:3] for month in MONTHS]
 MONTH_NAMES = "|".join([*MONTHS, "sept", *_MONTHS])
 YEAR = r"(?:1[5-9]|20)\d\d"
-_WRITTEN = [
+_DAY_FORMS = [
     rf"(?<!\d)(?P<y>{YEAR})(?P<m>[01]\d)(?P<d>[0-3]\d)(?!\d)",
     rf"(?<!\d)(?P<y>{YEAR})([-/.])(?P<m>[01]?\d)\2(?P<d>[0-3]?\d)(?!\d)",
     rf"(?<![\d./-])(?P<d>1[3-9]|2\d|3[01])([./-])(?P<m>[01]?\d)\2(?P<y>{YEAR})(?!\d)",
@@ -383,7 +385,7 @@ _WRITTEN = [
     rf"\b(?P<d>[0-3]?\d)(?:st|nd|rd|th)?(?: of)? (?P<m>{MONTH_NAMES})\b\.?(?:,? (?P<y>{YEAR})\b)?",
     rf"\b(?P<m>{MONTH_NAMES})\.? (?P<d>[0-3]?\d)(?:st|nd|rd|th)?\b(?:,? (?P<y>{YEAR})\b)?",
 ]
-_PATTERNS = [re.compile(pattern, re.I) for pattern in _WRITTEN]
+_PATTERNS = [re.compile(pattern, re.I) for pattern in _DAY_FORMS]
 _LONGEST = 40
 """A longer value is a text that speaks of a day."""
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -396,16 +398,16 @@ class Day(NamedTuple):
     month: int
     day: int
 
-    def is_(self, other: Day) -> bool:
-        """Whether they may be one day.
+    def may_equal(self, day: Day) -> bool:
+        """Check whether two days may be the same; a day without a year matches every year.
 
         >>> Day(0, 8, 10).is_(Day(2026, 8, 10)), Day(2025, 8, 10).is_(Day(2026, 8, 10))
         (True, False)
         """
-        return self[1:] == other[1:] and (self.year == other.year or 0 in (self.year, other.year))
+        return self[1:] == day[1:] and (self.year == day.year or 0 in (self.year, day.year))
 
-    def written(self) -> str:
-        """The ways in which texts write it, together: what to search for.
+    def pattern(self) -> str:
+        """Return all written forms of the day: what to search for.
 
         >>> Day(2026, 8, 1).written(), Day(0, 8, 1).written()
         ('20260801 2026 08 01 1 aug august 8月1日', '08 01 1 aug august 8月1日')
@@ -441,7 +443,7 @@ def month_number(written: str) -> int:
 
 @lru_cache(maxsize=32_768)
 def read_day(value: str) -> Day | None:
-    """The day with which a typed value begins or that is all that it says; None where it is none or several.
+    """Return the day that a typed value begins with or consists of; None without one, or with several.
 
     >>> read_day("20260810_18:00"), read_day("1993")
     (Day(year=2026, month=8, day=10), None)
@@ -485,7 +487,7 @@ def dates(text: str) -> list[tuple[int, int, str]]:
 
 
 def iso(value: object) -> str:
-    """A typed value that is a date, in ISO form of its own precision; "" where it is none.
+    """Return a typed value that is a date, in ISO form of its own precision; "" for anything else.
 
     >>> iso("10 August 2026"), iso("2024年3月"), iso(1993), iso("20260810_18:00"), iso("1993 papers"), iso(93)
     ('2026-08-10', '2024-03', '1993', '2026-08-10', '', '')

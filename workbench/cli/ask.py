@@ -60,7 +60,7 @@ def ask(page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: 
 @click.option("--reject", is_flag=True, help="Stop here: answer with what there is.")
 @click.option(
     "--edit", type=JsonFile('{"query": "..."}'), metavar="FILE",
-    help='Go on with changes: a JSON object, as {"query": "..."}; - is standard input.',
+    help='Continue with changes: a JSON object, as {"query": "..."}; - is standard input.',
 )  # fmt: skip
 @click.option("--respond", metavar="TEXT", help="Say it in words; they become part of the query.")
 @click.option("--note", default="", metavar="TEXT", help="Why; kept with the decision.")

@@ -31,7 +31,7 @@ _FAILURES = 3
 _UNTYPED = "Other"
 
 
-class Thing(ModelForm):
+class ExtractedEntity(ModelForm):
     """Something with a name."""
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
@@ -50,7 +50,7 @@ class ReadPassage(ModelForm):
     """The names and statements of one passage."""
 
     passage: int = Field(ge=1, le=_PASSAGES)
-    entities: list[Thing] = Field(max_length=40)
+    entities: list[ExtractedEntity] = Field(max_length=40)
     relations: list[Fact] = Field(max_length=40)
 
 

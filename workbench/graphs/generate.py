@@ -16,7 +16,7 @@ from workbench.events import progress, token
 from workbench.extensions import provided, required
 from workbench.graphs.check import supported, with_marks
 from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text
-from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
+from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_name, stream_text, token_usage
@@ -145,7 +145,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
 
 def dates_note(state: Data, context: Context) -> str:
     """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
-    as_of, known_date = dates_asked(state)
+    as_of, known_date = question_dates(state)
     if not as_of and not known_date:
         return ""
     say = Labels(detect_language(state["message"]))

@@ -23,7 +23,7 @@ from workbench.language.names import together
 from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import Bases
-from workbench.records.proposals import MET, SETTLED, Verdict
+from workbench.records.proposals import DECIDED, MET, Verdict
 from workbench.state import Data, Evidence, Json, QueryIntent, Records, RetrievalResult, RouteDecision
 from workbench.text import detect_language, fold, mentions, sentences
 from workbench.tools.next_hop import Reading
@@ -305,7 +305,7 @@ def steer(query: str, entries: Sequence[Entry]) -> str:
 
 def is_settled(entry: Data) -> bool:
     """Check whether a person confirmed or struck a need."""
-    return entry["said"] in SETTLED
+    return entry["said"] in DECIDED
 
 
 def unmet(seen: Data) -> list[Entry]:

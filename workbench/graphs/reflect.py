@@ -334,7 +334,9 @@ class Proposal:
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         for hop in self.hops:
             objective = self.say("reflect_hop", title=hop.title, name=hop.name)
-            self.add(HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.asked(self.query), **where)
+            self.add(
+                HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.to_input(self.query), **where
+            )
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""

@@ -330,7 +330,7 @@ def _ask(
     memories = {condition["memory_id"]: condition["told"] for condition in state.get("obeyed", [])}
     if memories and point != "reflect":
         details["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
-    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=details)
+    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, details=details)
 
 
 def ask_person(
@@ -343,7 +343,7 @@ def ask_person(
     check_edits: Callable[[Any], None] = lambda _: None,
     *,
     key: str = "",
-    told: Data = MappingProxyType({}),
+    details: Data = MappingProxyType({}),
 ) -> Decision:
     """Pause for an answer. The code before this call runs again on resume, so it must not have effects.
 
@@ -356,7 +356,7 @@ def ask_person(
         edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
         check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
         key: which of several that may ask at this point at once, such as a section's id.
-        told: further keys of the request: ``ahead``, ``in_force``.
+        details: further keys of the request: ``ahead``, ``in_force``.
     """
     review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
     request = {
@@ -367,7 +367,7 @@ def ask_person(
         "run_id": state.get("run_id", ""),
         "review_id": review_id,
         "point": point,
-        **told,
+        **details,
     }
     answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
     answer_decision = answer.decisions[0]

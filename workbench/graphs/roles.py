@@ -35,7 +35,7 @@ class ModelForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-_MEND = {
+_REPAIR = {
     "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
     "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
 }
@@ -104,7 +104,7 @@ async def ask_model(
         if filled is not None and not wrong:
             return Reply(filled, refused, attempt == 2)
         refused += wrong
-        messages = [*messages, ["ai", reply["text"]], ["human", _MEND[language] + "\n".join(wrong)]]
+        messages = [*messages, ["ai", reply["text"]], ["human", _REPAIR[language] + "\n".join(wrong)]]
     if not quiet:
         tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
     return Reply(None, refused, replied=not reply.get("error"))

@@ -22,17 +22,17 @@ FIELDS = {
 }
 """The typed fields by which a document is dated, under the names that they may have."""
 
-_FILTERED = ("passages_of", "relations_of", "mentions_of", "communities", "communities_of")
+_FILTERED = ("document_passages", "entity_relations", "entity_mentions", "communities", "entity_communities")
 """Methods of a base whose results are filtered."""
 _MORE = 4
 """How many times as much is searched again where too many of the best passages are left out."""
 
 
-def dates_asked(state: Data) -> list[str]:
+def question_dates(state: Data) -> list[str]:
     """Return the dates of what is to hold and to be known: as given, else as the question says it; else ""."""
-    as_of, known = state.get("dates") or ("", "")
+    as_of, known_by = state.get("dates") or ("", "")
     question = (state.get("route_decision") or {}).get("question") or {}
-    return [as_of or question.get("date_asked", ""), known]
+    return [as_of or question.get("date_asked", ""), known_by]
 
 
 def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
@@ -42,7 +42,7 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
 
 def dated_bases(context: Context, state: Data) -> list[KnowledgeBase]:
     """Return the bases that a run asks, as of the dates that it asks."""
-    dates = dates_asked(state)
+    dates = question_dates(state)
     return [dated(base, dates) for base in context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])]
 
 

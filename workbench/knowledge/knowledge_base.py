@@ -182,7 +182,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _CACHED_WORDS = 50_000
 _BLOCK = 4096
-NEAR = 0.55
+SIMILAR = 0.55
 """The cosine from which two words mean nearly the same."""
 _CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
@@ -396,7 +396,7 @@ class CorpusKnowledge:
         cosines = np.concatenate([*blocks]).round(2)
         neighbours = {}
         for query, column in zip(queries, cosines.T, strict=True):
-            close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= NEAR)]
+            close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= SIMILAR)]
             if close:
                 neighbours[query] = sorted(close, key=lambda pair: (-pair[1], pair[0]))
         return neighbours
@@ -565,7 +565,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def describe(self) -> Json:
-        """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
+        """Return counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
             "counts": self.counts(),
             "fingerprint": self.fingerprint(),

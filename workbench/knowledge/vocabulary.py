@@ -2,7 +2,7 @@
 
 A vocabulary is a TOML file next to the corpus (``NAME.vocabulary.toml`` next to ``NAME.jsonl``, ``vocabulary.toml`` in
 a folder, or ``kb add --vocabulary FILE``), stored with the base. Without one a field goes by its own name and a value
-by itself; countries are known in both languages to every base (``words.json``).
+automatically; countries are known in both languages to every base (``words.json``).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Vocabulary:
         return (*related, *works)
 
     def called(self, name: str) -> dict[str, list[str]]:
-        """What a field is called: its own name in the language it is written in, before or after what is given."""
+        """Return what a field is called: its own name in its own language, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
         names = self.fields.get(name, FieldWords()).names
         language = "zh" if CJK.search(own) else "en"

@@ -34,7 +34,7 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-NEAR = 0.5
+SIMILAR = 0.5
 """How near in meaning a word of an answer must be to a word of the question, of those that are no names."""
 CLOSED = '.!?。！？；…"”’』」)）'
 """A text that ends in one of these needs no full stop."""
@@ -258,7 +258,7 @@ def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bo
     if not words or not bases:
         return True
     _, _, rows = bases[0].matches(words, [f"{quote.sentence.title}. {quote.text}" for quote in quotes])
-    return max((cosine for row in rows for cosine in row), default=1.0) >= NEAR
+    return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 
 def _unclear(fields: FieldsWriter) -> str:

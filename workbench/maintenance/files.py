@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 
 from workbench.errors import KnowledgeError, WorkspaceError
 from workbench.knowledge.library import Library
-from workbench.records.checkpoints import MEND as MEND_CHECKPOINTS
+from workbench.records.checkpoints import FIX as FIX_CHECKPOINTS
 from workbench.records.sqlite import REPAIR, faults, translate_errors
 from workbench.records.store import runs_are_gone
 from workbench.settings import Settings
@@ -23,7 +23,7 @@ _JSON = {
     *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
     *("said", "asked"),
 }
-_FIXES = {"workbench.db": REPAIR, "checkpoints.db": MEND_CHECKPOINTS}
+_FIXES = {"workbench.db": REPAIR, "checkpoints.db": FIX_CHECKPOINTS}
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""
 

@@ -231,7 +231,7 @@ def to_inspect(path: Path, library: Library) -> Iterator[Freed]:
         detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
         yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
     for file in sorted(path.glob(".forgetting-*.json")):
-        detail = f"{file.name}: forget the same again, and it goes on from where it was"
+        detail = f"{file.name}: forget the same again, and it continues from there"
         yield Freed(kind="forgetting, not ended", count=0, bytes=0, detail=detail)
 
 

@@ -209,7 +209,7 @@ async def stream_text(
             yield rest
         if thinking.prefilled:
             _PREFILLED.add(place)
-        _whole(model, finish, length + len(thinking.thought))
+        _require_complete(model, finish, length + len(thinking.thought))
         if thinking.thought and not thinking.said.strip():
             raise LimitReached(
                 "the model thought, and then said nothing. Raise WORKBENCH_CHAT_MAX_TOKENS, or use another model."
@@ -365,7 +365,7 @@ def token_usage(message: BaseMessage) -> dict[str, int] | None:
 
 
 class Surrogates:
-    """Puts together a character whose two halves a server sent in two chunks, and drops what is no character.
+    """Joins a character whose two halves a server sent in two chunks, and drops invalid characters.
 
     >>> halves = Surrogates()
     >>> halves.joined("a\\ud83d"), halves.joined("\\ude00b\\x00"), halves.joined("\\ude00")
@@ -389,7 +389,7 @@ def explained(error: BaseException, model: BaseChatModel) -> str:
 
 
 def server_name(model: BaseChatModel) -> str:
-    """Where the model is, for people."""
+    """Return the address of the model's server, for messages."""
     return address(_place(model))
 
 
@@ -418,7 +418,7 @@ def _too_long(limits: Limits) -> str:
     return f"the answer is longer than {limits.characters:,} characters. Raise WORKBENCH_CHAT_MAX_CHARACTERS"
 
 
-def _whole(model: BaseChatModel, finish: str, length: int) -> None:
+def _require_complete(model: BaseChatModel, finish: str, length: int) -> None:
     """Refuse an answer that is not whole. A model that is no OpenAI server need not say how it ended."""
     if finish == "length":
         raise LimitReached(

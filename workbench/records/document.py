@@ -179,7 +179,7 @@ def plan_document(plan: Plan | Data | None) -> Json | None:
 
 
 def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:
-    """Merged evidence in its order, numbered from 1, without the texts."""
+    """Return merged evidence in its order, numbered from 1, without the texts."""
     return [
         {
             "n": n,

@@ -193,7 +193,7 @@ class RunStore:
         )
 
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
-        """The holder stops working on the run and says how it stands; one that was cancelled is no more than done."""
+        """Release the run and store its status; a cancelled run is only marked as done."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
         unless_cancelled = status != "done"
         self._write(
@@ -310,7 +310,7 @@ class RunStore:
 
     def plans(self, run_id: str) -> list[Json]:
         """Return every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
-        rows = self._of(run_id, "plans", "version, author, reason, plan", order="version")
+        rows = self._rows_of_run(run_id, "plans", "version, author, reason, plan", order="version")
         return [{**row, "plan": self._loaded(row["plan"])} for row in rows]
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
@@ -379,7 +379,7 @@ class RunStore:
 
     def drafts(self, run_id: str) -> list[str]:
         """Everything that was typed there."""
-        return [row["text"] for row in self._of(run_id, "drafts", "text")]
+        return [row["text"] for row in self._rows_of_run(run_id, "drafts", "text")]
 
     def tool_seconds(self) -> dict[str, list[float]]:
         """Return how long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
@@ -414,7 +414,7 @@ class RunStore:
 
     def past(self, run_id: str) -> list[Json]:
         """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
-        rows = self._of(run_id, "past", "checkpoints")
+        rows = self._rows_of_run(run_id, "past", "checkpoints")
         if not rows:
             return []
         with translate_errors(self._path):
@@ -426,7 +426,7 @@ class RunStore:
 
     def pages(self, run_id: str) -> list[bytes]:
         """Return every page of the run's tape, in the order in which they were kept."""
-        return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
+        return [row["effects"] for row in self._rows_of_run(run_id, "tapes", "effects")]
 
     # carried from one workspace to another
 
@@ -437,14 +437,17 @@ class RunStore:
             "run": {name: value for name, value in row.items() if name != "owner"},
             "plans": self.plans(run_id),
             "records": self.records(run_id),
-            "bodies": [{**row, "body": self._loaded(row["body"])} for row in self._of(run_id, "bodies", "ref, body")],
+            "bodies": [
+                {**row, "body": self._loaded(row["body"])} for row in self._rows_of_run(run_id, "bodies", "ref, body")
+            ],
             "decisions": self.decisions(run_id),
             "events": [
-                {**row, "event": self._loaded(row["event"])} for row in self._of(run_id, "events", "key, event")
+                {**row, "event": self._loaded(row["event"])}
+                for row in self._rows_of_run(run_id, "events", "key, event")
             ],
             "tape": [
                 {"page": row["page"], **asdict(effect)}
-                for row in self._of(run_id, "tapes", "page, effects")
+                for row in self._rows_of_run(run_id, "tapes", "page, effects")
                 for effect in unpacked(row["effects"])
             ],
         }
@@ -493,13 +496,13 @@ class RunStore:
         """Insert a row, if there is none under its key."""
         self._write(*_insert(table, *values))
 
-    def _of(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
+    def _rows_of_run(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
         """Return what a table has of a run, in the order in which it was kept."""
         return self._rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
 
     def _all(self, run_id: str, table: str, column: str) -> list[Any]:
         """Return a column of JSON, read."""
-        return [self._loaded(row[column]) for row in self._of(run_id, table, column)]
+        return [self._loaded(row[column]) for row in self._rows_of_run(run_id, table, column)]
 
     def _loaded(self, text: str | bytes) -> Any:
         with translate_errors(self._path):

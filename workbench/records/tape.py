@@ -70,7 +70,7 @@ def canonical(document: Data) -> bytes:
 
 
 def comparable(value: Any) -> Any:
-    """A value as two runs may share it: no ids of a run, no times, scores to six digits, evidence by score and id."""
+    """Return a value as two runs may share it: no ids, no times, scores to six digits, evidence by score and id."""
     if isinstance(value, Mapping):
         return {name: comparable(inner) for name, inner in value.items() if not _OF_ONE_RUN.fullmatch(name)}
     if isinstance(value, (list, tuple)):
@@ -435,8 +435,8 @@ def masked(value: Any) -> Any:
     ({'chunks': ['Bearer [secret].']}, ['a [secret]'], None)
     """
     if isinstance(value, Mapping) and isinstance(chunks := value.get("chunks"), list):
-        whole = "".join(map(str, chunks))
-        return value if (bare := without_secrets(whole)) == whole else {**value, "chunks": [bare]}
+        joined = "".join(map(str, chunks))
+        return value if (bare := without_secrets(joined)) == joined else {**value, "chunks": [bare]}
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

@@ -84,7 +84,10 @@ def _several(option: str, value: Any, what: str) -> list[str]:
 
 
 def _bases(kb: Any, info: ValidationInfo) -> list[str]:
-    names, bases = [] if kb is None else _several("kb", kb, "the name of a knowledge base"), _of(info, "bases")
+    names, bases = (
+        [] if kb is None else _several("kb", kb, "the name of a knowledge base"),
+        _from_context(info, "bases"),
+    )
     for name in names:
         if name not in ("", "general") and name not in bases:
             raise UnknownKnowledge(name, sorted(bases))
@@ -112,7 +115,7 @@ def _name(value: Any, info: ValidationInfo) -> str | None:
 def _worker(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
         raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
-    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _of(info, "bases")
+    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _from_context(info, "bases")
     if names:
         from workbench.graphs.route import AGENT_TYPES, read_workers
 
@@ -136,7 +139,7 @@ def _plan(value: Any, info: ValidationInfo) -> Json | None:
         return None
     with refusing("plan"):
         plan = value if isinstance(value, Plan) else Plan.load(value)
-    return require(plan, _of(info, "tools")).dump()
+    return require(plan, _from_context(info, "tools")).dump()
 
 
 def _thresholds(value: Any) -> dict[str, float]:
@@ -152,7 +155,7 @@ def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     asked_for = required("nodes", "options", "reports")
-    return dict(asked_for(_of(info, "settings").model_copy(update=info.data.get("settings", {})), value))
+    return dict(asked_for(_from_context(info, "settings").model_copy(update=info.data.get("settings", {})), value))
 
 
 def _decisions(value: Any) -> list[Any] | None:
@@ -180,14 +183,14 @@ def _reviewer(value: Any) -> Any:
 
 
 def _prompts(value: Any, info: ValidationInfo) -> Json:
-    return own_prompts(value, _of(info, "prompts"))
+    return own_prompts(value, _from_context(info, "prompts"))
 
 
 def _date(value: Any, info: ValidationInfo) -> str:
     return iso_date(str(info.field_name), value)
 
 
-def _of(info: ValidationInfo, name: str) -> Any:
+def _from_context(info: ValidationInfo, name: str) -> Any:
     return (info.context or {})[name]
 
 

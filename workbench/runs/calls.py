@@ -100,7 +100,7 @@ def model_calls(effects: Iterable[Effect]) -> Calls:
 
 
 def model_settings(models: Any) -> dict[str, str]:
-    """Settings that give each role its model.
+    """Return settings that give each role its model.
 
     >>> model_settings({"all": "rules", "writer": "openai:m"})["planner_model"]
     'rules'

@@ -25,7 +25,7 @@ from workbench.errors import (
 )
 from workbench.graphs.reviewers import Reviewer, as_json
 from workbench.ports import Context, Conversations
-from workbench.records.checkpoints import MEND
+from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
@@ -194,7 +194,7 @@ class Driver:
             live.publish(None)
 
     async def _reviewed(self, live: Live, request: Data) -> Any:
-        """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
+        """Ask the reviewer, who sees the evidence too; a synchronous one has a thread, so that no other run waits."""
         from workbench.graphs.merge import distinct, gather
 
         results = gather(self.runs.records(live.run_id), self.runs, live.run_id)
@@ -222,7 +222,7 @@ class Driver:
             self.runs.let_go(live.run_id, ends, message)
         except WorkspaceError:
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
-            live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
+            live.unwritten = kind(f"{message} Then continue with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
 
@@ -234,7 +234,7 @@ class Driver:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """A place among the few that work at once; after ``PATIENCE_S`` a run begins without one.
+        """Wait for a place among the few runs that work at once; after ``PATIENCE_S`` a run begins without one.
 
         Quick runs share one interpreter: one after the other, half of them are done in half the time, and all together
         none is. A slow one, which waits for a model or a tool, must not hold up the others.
@@ -280,7 +280,7 @@ class Driver:
         live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
 
     def _keep_partial(self, live: Live) -> None:
-        """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
+        """Store the part of an interrupted answer; the whole answer replaces it when the run is resumed."""
         row = self.runs.get(live.run_id)
         if "".join(live.tokens).strip() and row["result"] is None:
             self.store.append_message(
@@ -299,7 +299,7 @@ def pending(snapshot: StateSnapshot) -> Json | None:
         return None
     request = getattr(snapshot.interrupts[0], "value", None)
     if not isinstance(request, dict) or "review_id" not in request:
-        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {MEND}")
+        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {FIX}")
     return request
 
 

@@ -141,7 +141,7 @@ def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json
 
 
 def _place(decisions: list[Json], at: str | None) -> tuple[int, str]:
-    """The number and the point of a review; the point is empty after the last decision, where only a number is given.
+    """Return the number and the point of a review; the point is empty for a number after the last decision.
 
     Raises:
         RunError: there is no such review point.

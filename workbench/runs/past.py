@@ -202,7 +202,7 @@ def _values(checkpoint: Any) -> Json:
 
 
 def _next(checkpoint: Any) -> tuple[str, ...]:
-    """The nodes that run after this checkpoint: those that an edge leads to, and those that something was sent to."""
+    """Return the nodes that run after this checkpoint: targets of an edge, and of a ``Send``."""
     channels = checkpoint.checkpoint["channel_values"]
     edges = sorted(name.removeprefix("branch:to:") for name in channels if name.startswith("branch:to:"))
     sent = [packet.node for packet in channels.get("__pregel_tasks") or []]

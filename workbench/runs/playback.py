@@ -250,7 +250,7 @@ class TapedMemory:
         return self._real.remember(user_id, section, content, **about) if self._tape.mode == "live" else ""
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Ended by a run of its own alone."""
+        """Do nothing: a memory is ended only by a run that records."""
         if self._tape.mode == "live":
             self._real.end(user_id, memory_ids, why)
 
@@ -311,7 +311,7 @@ def run_context(
     tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("replies", {}))
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
-    prompts = Prompts(kept={**begin.get("prompts", {}), **options.get("prompts", {})})
+    prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
     context = replace(ports, settings=settings, prompts=prompts, today=day)
     if tape.mode == "replay":

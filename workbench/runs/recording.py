@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.extensions import Extended
-from workbench.knowledge.dated import dates_asked
+from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan, last_records
 from workbench.records.document import run_document
 from workbench.records.figures import Identity, Piece, identity, pieces
@@ -45,13 +45,13 @@ class Recording(Extended):
         self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
 
     def recording(self, run_id: str = "") -> Recording:
-        """This run, or another one of the workspace, read once.
+        """Return this run, or another run of the workspace; each is read once.
 
         Raises:
             UnknownRun: it is no longer kept.
         """
         still = Recording(self._work, run_id or self.run_id)
-        still._work, still._store = cast(Any, _Once(still._work)), cast(Any, _Once(still._store))
+        still._work, still._store = cast(Any, _MemoizingProxy(still._work)), cast(Any, _MemoizingProxy(still._store))
         still.row  # noqa: B018, raises where there is none
         return still
 
@@ -95,7 +95,7 @@ class Recording(Extended):
     @property
     def as_of(self) -> list[str]:
         """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
-        dates = dates_asked({"dates": self.options.get("dates"), "route_decision": self.state.get("route_decision")})
+        dates = question_dates({"dates": self.options.get("dates"), "route_decision": self.state.get("route_decision")})
         return dates if any(dates) else []
 
     @property
@@ -264,7 +264,7 @@ class Recording(Extended):
     @property
     def prompts(self) -> Prompts:
         """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
-        return Prompts(kept={**begun(self.tape()).get("prompts", {}), **self.options.get("prompts", {})})
+        return Prompts(saved={**begun(self.tape()).get("prompts", {}), **self.options.get("prompts", {})})
 
     @property
     def origin(self) -> str | None:
@@ -289,11 +289,11 @@ class Recording(Extended):
         return self.row["options"]
 
 
-class _Once:
+class _MemoizingProxy:
     """Another object, each of whose methods is called once for the same arguments."""
 
-    def __init__(self, of: Any):
-        self._of = of
+    def __init__(self, target: Any):
+        self._of = target
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._of, name)

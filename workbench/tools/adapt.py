@@ -77,7 +77,7 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
         def call() -> Any:
             with contained(name):
                 returned = function(**args)
-                return list(islice(returned, MOST + 1)) if isinstance(returned, Iterator) else returned
+                return list(islice(returned, MAX_RESULTS + 1)) if isinstance(returned, Iterator) else returned
 
         returned = function(**args) if is_async else await asyncio.to_thread(call)
         if inspect.isawaitable(returned):
@@ -188,8 +188,8 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
             "or a dict with one of these under 'results'."
         )
     items = sorted(items, key=repr) if isinstance(items, Set) else list(items)  # a set has no order of its own
-    if len(items) > MOST:
-        raise ToolError(f"{name} returned more than {MOST:,} results. Return the best of them.")
+    if len(items) > MAX_RESULTS:
+        raise ToolError(f"{name} returned more than {MAX_RESULTS:,} results. Return the best of them.")
     texts = [value for _, value in tool_input if isinstance(value, str)]
     question = Question.read(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
@@ -197,7 +197,7 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
     return {"candidates": titles(best), **extra, "results": best}
 
 
-MOST = 100_000
+MAX_RESULTS = 100_000
 """Results that a function may return, or an iterator give, before ``top_k`` are taken."""
 
 

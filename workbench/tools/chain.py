@@ -65,7 +65,7 @@ def chain_step(
 
 
 def chain_metadata(steps: Sequence[dict[str, str]]) -> Json:
-    """Steps as metadata, with what all of them say."""
+    """Return steps as metadata, with what all of them say."""
     return {"chain": {"says": " → ".join(step["says"] for step in steps), "steps": steps}} if steps else {}
 
 

@@ -97,7 +97,7 @@ class Research:
         wider = hybrid.HybridSearchInput(query=query, top_k=min(1000, 2 * top_k))
         if not left:
             return [] if wider in self.searches else [(hybrid.TOOL, wider)]
-        return [(next_hop.TOOL, next_hop.NextHopInput(**hop.asked(query), top_k=top_k)) for hop in left]
+        return [(next_hop.TOOL, next_hop.NextHopInput(**hop.to_input(query), top_k=top_k)) for hop in left]
 
 
 def research_tool(name: str, description: str, rounds: int, hops: int, first: Sequence[FunctionTool]) -> FunctionTool:
@@ -162,7 +162,7 @@ def _late(log: ToolLog, timeout_s: float) -> bool:
 
 DEEP = research_tool(
     "deep_research",
-    "Searches, then asks what is left of each name that the evidence brings in; the thoughts are shown.",
+    "Searches, then asks the open part of the question about each new name in the evidence; the thoughts are shown.",
     rounds=3,
     hops=2,
     first=[hybrid.TOOL],

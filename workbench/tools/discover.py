@@ -23,7 +23,7 @@ from workbench.tools.scoring import (
 )
 from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
-NEAR = 1000  # how deep into the vectors the filtered documents are looked for
+VECTOR_DEPTH = 1000  # how deep into the vectors the filtered documents are looked for
 WAYS = re.compile(
     r"\b(?:after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|than|newest|latest"
     r"|new|old|recent|good|best|great|some)\b|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|后|前|新|老|最近|近年|最新|好|所有|全部|一些|过",
@@ -133,7 +133,7 @@ def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) ->
 
 def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return best passage of each document for the question, with its probability before the filters are counted in."""
-    hits = knowledge.vector_search(question.text, NEAR)
+    hits = knowledge.vector_search(question.text, VECTOR_DEPTH)
     dense, wanted = cosine_signals(hits), set(doc_ids)
     inside = [chunk_id for chunk_id, _ in hits if chunk_id.rpartition("#")[0] in wanted][:READ]
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}

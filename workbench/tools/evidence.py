@@ -22,7 +22,7 @@ def document_id(chunk_id: str) -> str:
 def chunk(
     passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
 ) -> RetrievalResult:
-    """A passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` is what its score was made of."""
+    """Return a passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` what its score is made of."""
     return make_evidence(
         passage["chunk_id"],
         passage["text"],
@@ -99,7 +99,7 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[Json]:
 
 
 def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> Json:
-    """What every tool gives (``Found``): the best results, the names in the question, and what else was found."""
+    """Build a tool's output (``ToolOutput``): the best results, the names in the question, and what else was found."""
     best = ranked(results, top_k)
     return {
         "results": best,

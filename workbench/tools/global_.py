@@ -81,7 +81,7 @@ def _weighed(
 def _touched(
     question: Question, documents: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
 ) -> list[Community]:
-    """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
+    """Return the communities with most of what is named, given and found: names count 1, a found passage by rank."""
     names = dict.fromkeys(n.entity_id for n in question.named)
     gained = dict.fromkeys([*documents, *question.subjects], 1.0)
     for rank, passage in enumerate(best, start=1):

@@ -69,7 +69,7 @@ def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[st
 def fuse(
     question: Question, hits: Mapping[str, Ranking], pool: int, log: ToolLog, strategy: str = "rrf"
 ) -> list[tuple[Passage, float]]:
-    """The passages of all sources in one order, with their fused scores; those about a name in the question first."""
+    """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy) as detail:
         own = [p["chunk_id"] for p in question.knowledge.document_passages(question.subjects)][: RERANKED // 2]
         weights = WEIGHTS[kind(question, hits.get("dense", ()))] if strategy in WEIGHED else None
@@ -104,7 +104,7 @@ def rerank(
 def _judged(
     question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], reread: Mapping[str, float]
 ) -> Iterator[RetrievalResult]:
-    """The passages in the order of ``worth``; what is probable of them is given out in that order, the highest first.
+    """Return the passages in the order of ``worth``, with their probabilities assigned in that order, highest first.
 
     What ranks best and what is known for certain are seen in different signals: the reranker always has a best one,
     and what the graph leads to need not say the question's words.

@@ -16,7 +16,7 @@ NEIGHBOURS = 30
 class LocalSearchInput(Search):
     """What ``local_search`` can be asked."""
 
-    entities: list[str] = Field(default_factory=list, description="Names to look around, beside the query's own")
+    entities: list[str] = Field(default_factory=list, description="More names to look around than those of the query")
 
 
 def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:

@@ -24,13 +24,13 @@ from workbench.tools.fusing import Ranking
 from workbench.tools.scoring import Question, probability, shares
 from workbench.tools.tool import FunctionTool, Search
 
-MOST = 4
+MAX_SUB_QUESTIONS = 4
 """Sub-questions of one pass."""
 LOOKED_AT, PARTS = 6, 3
 """Documents of the evidence whose sentences are read, and passages of each."""
 UNSAID, CLEAR = 0.4, 0.85
 """Cosines at which a word of a text does not say one of the question at all, and says it in full."""
-SAID = 0.75
+SAID_ENOUGH = 0.75
 """From here on, 0 to 1, a word is said, and is asked no further."""
 BEHIND = 0.04
 """What a sentence must say more of the question for each place that its document stands behind another."""
@@ -57,7 +57,7 @@ class SubQuestion(NamedTuple):
     title: str
     sentence: str
 
-    def asked(self, question: str) -> Json:
+    def to_input(self, question: str) -> Json:
         """Return the input of ``next_hop`` for it, of this question."""
         values = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
         return {**values, "sentence": f"{self.title}. {self.sentence}"}
@@ -83,9 +83,9 @@ class Reading(NamedTuple):
     def read(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
         """Read the texts by what words mean, where the base can tell."""
         words, rarity, rows = knowledge.matches(question, texts)
-        whole = sum(rarity) + 1e-6 * len(rarity) or 1.0
-        shares = [(r + 1e-6) / whole for r in rarity]
-        return cls(words, shares, [[clarity(near) for near in row] for row in rows])
+        total = sum(rarity) + 1e-6 * len(rarity) or 1.0
+        shares = [(r + 1e-6) / total for r in rarity]
+        return cls(words, shares, [[clarity(cosine) for cosine in row] for row in rows])
 
     def share(self, row: Sequence[float]) -> float:
         """Return how much of the question a row says, 0 to 1."""
@@ -113,7 +113,7 @@ def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge
 
 
 def sub_questions(
-    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MOST
+    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MAX_SUB_QUESTIONS
 ) -> list[SubQuestion]:
     """Return what is left of a question, asked of each name in the sentences of the first documents.
 
@@ -129,7 +129,7 @@ def sub_questions(
     reading = Reading.read(question, texts, knowledge)
     for (place, passage, sentence, names), row in zip(statements, reading.texts, strict=True):
         explained = reading.share(row)
-        left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID]
+        left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID_ENOUGH]
         inside = {word for word in left for longer in left if word != longer and word in longer and CJK.match(word)}
         left = [word for word in left if word not in inside]
         for name in names:
@@ -239,7 +239,7 @@ def _way(tool_input: NextHopInput, passage: Passage, seen: Mapping[str, float]) 
 
 TOOL = FunctionTool(
     name="next_hop",
-    description="Asks what a passage leaves of the question of a name that the passage brings in: the next hop.",
+    description="Asks the open part of the question about a new name in a passage: the next hop.",
     input_schema=NextHopInput,
     function=search,
     calibration="Logistic in whether the passage holds the name, what it says beyond the sentence that brought it in, "

@@ -108,13 +108,13 @@ class Dated(NamedTuple):
 
 
 def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
-    """Return every day that a question names and that documents are of; any other is told by its words."""
+    """Return every day that a question names and that documents are of; any other day counts as words."""
     days_found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(one for one in days_found if one.doc_ids)
+    return tuple(day_found for day_found in days_found if day_found.doc_ids)
 
 
 def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
-    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.written(), LOOKED_AT)]
+    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.pattern(), LOOKED_AT)]
     return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
 
 
@@ -125,11 +125,11 @@ def on_day(fields: Data, day: Day) -> bool:
     (True, False)
     """
     days_of_values = (read_day(value) for value in fields.values() if isinstance(value, str))
-    return any(day_value is not None and day_value.is_(day) for day_value in days_of_values)
+    return any(day_value is not None and day_value.may_equal(day) for day_value in days_of_values)
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedEntity:
     """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
 
     A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document
@@ -153,10 +153,10 @@ class Wording(NamedTuple):
     knowledge: KnowledgeBase
 
     @classmethod
-    def read(cls, asked: str, knowledge: KnowledgeBase, further: Sequence[str] = (), whole: str = "") -> Wording:
-        """Read a query with further names; ``whole`` has its own names as the texts write them."""
-        more = [word for word in (whole or together(asked, knowledge)).split() if word not in asked.split()]
-        return cls(text := " ".join([asked, *further[:MEANT]]), " ".join([text, *more]), knowledge)
+    def read(cls, query: str, knowledge: KnowledgeBase, further: Sequence[str] = (), full_text: str = "") -> Wording:
+        """Read a query with further names; ``full_text`` has its own names as the texts write them."""
+        more = [word for word in (full_text or together(query, knowledge)).split() if word not in query.split()]
+        return cls(text := " ".join([query, *further[:MEANT]]), " ".join([text, *more]), knowledge)
 
 
 @dataclass(frozen=True)
@@ -182,18 +182,18 @@ class Question:
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
     claimed: Mapping[str, str]
-    named: tuple[Named, ...]
-    grouped: tuple[Named, ...]
+    named: tuple[NamedEntity, ...]
+    grouped: tuple[NamedEntity, ...]
     ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
     dated: tuple[tuple[Dated, float], ...] = ()
 
     @classmethod
     def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
-        asked, text = text, together(text, knowledge)
+        query, text = text, together(text, knowledge)
         mentions = knowledge.link(text)
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
-        said = {e["entity_id"]: e for e in linked if e is not None}
+        linked_by_id = {e["entity_id"]: e for e in linked if e is not None}
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
         passages = knowledge.counts()["passages"]
         on = dated(text, knowledge)
@@ -201,21 +201,22 @@ class Question:
         groups = knowledge.values_in(rest)
         called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
-        further = [e["name"] for i, e in meant.items() if i not in said]
-        others = {
+        further = [e["name"] for i, e in meant.items() if i not in linked_by_id]
+        bearers = {
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
         return cls(
-            **Wording.read(asked, knowledge, further, text)._asdict(),
+            **Wording.read(query, knowledge, further, text)._asdict(),
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
             named=tuple(
-                _merge_bearers([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()
+                _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
             grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
             ambiguous={
-                said[i]["name"]: [_describe(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()
+                linked_by_id[i]["name"]: [_describe(e, knowledge) for e in (linked_by_id[i], *rest)]
+                for i, rest in bearers.items()
             },
             dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
@@ -299,28 +300,28 @@ class Question:
         return probability(tool, self.signals(passage) | signals)
 
 
-def _holds(passage: Passage, name: Named, values: Collection[str]) -> bool:
+def _holds(passage: Passage, name: NamedEntity, values: Collection[str]) -> bool:
     """Whether a passage is about a name or says it; passages from elsewhere are read, ours are known by their ids."""
     if passage["chunk_id"] in name.chunk_ids or passage["doc_id"] in name.doc_ids:
         return True
     return any(n in values for n in name.names) or (not passage["chunk_id"] and _says(passage, name))
 
 
-def _says(passage: Passage, name: Named) -> bool:
+def _says(passage: Passage, name: NamedEntity) -> bool:
     return _spoken(name, fold(f"{passage['title']} {passage['text']}"))
 
 
-def _spoken(name: Named, text: str) -> bool:
+def _spoken(name: NamedEntity, text: str) -> bool:
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
-def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
+def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> NamedEntity:
     """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
     mentions = [chunk_id for entity in bearers for chunk_id in knowledge.entity_mentions(entity["entity_id"])]
     chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
     first = bearers[0]
-    return Named(
+    return NamedEntity(
         name=first["name"],
         names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
         weight=_weight(passages, len(chunk_ids)),
@@ -354,9 +355,9 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     return [p for p in passages if fold(p["title"]) == fold(own[0]["title"])]
 
 
-def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> Named:
+def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> NamedEntity:
     names = [value, *(word for words in called.values() for word in words)]
-    return Named(value, tuple(map(fold, names)), knowledge.term_weight(value.lower()))
+    return NamedEntity(value, tuple(map(fold, names)), knowledge.term_weight(value.lower()))
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

@@ -311,7 +311,7 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
 def _need_text(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    decided = need["said"] in proposals.SETTLED
+    decided = need["said"] in proposals.DECIDED
     met = decided or need["met"] >= proposals.MET
     evidence = "met" if met else need["said"] or "unmet"
     verdict = need["said"] if decided else evidence

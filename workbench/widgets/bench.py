@@ -54,7 +54,7 @@ class Bench(CellRoot):
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
         saved, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
         self.labels = labels_in(lang, wb.settings.lang, saved, message=message)
-        self.head = Pick(heard=self._pressed).add_class("wb-head")
+        self.head = Pick(listener=self._pressed).add_class("wb-head")
         self.ask = AskForm(self.labels, kb=asking.get("kb"), review=checked_points(asking.get("review")))
         self.working, self.futures = Working(self), Futures(self)
         views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]

@@ -33,7 +33,7 @@ class Calls(Panel):
         self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
-        self.list, self._head = Pick(heard=self._pressed), Pick(heard=self._pressed)
+        self.list, self._head = Pick(listener=self._pressed), Pick(listener=self._pressed)
         self._model = ipywidgets.Combobox()
         rows = {"reply": 6, "system": 8, "user": 8}
         controls = {name: text(ipywidgets.Textarea(rows=count)) for name, count in rows.items()}

@@ -261,7 +261,7 @@ class Field:
             return
         self.messages = messages
         if self._note is None:
-            self._note = Pick(heard=self._pressed)
+            self._note = Pick(listener=self._pressed)
             self.box.children = (*self.box.children, self._note)
         sign = glyph("invalid", self._labels, spoken=False)
         lines = [

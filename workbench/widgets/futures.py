@@ -48,7 +48,7 @@ class Compare(Panel):
         self._ids: list[str] = []
         self._differing, self._open = False, False
         self._taken = list[Taken]()
-        self._picks = [Pick(heard=self._pressed) for _ in range(4)]
+        self._picks = [Pick(listener=self._pressed) for _ in range(4)]
         self._head, self._panel, self._note, self._body = self._picks
         self.region = ipywidgets.VBox(self._picks)
         self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
@@ -144,7 +144,7 @@ class Forks(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._marked, self._tree = list[str](), Tree(())
-        self._pick = Pick(heard=self._pressed)
+        self._pick = Pick(listener=self._pressed)
         self.region = ipywidgets.VBox([self._pick])
         self._draw()
 
@@ -197,7 +197,7 @@ class Checkpoints(Panel):
         self._document: Data = {}
         self._checkpoints: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
-        self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
+        self._list, self._detail = Pick(listener=self._pressed), Pick(listener=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
     def show(self, document: Data, checkpoints: Sequence[Checkpoint]) -> None:
@@ -259,7 +259,7 @@ class Explore:
         self._labels = labels
         self.graph, self.chosen = Around(), ""
         self._knowledge: Any = None
-        self.picture, self.card, self.note = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
+        self.picture, self.card, self.note = Pick(listener=self._pressed), Pick(listener=self._pressed), Pick()
         self.region = ipywidgets.Box([self.picture, ipywidgets.VBox([self.note, self.card])]).add_class("wb-explore")
 
     def show(self, run: Run) -> None:

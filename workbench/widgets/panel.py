@@ -223,9 +223,9 @@ def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
     widget.observe(lambda _: heard(), "value")
 
 
-def press_button(text: str, press: Callable[[], Any], *classes: str, told: str | None = None) -> ipywidgets.Button:
+def press_button(text: str, press: Callable[[], Any], *classes: str, tooltip: str | None = None) -> ipywidgets.Button:
     """Return a button of ipywidgets that calls ``press``."""
-    button = ipywidgets.Button(description=text, tooltip=told)
+    button = ipywidgets.Button(description=text, tooltip=tooltip)
     button.on_click(lambda _: press())
     for cls in classes:
         button.add_class(cls)

@@ -36,7 +36,7 @@ class Review(traitlets.HasTraits):
     response = traitlets.Dict()
 
     def __init__(self, labels: Labels, runs: Any = None):
-        """``runs`` is ``wb.runs``; with it an unsent note survives a restart."""
+        """Build the panel; ``runs`` is ``wb.runs``; with it an unsent note survives a restart."""
         super().__init__()
         self._runs = runs
         self._labels, self._document, self._request = labels, Json(), Json()

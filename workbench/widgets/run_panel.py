@@ -48,9 +48,9 @@ class Working:
         self.memory = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.runs)
-        self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
-        self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
-        self.fork_bar = Pick(heard=self._on_fork_bar)
+        self.rail, self.turns, self.answer = Pick(), Pick(listener=self._on_turn), Pick(listener=self._on_answer)
+        self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick(listener=self._on_timeline)
+        self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()

@@ -367,7 +367,7 @@ def test_what_was_not_touched_stays(folder, desk, style):
     canvas = desk.canvas(path)
     assert canvas.save().read_bytes() == before
     canvas.edit("a", text="Proposition\nSomething else.")
-    new = canvas.add("text", "An answer", beside="a", color="4")
+    new = canvas.add("text", "An answer", next_to="a", color="4")
     canvas.connect("a", new, "answered by")
     canvas.remove("d")
     canvas.save()
@@ -408,7 +408,7 @@ def test_any_edits_are_read_back_as_they_were_made(edits, style):
             if what == "edit":
                 canvas.edit(one, x=canvas.nodes[one]["x"] + 7, note="né\ud800")
             elif what == "add":
-                canvas.add("text", other, beside=one)
+                canvas.add("text", other, next_to=one)
             elif what == "remove":
                 canvas.remove(one)
             else:
@@ -427,14 +427,14 @@ def test_a_canvas_may_begin_empty(folder, desk, raw):
     assert "Nothing is on this canvas yet" in canvas._repr_html_() or "还没有" in canvas._repr_html_()
     assert canvas.save().read_text() == raw
     first = canvas.add("text", "集合")
-    canvas.connect(first, canvas.add("group", "组", beside=first))
+    canvas.connect(first, canvas.add("group", "组", next_to=first))
     again = desk.canvas(canvas.save())
     assert [len(again.nodes), len(again.edges), again.problems] == [2, 1, []]
 
 
 def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
     canvas = desk.canvas(folder / "notes.canvas")
-    made = [canvas.add("text", "word " * n, beside="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
+    made = [canvas.add("text", "word " * n, next_to="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
     boxes = {i: reading._box(canvas.nodes[i]) for i in [*made, "a", "b", "c", "d"]}
     for one in made:
         for other, (left, top, right, low) in boxes.items():
@@ -442,7 +442,7 @@ def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
             assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
     assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
     canvas.add("group", "Another", id="other", x=180, y=400, width=900, height=900)
-    assert canvas.nodes[canvas.add("text", "word " * 300, beside="a")]["y"] > 1300  # in no group of others
+    assert canvas.nodes[canvas.add("text", "word " * 300, next_to="a")]["y"] > 1300  # in no group of others
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class Spool:
     def __init__(self, index: Index, replace: bool):
         self._index = index
         connection = index.connection()
-        with index.named():
+        with index.translated_errors():
             connection.execute("PRAGMA temp_store = FILE")
             connection.executescript(_SPOOL_TABLES)
         self.places = Places(index, replace=replace)

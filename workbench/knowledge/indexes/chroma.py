@@ -124,7 +124,7 @@ def _files(folder: Path) -> Any:
 
 
 def _server(place: Place) -> Any:
-    """A client of the server, which is asked whether it is there; a server that hangs is not waited for for ever."""
+    """Return a client after asking the server whether it answers; the wait for one that hangs has a limit."""
     import chromadb
     import chromadb.config
 

@@ -161,8 +161,8 @@ class IndexWays:
             for doc_id in title["doc_ids"]
         ]
 
-    def naming(self, doc_id: str, most: int) -> list[str]:
-        """Return ids of other documents' passages that hold this title; none where more than ``most`` do."""
+    def naming(self, doc_id: str, limit: int) -> list[str]:
+        """Return ids of other documents' passages that hold this title; none where more than ``limit`` do."""
         chunk_ids = set[str]()
         for key in self._keys(doc_id):
             sql = (
@@ -170,8 +170,8 @@ class IndexWays:
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
             )
             match = f'body : "{keywords.stored(closed_up(key))}"'
-            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
-            if len(chunk_ids) > most:
+            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, limit + 1)))
+            if len(chunk_ids) > limit:
                 return []
         return sorted(chunk_ids)
 
@@ -184,14 +184,14 @@ class IndexWays:
                 links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
         return links
 
-    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """Return what these passages say that at most ``most`` others say too, sentence by sentence."""
+    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
+        """Return what these passages say that at most ``limit`` others say too, sentence by sentence."""
         holders: dict[str, list[str]] = {}
         links = []
         for chunk_id, _, sentence in self._sentences(chunk_ids):
             for key in sorted(phrases(sentence)):
                 if key not in holders:
-                    holders[key] = self._holders(key, most)
+                    holders[key] = self._holders(key, limit)
                 holder_ids = [holder for holder in holders[key] if holder != chunk_id]
                 if holder_ids:
                     links.append(
@@ -199,9 +199,9 @@ class IndexWays:
                     )
         return links
 
-    def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """Return phrase of a text -> ids of the passages that hold it, of at most ``most`` passages."""
-        holders = {closed_up(key): self._holders(key, most) for key in sorted(phrases(text))}
+    def holding(self, text: str, limit: int) -> dict[str, list[str]]:
+        """Return phrase of a text -> ids of the passages that hold it, of at most ``limit`` passages."""
+        holders = {closed_up(key): self._holders(key, limit) for key in sorted(phrases(text))}
         return {phrase: ids for phrase, ids in holders.items() if ids}
 
     def _holders(self, key: str, limit: int) -> list[str]:

@@ -159,20 +159,20 @@ class Canvas:
         changed = {**elements[node_id], **changes, "id": node_id}
         return self._put(elements, {key: value for key, value in changed.items() if value is not None}, shown(node_id))
 
-    def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
+    def add(self, kind: str = "text", content: str = "", *, next_to: str | None = None, **more: Any) -> str:
         """Add a node where there is room, next to another node or below all, and return its id.
 
         Args:
             kind: ``text``, ``file``, ``link`` or ``group``.
             content: the text, the path, the address or the label.
-            beside: the id of a node.
+            next_to: the id of a node.
             **more: other keys of the node, as ``color``, ``width``.
         """
         lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
         size = {"width": 400, "height": max(80, 40 + 26 * lines)}
         node = {"id": self._new_id(kind), "type": kind, CONTENT.get(kind) or "label": content, **size, **more}
         if not {"x", "y"} <= node.keys():
-            node["x"], node["y"] = self._room(node, self.nodes.get(beside or ""))
+            node["x"], node["y"] = self._room(node, self.nodes.get(next_to or ""))
         return str(self._put(self.nodes, node, "The new node")["id"])
 
     def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
@@ -405,7 +405,7 @@ def _has_id(element: Any) -> bool:
 
 
 def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
-    """(what is wrong with the fix, whether the node cannot be used for it)."""
+    """Return (what is wrong with the fix, whether the node cannot be used for it)."""
     kind = node.get("type")
     if len(node["id"]) > _ID:
         yield f"has an id of more than {_ID} characters: shorten it", True

@@ -418,8 +418,8 @@ def _triples(path: Path) -> Read:
         if isinstance(head, str):
             yield line, head
         else:
-            text, others = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
-            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
+            text, names = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
+            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, names, source=source)
 
 
 _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canvas.SUFFIX)
@@ -435,7 +435,7 @@ def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> 
             continue
         text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
         if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
-            yield 1, f"node {shown(card.node['id'])}: {card.file.name} is many records: add it by itself"
+            yield 1, f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own"
         elif card.file and card.file.name.lower().endswith(SUFFIXES):
             for _, document in _read(card.file, card.title, reader, also):
                 if isinstance(document, str):

@@ -141,7 +141,7 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def must_be_file(path: Path) -> None:
-    """Raises ``Unreadable`` for what would never end, is not there or empty, or has a name that no store takes."""
+    """Raise ``Unreadable`` for what would never end, is not there or empty, or has a name that no store takes."""
     if not str(path).isprintable() and any("\ud800" <= sign <= "\udfff" for sign in str(path)):
         raise Unreadable("its name is not UTF-8: rename it")
     if not path.is_file():

@@ -33,7 +33,7 @@ class Board(CellRoot):
         self.worked: Worked | None = None
         self.labels = labels = labels_for(canvas.message)
         self._ids = list(canvas.nodes)[:MOST_DRAWN]
-        self.picture, self.told, self.found = Pick(heard=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
+        self.picture, self.told, self.found = Pick(listener=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
         kinds = {i: labels(f"canvas_{canvas.nodes[i]['type']}") for i in self._ids}
         options = [(visible(f"{node_title(canvas.nodes[i]) or i} · {kind}"), i) for i, kind in kinds.items()]
         self.nodes = ipywidgets.SelectMultiple(options=options, description=labels("canvas_choose"), rows=6)

@@ -158,7 +158,7 @@ class Worked(Shown):
             head = f"**{labels(f'canvas_{self.operation}')}**{score}"
             lines = [f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]]
             new = copy.add(
-                "text", "\n".join(filter(None, [head, *lines, entry["note"]])), beside=entry["node"], color="6"
+                "text", "\n".join(filter(None, [head, *lines, entry["note"]])), next_to=entry["node"], color="6"
             )
             copy.connect(entry["node"], new, labels(f"canvas_{self.operation}"))
             for kind, node in dict.fromkeys((row["kind"], row["node"]) for row in entry["rows"]):

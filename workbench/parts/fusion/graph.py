@@ -283,10 +283,10 @@ def further(query: str, results: Sequence[RetrievalResult], base: KnowledgeBase,
     asks for twice as many passages as before, with every spelling of the names in the question.
     """
     earlier = {ask["query"] for ask in asked}
-    hops = next_hop.sub_questions(query, results, base, next_hop.MOST + len(earlier))
+    hops = next_hop.sub_questions(query, results, base, next_hop.MAX_SUB_QUESTIONS + len(earlier))
     new_hops = [hop for hop in hops if hop.query not in earlier and base.ways.titles_in(hop.name)]
     if new_hops:
-        return [{"query": hop.query, "hop": hop.asked(query)} for hop in new_hops[: next_hop.MOST]]
+        return [{"query": hop.query, "hop": hop.to_input(query)} for hop in new_hops[: next_hop.MAX_SUB_QUESTIONS]]
     entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     spellings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
     wide = " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])

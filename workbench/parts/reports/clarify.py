@@ -85,7 +85,7 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     words = " ".join(question["question"] for question in left)
     in_force = {"query": state["query"], "answers": {}}
     decision = ask_person(
-        "clarify", state, runtime, {"questions": left}, words, ClarifyEdits, check_ids, told={"in_force": in_force}
+        "clarify", state, runtime, {"questions": left}, words, ClarifyEdits, check_ids, details={"in_force": in_force}
     )
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":

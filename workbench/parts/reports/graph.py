@@ -21,7 +21,7 @@ from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
 from workbench.graphs.plan import SEARCH
 from workbench.graphs.roles import budget_spent
-from workbench.knowledge.dated import dated_bases, dates_asked
+from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.answer import judge
 from workbench.language.citing import cite
 from workbench.parts.reports import checking, review
@@ -177,7 +177,7 @@ def _task(state: ConversationState, section: SectionOutline, own: str, wish: str
         message=state["message"],
         kb_prefixes=state["kb_prefixes"],
         route_decision=state["route_decision"],
-        dates=dates_asked(state),
+        dates=question_dates(state),
         section=section,
         pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
         fingerprint=own,
@@ -321,7 +321,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
             remaining_s=context.settings.time_budget_s,
             sources={},
             upstream={},
-            dates=dates_asked(state),
+            dates=question_dates(state),
         )
         records += (await executor(task, cast(Any, runtime)))["records"]
     gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]

@@ -366,7 +366,7 @@ class Report:
         return write_file(file, self.rendered(form), replace=replace, kind=RunError)
 
     def rendered(self, form: str) -> bytes:
-        """It in one of its forms: ``md``, ``html`` or ``pdf``."""
+        """Return the report in one of its forms: ``md``, ``html`` or ``pdf``."""
         from workbench.parts.reports import rendering
 
         if form == "md":
@@ -387,7 +387,7 @@ class Report:
         return f"<Report {self.run.run_id} {self.status}: {self.title!r}, {len(self.sections)} sections>"
 
     def _repr_html_(self) -> str:
-        """It on a page of a notebook: how it stands, then its text; until there is one, the run."""
+        """Return the report for a notebook: its progress, then its text; the run until there is a text."""
         from workbench.parts.reports import showing
 
         if not self.text:

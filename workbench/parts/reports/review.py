@@ -65,7 +65,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
 
     texts = {"evidence": describe_evidence(merged_evidence(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
-    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=texts)
+    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, details=texts)
     change: Json = {"decisions": [decision], "report": {**report, "begun": True}}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
@@ -137,7 +137,7 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     pieces = [by_id[i] for i in content["sources"] if i in by_id]
     key = f"{section_id}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
     texts = {"evidence": describe_evidence(pieces)}
-    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=texts)
+    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, details=texts)
     # what is written again is shown again
     reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [section_id])]
     if decision["action"] != "approve":

@@ -300,7 +300,7 @@ def _summary(run: Run, debug: bool) -> Json:
 
 
 def _resume_hint(run: Run) -> str:
-    return f"Run {run.run_id} is {run.status}. Go on with it by the decision `resume`."
+    return f"Run {run.run_id} is {run.status}. Continue it with the decision `resume`."
 
 
 class Events(StreamingResponse):
