@@ -99,13 +99,13 @@ GOOD = {
 
 def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None:
     settings = Settings.load(chat_model="openai:a", planner_model="openai:b", writer_model="rules")
-    assert (settings.model_of("planner"), settings.model_of("writer"), settings.model_of("grader")) == (
+    assert (settings.role_model("planner"), settings.role_model("writer"), settings.role_model("grader")) == (
         "openai:b",
         "",
         "openai:a",
     )
-    assert not any(map(Settings.load().model_of, ROLES))
-    assert Settings.load(chat_model="openai:a", planner="one_step").model_of("planner") == ""
+    assert not any(map(Settings.load().role_model, ROLES))
+    assert Settings.load(chat_model="openai:a", planner="one_step").role_model("planner") == ""
 
 
 def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:

@@ -228,7 +228,7 @@ class KnowledgeBase(Protocol):
         """Return how far each text says each content word of a question, by what words mean where the base can tell."""
 
     def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """Return word of a text -> words of the corpus of nearly the same meaning, with their cosines, the nearest first.
+        """Return word of a text -> words of the corpus of nearly the same meaning, with their cosines, nearest first.
 
         Only of words in a script in which the corpus is not written: a Chinese question over English texts.
         """

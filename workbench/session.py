@@ -249,7 +249,7 @@ class Workbench(Extended):
 
     def _models_for(self, settings: Settings) -> Json:
         """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
-        names = {role: name for role in ROLES if (name := settings.model_of(role))}
+        names = {role: name for role in ROLES if (name := settings.role_model(role))}
         for role, name in names.items():
             if name not in self._chats:
                 from workbench.models.chat import model_secrets, open_chat_model
@@ -266,7 +266,7 @@ class Workbench(Extended):
 
     def _extractor(self) -> Extractor | None:
         """Return who reads what is indexed; None where no model may, or nothing may be spent on it."""
-        if not self.settings.index_token_budget or not self.settings.model_of("extractor"):
+        if not self.settings.index_token_budget or not self.settings.role_model("extractor"):
             return None
         from workbench.graphs.extract import ModelExtractor
 
@@ -422,7 +422,7 @@ class Workbench(Extended):
     def messages(
         self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
     ) -> list[Json]:
-        """Return messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
+        """Return a conversation's messages, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
 
         Args:
             session: the conversation; one that is not there has none.

@@ -277,7 +277,7 @@ class Settings(BaseSettings):
         for name, value in super().__repr_args__():
             yield name, re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value
 
-    def model_of(self, role: str) -> str:
+    def role_model(self, role: str) -> str:
         """Return the name of the role's model, "" for its deterministic default.
 
         A role without a model of its own has the chat model; planning that is to be one step has its own alone.

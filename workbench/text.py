@@ -166,7 +166,7 @@ SHORTEST_SECRET = 8
 
 
 def keep_secret(*texts: str) -> None:
-    """Mask these texts in everything that is stored from now on, raw or in JSON; the longest of overlapping ones wins."""
+    """Mask these texts in everything that is stored from now on, raw or in JSON; of overlapping ones the longest."""
     forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
     secrets_now = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
     _secrets.clear()

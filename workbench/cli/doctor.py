@@ -95,7 +95,7 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
 
     roles: dict[str, list[str]] = {}
     for role in ROLES:
-        if name := settings.model_of(role):
+        if name := settings.role_model(role):
             require_chat_model(settings, "chat_model" if name == settings.chat_model else f"{role}_model")
             roles.setdefault(name, []).append(role)
     if roles:

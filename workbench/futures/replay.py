@@ -32,7 +32,7 @@ def replayed(
     effects = run.tape()
     require_whole(run.run_id, effects)
     asks_model = any(effect.kind == "model" for effect in effects)
-    if mode == "regression" and asks_model and not any(map(settings.model_of, ROLES)):
+    if mode == "regression" and asks_model and not any(map(settings.role_model, ROLES)):
         raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
     if corpus == "check":
         same_corpus(run, effects, knowledge)

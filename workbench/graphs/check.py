@@ -52,7 +52,7 @@ async def supported(context: Context, text: str, evidence: Evidence, question: s
         groups = _groups(citing, evidence, context.settings.merge_max_characters)
         for checked_group in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
             verdicts |= checked_group
-    judge = context.settings.model_of("checker") if verdicts else ""
+    judge = context.settings.role_model("checker") if verdicts else ""
     return [_combined(each, verdicts.get(each.sentence, ""), judge) for each in statements]
 
 

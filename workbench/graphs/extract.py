@@ -98,7 +98,7 @@ class ModelExtractor:
         self._tape, self._budget, self._submit = _Counted(), settings.index_token_budget, submit
         within = settings.model_copy(update={"token_budget": self._budget, "money_budget": 0.0})
         self._context = replace(context, settings=within, tape=self._tape)
-        self.model = settings.model_of("extractor")
+        self.model = settings.role_model("extractor")
         labels = [context.prompts.for_language("extractor", language).label for language in ("en", "zh")]
         self.recipe = f"{self.model} {' '.join(labels)}"
         self._failed, self._begun, self._dearer, self._why = 0, 0, 1.0, ""

@@ -227,7 +227,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         thought = {"thought": visible(thinking.thought)} if thinking.thought else {}
         return {"chunks": chunks, **thought, **accounted(context, "writer", own, usage[-1] if usage else None)}
 
-    args = {"model": context.settings.model_of("writer"), "messages": prompt}
+    args = {"model": context.settings.role_model("writer"), "messages": prompt}
     effect = await context.tape.aeffect("model", "writer", args, write, clock=context.clock.monotonic)
     for chunk in effect.value["chunks"] if effect.replayed else ():
         runtime.stream_writer(token(chunk))

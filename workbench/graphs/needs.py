@@ -189,7 +189,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         needs += owned or [Need(field, "field", field)]
     needs += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
-    last = Need(label.known(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
+    last = Need(label.get(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
     if intent == "recommend":
         needs, last = [], Need(label("need_candidates"), "all")  # what is named is what others are compared with
     elif intent == "list" and decision["filters"]:

@@ -502,7 +502,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     if form.enough and not enough:
         reason = f"nothing says {', '.join(unsaid)}" if now.evidence else "there is no evidence"
         overruled.insert(0, f"enough: {reason}")
-    proposal.seen = {**seen, "needs": judged, "judge": context.settings.model_of("reflector")}
+    proposal.seen = {**seen, "needs": judged, "judge": context.settings.role_model("reflector")}
     facts = [form.reasoning.strip().rstrip("。. ") or proposal.say("reflect_model")]
     if overruled:
         proposal.seen["overruled"] = overruled

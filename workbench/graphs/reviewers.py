@@ -110,7 +110,7 @@ def repeat_answer(decision: Data | Decision) -> Answer:
     )
 
 
-def as_json(given: Any) -> Answer:
+def as_json(reply: Any) -> Answer:
     """Return an answer as it can be written down: JSON, without what no store takes, and not endless.
 
     A list with one response in it, as an Agent Inbox sends it, is that response.
@@ -121,13 +121,13 @@ def as_json(given: Any) -> Answer:
     >>> as_json({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
     {'decisions': [{'type': 'respond', 'message': 'a b'}]}
     """
-    if isinstance(given, list) and len(given) == 1:
-        given = given[0]
-    if not isinstance(given, Mapping) or not given:
-        kind = "nothing" if not given else f"a {type(given).__name__}"
+    if isinstance(reply, list) and len(reply) == 1:
+        reply = reply[0]
+    if not isinstance(reply, Mapping) or not reply:
+        kind = "nothing" if not reply else f"a {type(reply).__name__}"
         raise InvalidAnswer(f"{_REFUSED} $: an answer is {_SHAPE}, and this is {kind}.")
     try:
-        text = json.dumps(dict(given), ensure_ascii=False)
+        text = json.dumps(dict(reply), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None

@@ -133,7 +133,7 @@ async def _reply(
             **accounted(context, role, prompt_template, token_usage(message)),
         }
 
-    args = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
+    args = {"model": context.settings.role_model(role), "messages": messages, "schema": form.model_json_schema()}
     effect = await context.tape.aeffect("model", role, args, call, clock=context.clock.monotonic)
     return dict(effect.value)
 
@@ -144,7 +144,7 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
     names = ("temperature", "top_p", "seed", "max_tokens")
     values = {name: getattr(model, name, None) for name in names}
     sampling = {name: value for name, value in values.items() if isinstance(value, (int, float))}
-    money = price(context.prices, context.settings.model_of(role), usage)
+    money = price(context.prices, context.settings.role_model(role), usage)
     return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling}
 
 

@@ -118,7 +118,7 @@ class _Reader:
         """Read everything, what the rest depends on first."""
         numbers = read_numbers(blotted(self.plain, map(at, [*self.dates, *self.values])))
         has_document = any(name["doc_id"] for name in self.names)
-        fitting = any(number.op != "eq" and self._field_of(number) for number in numbers)
+        fitting = any(number.op != "eq" and self._number_field(number) for number in numbers)
         fitting = fitting or any(self.nearest(date, "date", 8) or self.only("date") for date in self.dates)
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
@@ -403,7 +403,7 @@ class _Reader:
             span = at(number)
             if meets(span, self.used) or (limit is not None and number.low == limit and not number.unit):
                 continue
-            field, field_word = self._field_of(number), self.nearest(span, "number")
+            field, field_word = self._number_field(number), self.nearest(span, "number")
             own = field_word is not None and field_word.field == field
             distance = max(field_word.start - span[1], span[0] - field_word.end) if field_word and own else REACH
             if number.op == "eq" and not (distance <= 4 or (field and number.unit and selecting)):
@@ -416,7 +416,7 @@ class _Reader:
             bounds = [in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
             self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, field_word)
 
-    def _field_of(self, number: NumberSpan) -> Field | None:
+    def _number_field(self, number: NumberSpan) -> Field | None:
         """Return the number's field: by its unit, by the nearest word of a field, or by what an adjective measures."""
         by_unit = [f for f in self.of_type("number") if number.unit and fits(number.unit, f)]
         if len(by_unit) == 1:

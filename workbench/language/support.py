@@ -266,5 +266,5 @@ def _exact(sentence: str) -> list[str]:
     return list(dict.fromkeys([*addresses, *_NUMBER.findall(sentence), *quoted, *names]))
 
 
-def _number(written: str) -> str:
-    return written.replace(",", "").rstrip(".")
+def _number(digits: str) -> str:
+    return digits.replace(",", "").rstrip(".")

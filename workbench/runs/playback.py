@@ -163,15 +163,15 @@ class TapedBase:
         if method not in READS:
             raise AttributeError(f"A knowledge base has no {method!r}.")
 
-        def read(*arguments: Any, **named: Any) -> Any:
-            if named:  # the tape knows arguments by their places
-                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **named)
+        def read(*arguments: Any, **options: Any) -> Any:
+            if options:  # the tape knows arguments by their places
+                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **options)
                 bound.apply_defaults()
                 arguments = bound.args[1:]
-            given = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
-            place = (method, json.dumps(given, sort_keys=True, ensure_ascii=False))
+            plain = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
+            place = (method, json.dumps(plain, sort_keys=True, ensure_ascii=False))
             if place not in self._known:
-                self._known[place] = self._read(method, given)
+                self._known[place] = self._read(method, plain)
             return self._known[place]
 
         return read
@@ -390,7 +390,7 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay, every one that could answer replaced by a stand-in."""
-    models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
+    models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))}
     planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
     tools = begin.get("tools")
     return replace(

@@ -87,8 +87,8 @@ class Run(Recording):
 
     def edit(self, edits: Json | None = None, *, note: str = "", **fields: Any) -> Run:
         """Continue with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not
-        to be applied) at the points plan and step; ``next_steps=``, ``activate=``, ``rewrite_query=``, ``should_continue=``,
-        ``thresholds=``, ``needs={need: "struck"}`` at reflect.
+        to be applied) at the points plan and step. At reflect: ``next_steps=``, ``activate=``, ``rewrite_query=``,
+        ``should_continue=``, ``thresholds=``, ``needs={need: "struck"}``.
 
         Raises:
             InvalidAnswer: names the field and what is allowed; the run waits as before.
@@ -246,7 +246,7 @@ class Run(Recording):
         return dag(self)
 
     def timeline(self) -> Drawing:
-        """Show what ran when: graph, steps, and what happened inside the tools; waiting and replayed parts are marked."""
+        """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
         from workbench.runs.pictures import timeline
 
         return timeline(self)

@@ -22,7 +22,7 @@ def document_id(chunk_id: str) -> str:
 def chunk(
     passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
 ) -> RetrievalResult:
-    """Return a passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` what its score is made of."""
+    """Return a passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` the parts of its score."""
     return make_evidence(
         passage["chunk_id"],
         passage["text"],

@@ -87,11 +87,13 @@ def graphiti(settings: Settings) -> FunctionTool:
             facts = await _request_facts(url, settings.graphiti_timeout_s, body)
             detail["facts"] = len(facts)
         when = tool_input.as_of
-        kept = [fact.to_result() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))]
+        results = [
+            fact.to_result() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))
+        ]
         with log("judge") as detail:
-            found = await asyncio.to_thread(normalise, "graphiti", kept, tool_input, knowledge)
-            detail["hits"] = len(found["results"])
-        return found
+            output = await asyncio.to_thread(normalise, "graphiti", results, tool_input, knowledge)
+            detail["hits"] = len(output["results"])
+        return output
 
     return FunctionTool(
         name="graphiti",

@@ -127,9 +127,9 @@ class Marks:
         return joined([*pieces, text[end:]])
 
 
-def answer(document: Data, labels: Labels, written: str = "") -> Picture:
-    """Return the answer of a run, or the part that is ``written``, with its citations as buttons."""
-    text, marks = (document["answer"] or written)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
+def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
+    """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
+    text, marks = (document["answer"] or draft)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
     facts = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
     if facts and document["support"]:
         facts += f" · {support_text(document['support'], labels)}"

@@ -130,7 +130,7 @@ class Calls(Panel):
 
     def _models(self) -> list[str]:
         """Return the models to choose from: none, the configured ones, and those that answered."""
-        configured = [self._settings.chat_model, *map(self._settings.model_of, ROLES)] if self._settings else []
+        configured = [self._settings.chat_model, *map(self._settings.role_model, ROLES)] if self._settings else []
         models = [*configured, *(call["model"] for call in self._calls.values())]
         return [RULES, *dict.fromkeys(name for name in models if name and ":" in name)]
 

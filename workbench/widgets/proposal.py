@@ -172,7 +172,7 @@ class ReflectForm(Form):
     shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
 
     def __init__(self, request: Data, recorded: Data, labels: Labels, heard: Heard, ran: Collection[str] = ()):
-        """Mark the steps; ``recorded`` is the plan without the proposed ones; ``ran`` are ids of steps that have run."""
+        """Mark the steps; ``recorded`` is the plan without the proposed ones; ``ran`` are ids of steps that ran."""
         super().__init__(request, labels, heard)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
         self._chosen: bool | None = None

@@ -178,7 +178,7 @@ def eval_retrieval(
         line |= question_set.details(name, measured[name])
     about = base.describe()
     models = {name: about[name] for name in ("embedding_model", "reranker")}
-    names = sorted({context.settings.model_of(role) for role in context.models})
+    names = sorted({context.settings.role_model(role) for role in context.models})
     models["language_model"] = ", ".join(names) or "none"
     lost = {"gold_not_in_base": question_set.lost} if question_set.lost else {}
     return Rows(set=base.name, questions=len(question_set.rows), **lost, **table, models=models)

@@ -501,8 +501,8 @@ def _day(text: str) -> int | None:
     return None
 
 
-def _first_day(written: str) -> int:
-    return date.fromisoformat(f"{written}-01-01"[:10]).toordinal()
+def _first_day(iso_text: str) -> int:
+    return date.fromisoformat(f"{iso_text}-01-01"[:10]).toordinal()
 
 
 def _last_day(written: str) -> int:

@@ -194,7 +194,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     if "summarizer" in context.parts:
         text, author = str(await context.parts["summarizer"](before, fresh)).strip(), "summarizer"
     elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
-        author = settings.model_of("summarizer")
+        author = settings.role_model("summarizer")
     if not text:
         text = summarize(_of_the_corpus(messages, of_user), [m["content"] for m in of_user])
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])

@@ -76,7 +76,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     context, request, results = runtime.context, state["report"], merged_evidence(state)
     kind, plan = report_type(request["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
-    who = context.settings.model_of("writer") if "writer" in context.models else RULES
+    who = context.settings.role_model("writer") if "writer" in context.models else RULES
     who = "writer" if "writer" in context.parts else who
     lookup = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if request.get("cached", True) else lambda **_: {}
@@ -225,7 +225,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
                 wish=task["wish"],
             )
             if draft and draft.text:
-                return draft, context.settings.model_of("writer")
+                return draft, context.settings.role_model("writer")
             notes = draft.notes if draft else []
     except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
         raise
