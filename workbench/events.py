@@ -116,6 +116,8 @@ def logged(node_type: str, node: Node) -> Node:
         }
         event: Event = {"execution_log": entry}
         debug = [event_kept for event_kept in collector.cached if not MERGE_EVENTS & set(event_kept)]
+        # First the tape, then the log: a line in the log means that the effects of its node are durable. LangGraph
+        # gives a node that runs again after a crash the same task id, so both writes keep their keys.
         if runtime.execution_info:
             context.tape.flush(runtime.execution_info.task_id)
         if state.get("run_id") and runtime.execution_info:

@@ -150,6 +150,7 @@ class Extended:
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
+            # `__get__` binds the function or property of the part as if it stood in the class.
             if path := paths(self._kind).get(name):
                 return load(path).__get__(self, type(self))
             for part, names in BUILT_IN.items():

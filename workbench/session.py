@@ -317,7 +317,8 @@ class Workbench(Extended):
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:
             stored["prompts"] = prompts
-        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))  # refused here, not in the run
+        # Opened here too: a model that cannot be opened is refused at once and not in the run.
+        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))
         reviewer = read.reviewer if read.decisions is None else ReplayReviewer(read.decisions)
         self._work.begin(run_id, text, stored, Live(run_id, reviewer))
         return Run(self._work, run_id)

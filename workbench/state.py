@@ -520,6 +520,7 @@ def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[An
     """
 
     def reduce(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
+        # A dict keeps the place of the first entry: a record that is replaced does not move in the list.
         return list({tuple(item[name] for name in names): item for item in [*(old or []), *(new or [])]}.values())
 
     return reduce

@@ -168,6 +168,7 @@ SHORTEST_SECRET = 8
 def keep_secret(*texts: str) -> None:
     """Mask these texts in everything that is stored from now on, raw or in JSON; of overlapping ones the longest."""
     forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
+    # Longest first, because `without_secrets` replaces in this order: a secret that contains another goes first.
     secrets_now = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
     _secrets.clear()
     _secrets.update(dict.fromkeys(secrets_now))

@@ -53,6 +53,7 @@ class Checkpoints(SqliteSaver):
                 begin_with_log(connection)
                 saver = cls(connection, path)
                 saver.setup()
+                # SQLite must not sleep on the thread of the event loop: `_patiently` waits in asyncio instead.
                 connection.execute("PRAGMA busy_timeout = 0")
             except BaseException:
                 connection.close()

@@ -185,6 +185,7 @@ class Tape:
         self.sources = tuple(sources)
         self.known: dict[str, Effect] = {}
         self._twins: dict[str, dict[str, Effect]] = {}
+        # The last source first, so that the first one wins where two know the same key.
         for source in reversed(self.sources):
             effects = read(store, source)
             self.known |= {effect.key: effect for effect in effects}
@@ -218,6 +219,7 @@ class Tape:
     def calls(self) -> list[Effect]:
         """Return the calls of models that this run has made so far, or has from another tape."""
         with self._lock:
+            # Pages are unpacked once; from then on `keep` adds each new call under the same lock.
             if self._calls is None:
                 effects = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
                 self._calls = {effect.key: effect for effect in [*effects, *self._fresh] if effect.kind == "model"}
@@ -244,6 +246,7 @@ class Tape:
         recorded = self.find(kind, name, version, arguments)
         if recorded is None:
             began = clock()
+            # Masked before anything sees it: the run must continue with the same value that a replay will read.
             value = masked(await compute())
             seconds, tokens = round(clock() - began, 6), 0
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
@@ -261,13 +264,17 @@ class Tape:
         A node that runs again after a kill adds what came otherwise this time, and of one key the later effect counts;
         with ``once`` the first page of the name is the only one.
         """
+        # Swapped under the lock, written outside it: tools on other threads keep effects meanwhile.
         with self._lock:
             fresh, self._fresh = self._fresh, []
         if fresh:
             effects = packed(fresh)
             self._left -= len(effects)
+            # A full tape gets one marker in place of the page: a replay can tell a cut tape from a short run.
             if self._left < 0:
                 page, once, effects = FULL, True, packed([Effect("begin", FULL, "", {}, None)])
+            # The digest keeps apart what two executions of one task recorded; equal pages have equal names, and the
+            # store ignores a name that it has, so a node that runs again after a crash adds nothing twice.
             name = page if once else f"{page} {hashlib.sha256(effects).hexdigest()[:8]}"
             self._store.save_page(self.run_id, name, effects)
 

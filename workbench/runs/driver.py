@@ -203,6 +203,8 @@ class Driver:
         assert live.reviewer is not None
         if inspect.iscoroutinefunction(called):
             return await cast(Any, live.reviewer(seen))
+        # A pool of its own: a reviewer may wait for a person, and must not use up the threads of tools. It is not
+        # waited for at the end, or a reviewer that never returns would hold a cancelled run.
         pool = ThreadPoolExecutor(1, "reviewer")
         try:
             return await loop.run_in_executor(pool, live.reviewer, seen)
@@ -255,8 +257,11 @@ class Driver:
         from langgraph.errors import is_invalid_resume
 
         graph = await self.graph()
+        # The state is read now, not when the answer came: another process may have answered in between.
         if isinstance(graph_input, Answer):
             graph_input = _resuming(graph_input, await graph.aget_state(config))
+        # `sync`: a checkpoint is on disk before the next node starts, so a killed process loses the running step at most.
+        # `subgraphs`: without it the events of retrieval and reporter nodes would not arrive.
         events = graph.astream(
             graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
         )

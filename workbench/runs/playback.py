@@ -168,6 +168,7 @@ class TapedBase:
                 bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **options)
                 bound.apply_defaults()
                 arguments = bound.args[1:]
+            # Sets have no order: sorted, equal calls have equal keys on the tape.
             plain = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
             place = (method, json.dumps(plain, sort_keys=True, ensure_ascii=False))
             if place not in self._known:

@@ -84,7 +84,7 @@ class LoopThread:
         try:
             self.require_own()
         except WorkspaceError:
-            work.close()
+            work.close()  # a coroutine that is never started would warn
             raise
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
@@ -110,7 +110,7 @@ class LoopThread:
         if self._loop.is_closed():
             return
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._ends = True
+        self._ends = True  # before the stop: `_run` would start the loop again
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
