@@ -20,7 +20,7 @@ WorkbenchError
 ├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
 ├── ReportError            a report cannot be made, cited or set as it was asked for
 ├── ModelError             a model or its server failed
-│   └── Unusable           what it said cannot be used; what is done without it is done
+│   └── Unusable           its reply cannot be used; the deterministic default takes over
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
 
@@ -108,7 +108,7 @@ class PlanError(WorkbenchError):
     """A plan is not valid.
 
     Attributes:
-        problems: one dict a problem, ``{"step_id", "field", "message", "fix", "kind", "values"}``.
+        problems: one dict per problem, ``{"step_id", "field", "message", "fix", "kind", "values"}``.
     """
 
     def __init__(self, problems: list[dict[str, Any]]):
@@ -201,7 +201,7 @@ class ModelError(WorkbenchError):
 
 
 class Unusable(ModelError):
-    """What a model said cannot be used: what is done without a model is done."""
+    """A model's reply cannot be used: the deterministic default takes over."""
 
 
 class MissingExtra(WorkbenchError, ImportError):

@@ -39,7 +39,7 @@ def declared(source: str) -> dict[str, Parameter]:
     Parameter(kind=list[str], default=[])
 
     Raises:
-        WorkbenchError: a default is no plain value.
+        WorkbenchError: a default is not a plain value.
     """
     parameters_by_name = {}
     for statement in ast.parse(source).body:
@@ -113,7 +113,7 @@ def parameters(names: dict[str, Any]) -> Json:
     """Check what papermill, a runner or a person put into the parameters, and return all of them.
 
     Args:
-        names: ``globals()`` of the notebook; values that were given as text are replaced by what they mean.
+        names: ``globals()`` of the notebook; values that were given as text are converted.
 
     Raises:
         WorkbenchError: a name that the cell of parameters does not declare, or a value of another type.
@@ -133,7 +133,7 @@ def parameters(names: dict[str, Any]) -> Json:
 
 
 def result(name: str, value: Any) -> None:
-    """Keep a value in the running notebook under a name.
+    """Store a value in the running notebook under a name.
 
     Args:
         name: what it is called; the last value of a name counts.
@@ -154,10 +154,10 @@ def result(name: str, value: Any) -> None:
 
 
 def results(notebook: str | Path) -> Json:
-    """Every value that an executed notebook kept, by name.
+    """Return every value that an executed notebook stored, by name.
 
     Raises:
-        WorkbenchError: the file is missing or no notebook.
+        WorkbenchError: the file is missing or not a notebook.
     """
     import nbformat
 

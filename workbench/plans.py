@@ -133,7 +133,7 @@ class PlanStep(BaseModel):
     condition: Literal["always", "if_insufficient", "held"] = "always"
 
     def references(self) -> dict[str, tuple[str, str]]:
-        """Input field -> (step, field of its output) for every ``$from`` in the input."""
+        """Return input field -> (step, field of its output) for every ``$from`` in the input."""
         sources = {}
         for name, value in self.tool_input.items():
             if isinstance(value, dict) and set(value) == {"$from"}:
@@ -142,7 +142,7 @@ class PlanStep(BaseModel):
         return sources
 
     def dependencies(self) -> list[str]:
-        """Stated dependencies, then the ones that references imply."""
+        """Return the stated dependencies, then those that references imply."""
         return list(dict.fromkeys([*self.depends_on, *(source for source, _ in self.references().values())]))
 
 
@@ -212,7 +212,7 @@ class Plan(BaseModel):
         return order
 
     def ready_steps(self, records: Records = (), activated: Iterable[str] = ()) -> list[PlanStep]:
-        """Return steps that may start now, by priority: not begun, dependencies ended well, condition met.
+        """Return the steps that may start now, by priority: not begun, dependencies ended well, condition met.
 
         A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
         attempt failed or timed out is ready again while it has retries left.
@@ -331,7 +331,7 @@ class Plan(BaseModel):
         }
 
     def signal(self) -> Json:
-        """Return the plan in the words that a report and a scheduler read."""
+        """Return the plan as reports and schedulers read it."""
         return {
             "plan_id": self.plan_id,
             "version": self.version,
@@ -343,7 +343,7 @@ class Plan(BaseModel):
         }
 
     def problems(self) -> list[Json]:
-        """Everything that is wrong with the shape (``problem`` each)."""
+        """Return everything that is wrong with the shape, as ``problem`` each."""
         if (count := len(self.steps)) > MOST_STEPS:
             message, fix = (
                 f"The plan has {count:,} steps; {MOST_STEPS} are the most.",
@@ -387,13 +387,13 @@ class Plan(BaseModel):
 
 
 WIDE = 2 * PlanBudget().top_k
-"""A search for so many results is another one than for fewer."""
+"""From this ``top_k`` on, a search counts as a different call than one for fewer results."""
 _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
 
 def problem(step_id: str, field: str, message: str, fix: str, kind: str = "", **values: Any) -> Json:
-    """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
+    """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` let a view phrase it in another language.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
     {'value': 0}
@@ -478,7 +478,7 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
 
 
 def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
-    """Return the ids of that step and of everything before it, by what stands ``before`` a step."""
+    """Return the ids of a step and of everything that it needs; ``before`` returns the direct dependencies."""
     steps, ids, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
@@ -497,7 +497,7 @@ def fresh_id(plan: Plan, label: str) -> str:
 
 
 def plan_edit(before: Data | None, after: Data) -> dict[str, list[str]]:
-    """Return which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
+    """Return the ids of the steps that differ between two plans (as JSON): ``added``, ``removed``, ``changed``."""
     if not before:
         return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
     diff = Plan.load(before).diff(Plan.load(after))
@@ -514,7 +514,7 @@ def last_records(records: Records) -> dict[str, ExecutionRecord]:
 
 
 def call_key(tool: str, tool_input: Data) -> tuple[str, str]:
-    """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
+    """Return a key that is equal for equal calls: the tool and its input, regardless of spelling and ``top_k``.
 
     >>> call_key("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_key("naive_search", {"query": "茶馆"})
     True
@@ -528,7 +528,7 @@ def call_key(tool: str, tool_input: Data) -> tuple[str, str]:
 
 
 def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tuple[str, str]]:
-    """Return every call that was made, or will be without anybody's doing."""
+    """Return every call that was made, or will be made automatically."""
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
     asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
@@ -537,7 +537,7 @@ def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tu
 
 
 def work_seconds(records: Records) -> float:
-    """Elapsed work time: the union of the attempts' intervals, so parallel steps count once and a pause not at all."""
+    """Return the elapsed work time: the union of the attempts' intervals: parallel steps count once, pauses never."""
     ran = [record for record in records if record["duration_ms"] > 0]
     spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran)
     total, reached = 0.0, float("-inf")
@@ -549,7 +549,7 @@ def work_seconds(records: Records) -> float:
 
 
 def canonical_json(value: Any) -> str:
-    """Return one spelling for one value: sorted keys, no spaces, non-ASCII unchanged.
+    """Return a value as canonical JSON: sorted keys, no spaces, non-ASCII unchanged.
 
     >>> canonical_json({"b": 1, "a": "茶馆"})
     '{"a":"茶馆","b":1}'

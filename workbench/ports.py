@@ -1,6 +1,6 @@
 """Parts that a user registers in place of the built-in ones: checked on registration, recorded like every effect.
 
-| part | called as | gives |
+| part | called as | returns |
 | --- | --- | --- |
 | ``router`` | ``async (message, known)`` | bases (``"papers"``) or workers (``"papers:graph_agent"``), or None |
 | ``planner`` | ``async (query, decision, knowledge, tools)`` | a ``Plan`` |
@@ -12,7 +12,7 @@
 | ``handler`` | ``async (state, context)``, for one base (``kb=``) | ``{"answer", "citations"}`` |
 | ``summarizer`` | ``async (summary, messages)`` | the updated summary |
 | ``reranker`` | ``(query, texts)``, in a thread | a score for each text, higher is better |
-| ``memory`` | an object with the methods of ``Remembering`` | what is remembered of a person |
+| ``memory`` | an object with the methods of ``Remembering`` | what is remembered about a user |
 | ``store`` | an object with the methods of ``Conversations`` | the messages of conversations |
 """
 
@@ -130,10 +130,10 @@ class Enricher(Protocol):
 
     @property
     def name(self) -> str:
-        """As people know it."""
+        """Return its name for users."""
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
-        """Return what it says of these names. What goes wrong there is a note."""
+        """Return what the source says about these names; its failures become notes."""
 
 
 class Field(TypedDict):
@@ -313,14 +313,14 @@ class KnowledgeBase(Protocol):
 
 
 Bases = Sequence[KnowledgeBase]
-"""The knowledge bases that are asked."""
+"""The knowledge bases that are searched."""
 
 
 class KnowledgeBases(Protocol):
     """The knowledge bases of a workspace."""
 
     def names(self) -> list[str]:
-        """Known names, sorted."""
+        """Return the names, sorted."""
 
     def get(self, name: str) -> KnowledgeBase:
         """Return the knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
@@ -340,7 +340,7 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """Letters without capitals, digits and underscores: as plans write it."""
+        """Return the name in plans: lower-case letters, digits and underscores."""
 
     @property
     def description(self) -> str:
@@ -348,11 +348,11 @@ class Tool(Protocol):
 
     @property
     def input_schema(self) -> type[BaseModel]:
-        """Return what it can be asked; becomes a form."""
+        """Return the schema of its input; becomes a form."""
 
     @property
     def output_schema(self) -> type[BaseModel]:
-        """Return what it gives: ``results``, and what later steps may take by ``$from``."""
+        """Return the schema of its output: ``results``, and fields that later steps may read by ``$from``."""
 
     @property
     def parallel(self) -> bool:
@@ -371,7 +371,7 @@ class Tool(Protocol):
 
 
 Tools = Mapping[str, Tool]
-"""The tools that there are, by name."""
+"""The available tools, by name."""
 
 
 class Planner(Protocol):
@@ -387,14 +387,14 @@ class Clock(Protocol):
     """Time, as a port, so that a replay can take it from a tape."""
 
     def now(self) -> datetime:
-        """UTC; never goes back within a process, whatever happens to the wall clock."""
+        """Return the time in UTC; it never goes back within a process, even when the wall clock does."""
 
     def monotonic(self) -> float:
-        """Seconds, for durations."""
+        """Return seconds, for durations."""
 
 
 class Conversations(Protocol):
-    """What nodes need of the conversations that are kept; each write is one durable transaction."""
+    """The stored conversations as nodes use them; each write is one durable transaction."""
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """Return the conversation of this user and session; always the same id."""
@@ -411,7 +411,7 @@ class Conversations(Protocol):
         partial: bool = False,
         answers: str = "",
     ) -> str:
-        """Store a message, give its id. A ``message_key`` stores once; only a ``partial`` message is completed.
+        """Store a message and return its id. A ``message_key`` stores once; only a ``partial`` message is completed.
 
         ``answers`` is the id of the message that it answers: the two are an episode then.
         """
@@ -421,7 +421,7 @@ class Conversations(Protocol):
 
 
 class Remembering(Protocol):
-    """What nodes need of what is remembered of a person and of a conversation; nothing, unless a method says more."""
+    """The memory of a user and a conversation as nodes use it; by default every method does nothing."""
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """Return what there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
@@ -432,7 +432,7 @@ class Remembering(Protocol):
         return {"memories": [], "summary": None, "episodes": [], "note": ""}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
+        """Store a memory, once for its ``key``, end those that it replaces, and return its id."""
         return ""
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
@@ -445,7 +445,7 @@ class NoMemory(Remembering):
 
 
 class RunLog(Protocol):
-    """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
+    """The records of a run as nodes write them. Every write is insert-or-ignore under a key that the run determines."""
 
     def save_plan(self, run_id: str, plan: Data, author: str, reason: str) -> None:
         """Keep a version of the plan, with who made it and why."""
@@ -454,13 +454,13 @@ class RunLog(Protocol):
         """Return the record of that attempt, when it has finished."""
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
-        """Keep a record and what was found; from then on the step is finished."""
+        """Store a record and its results; from then on the step is finished."""
 
     def body(self, run_id: str, ref: str) -> Json:
         """Return what ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
-        """Keep a decision; gives back the one that is kept, which is the first of its ``review_id``."""
+        """Store a decision and return the stored one: the first of its ``review_id``."""
 
     def save_event(self, run_id: str, key: str, event: Data) -> None:
         """Keep a line of the run's log."""
@@ -469,7 +469,7 @@ class RunLog(Protocol):
         """Return the lines of the run's log."""
 
     def save_result(self, run_id: str, result: Data) -> None:
-        """Keep what the run came to."""
+        """Store the result of the run."""
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
@@ -542,7 +542,7 @@ _PROPOSAL_KEYS = ("should_continue", "stop_reason", "next_steps", "activate", "r
 
 
 def checked(what: str, part: Any) -> Any:
-    """Return the part when it can be called as this kind is; a wrong one would break every later run.
+    """Return the part after checking that it can be called as its kind; a wrong one would break every later run.
 
     Raises:
         WorkbenchError: there is no such kind; or names what was given, and what is accepted.

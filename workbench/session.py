@@ -69,7 +69,7 @@ class Workbench(Extended):
 
     Attributes:
         path: the folder.
-        settings: the numbers in force.
+        settings: the settings in use.
         knowledge: the knowledge bases, by name.
         tools: what a step may call; register your own here.
         prompts: what each role asks its model; read, edit, compare and reset them here.
@@ -191,7 +191,7 @@ class Workbench(Extended):
             return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
 
     def inspect_knowledge(self, name: str) -> Inspected:
-        """Return what is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
+        """Return the contents of a base: counts, growth, coverage, orphans, duplicates."""
         from workbench.views.knowledge import Inspected
 
         return Inspected(self.knowledge.get(name).inspect())
@@ -265,7 +265,7 @@ class Workbench(Extended):
         return grader(self.ports, self._work.loop.submit)(query, texts)
 
     def _extractor(self) -> Extractor | None:
-        """Return who reads what is indexed; None where no model may, or nothing may be spent on it."""
+        """Return the extractor of names while indexing; None without a model or a token budget for it."""
         if not self.settings.index_token_budget or not self.settings.role_model("extractor"):
             return None
         from workbench.graphs.extract import ModelExtractor
@@ -282,7 +282,7 @@ class Workbench(Extended):
         for name, chat in self._chats.items():
             from workbench.models.chat import close_chat_model
 
-            if not name.startswith(PREFIX):  # what somebody gave is theirs
+            if not name.startswith(PREFIX):  # an object that the user opened is closed by the user
                 await close_chat_model(chat)
 
     # asking

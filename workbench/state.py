@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 Json = dict[str, Any]
 """An object of plain data, as JSON has it."""
 Data = Mapping[str, Any]
-"""The same, where it is only read."""
+"""The same, read-only."""
 
 
 class Passage(TypedDict):
@@ -349,7 +349,7 @@ class Decision(TypedDict):
 
 
 class Enrichment(TypedDict):
-    """What was asked of a source outside the corpus at merge: names, what went wrong, a piece of graph for this run."""
+    """A request to an external source at merge: names, what went wrong, a piece of graph for this run."""
 
     asked: list[str]
     notes: list[str]
@@ -368,7 +368,7 @@ class Merged(TypedDict):
 
 
 class RagRun(TypedDict):
-    """What one agent of a run came to; ``result_ids`` name its evidence among what was merged."""
+    """The result of one agent of a run; ``result_ids`` name its evidence among what was merged."""
 
     worker_name: str
     result_ids: list[str]
@@ -408,7 +408,7 @@ class Supported(TypedDict):
 
 
 class SectionOutline(TypedDict):
-    """A section before it is written: what it is to say, and from what.
+    """A section before it is written: its topic and its evidence.
 
     Attributes:
         section_id: ``1``, ``2``, ``2.1``: its place in the tree; a section comes after its parent.
@@ -490,7 +490,7 @@ class Clarification(TypedDict):
         options: what may be answered, the likeliest first; empty where anything may.
         assumed: what is assumed without an answer.
         must: whether a report must wait for an answer.
-        answer: what a person said, or "".
+        answer: the user's answer, or "".
     """
 
     question_id: str
@@ -549,15 +549,15 @@ class StepTask(TypedDict):
 
 
 class Noted(TypedDict):
-    """What a message says that is worth remembering.
+    """A note that memory takes from a message.
 
     Attributes:
         section: where it belongs: ``name``, ``preferences``, ``current_intent``, ``facts``.
         content: a note that stands alone.
-        about: what it is about.
-        attribute: which fact it is where a person has one of it, else "".
+        about: its subject.
+        attribute: the fact, if a user has exactly one of its kind ("name"), else "".
         polarity: ``like`` or ``dislike`` of a preference, else "".
-        replaces: ids of memories that do not hold any more.
+        replaces: ids of memories that no longer hold.
     """
 
     section: str
@@ -607,7 +607,7 @@ class Remembered(TypedDict):
 
 
 class RetrievalState(TypedDict, total=False):
-    """The child graph: what it needs, what it gives, what it carries between its nodes."""
+    """The state of the child graph: its input, its output, and what its nodes pass on."""
 
     message: str
     query: str

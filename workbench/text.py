@@ -162,7 +162,7 @@ _STORM = re.compile(f"({_MARK}{{30}}){_MARK}+")
 
 _secrets: dict[str, None] = {}
 SHORTEST_SECRET = 8
-"""Characters; what is shorter stands by chance in too much."""
+"""Characters; a shorter text appears by chance in too many places."""
 
 
 def keep_secret(*texts: str) -> None:
@@ -388,7 +388,7 @@ _DAY_FORMS = [
 ]
 _PATTERNS = [re.compile(pattern, re.I) for pattern in _DAY_FORMS]
 _LONGEST = 40
-"""A longer value is a text that speaks of a day."""
+"""Characters; a longer value is prose that mentions a day."""
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 

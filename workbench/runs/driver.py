@@ -260,7 +260,7 @@ class Driver:
         # The state is read now, not when the answer came: another process may have answered in between.
         if isinstance(graph_input, Answer):
             graph_input = _resuming(graph_input, await graph.aget_state(config))
-        # `sync`: a checkpoint is on disk before the next node starts, so a killed process loses the running step at most.
+        # `sync`: a checkpoint is on disk before the next step starts; a killed process loses only the running one.
         # `subgraphs`: without it the events of retrieval and reporter nodes would not arrive.
         events = graph.astream(
             graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"

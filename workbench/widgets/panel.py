@@ -33,7 +33,7 @@ class Event(NamedTuple):
     before: str = ""
 
 
-Heard = Callable[[Event], None]
+Listener = Callable[[Event], None]
 
 
 class Shared(ipywidgets.Widget):
@@ -57,19 +57,19 @@ class _Sender(anywidget.AnyWidget):
 
     shared = traitlets.Instance(Shared).tag(sync=True, **ipywidgets.widget_serialization)
 
-    def __init__(self, heard: Heard | None = None, **traits: Any):
+    def __init__(self, listener: Listener | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
-        self._heard: list[Heard] = [heard] if heard else []
+        self._listener: list[Listener] = [listener] if listener else []
         self.on_msg(lambda _, content, __: self.press(*_read_event(content)))
 
-    def on_event(self, heard: Heard) -> None:
+    def on_event(self, listener: Listener) -> None:
         """Call a listener for every event."""
-        self._heard.append(heard)
+        self._listener.append(listener)
 
     def press(self, kind: str, key: str = "", before: str = "") -> None:
         """Send an event, as the front-end does on a click or a key."""
-        for heard in self._heard:
-            heard(Event(kind, key, before))
+        for listener in self._listener:
+            listener(Event(kind, key, before))
 
 
 def _read_event(content: Any) -> tuple[str, str, str]:
@@ -84,7 +84,7 @@ def _picture(shown: Picture | Markup) -> Picture:
 
 
 class Pick(_Sender):
-    """A picture, whose events go to ``heard``.
+    """A picture, whose events go to ``listener``.
 
     Only changed rows are sent; a front-end that connects later gets the whole picture.
 
@@ -185,9 +185,9 @@ class Panel(traitlets.HasTraits):
         """Publish a request of a person."""
         self.request = {**request, "n": self.request.get("n", 0) + 1}
 
-    def on_request(self, heard: Callable[[Data], Any]) -> None:
+    def on_request(self, listener: Callable[[Data], Any]) -> None:
         """Call a listener for every request."""
-        self.observe(lambda change: heard(change.new), "request")
+        self.observe(lambda change: listener(change.new), "request")
 
 
 class PanelRoot(CellRoot):
@@ -218,9 +218,9 @@ def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
     widget.layout.display = None if shown else "none"
 
 
-def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
+def on_change(widget: ipywidgets.Widget, listener: Callable[[], Any]) -> None:
     """Call when a person changed the value of a widget."""
-    widget.observe(lambda _: heard(), "value")
+    widget.observe(lambda _: listener(), "value")
 
 
 def press_button(text: str, press: Callable[[], Any], *classes: str, tooltip: str | None = None) -> ipywidgets.Button:

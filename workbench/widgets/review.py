@@ -19,7 +19,7 @@ from workbench.views.page import NOTHING, draw
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, why
 from workbench.widgets.panel import Pick, display_if, on_change, press_button
-from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
+from workbench.widgets.proposal import ClarifyForm, Form, Listener, PlanForm, ReflectForm
 
 
 class Review(traitlets.HasTraits):
@@ -178,15 +178,17 @@ class Review(traitlets.HasTraits):
             self.response = response
 
 
-def make_form(request: Data, recorded: Data | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
+def make_form(
+    request: Data, recorded: Data | None, labels: Labels, listener: Listener, ran: Collection[str] = ()
+) -> Form:
     """Return the form of a request; for a custom graph every field of its schema."""
     kind = proposals.kind(request)
     if kind == "reflect":
-        return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
+        return ReflectForm(request, recorded or {"steps": []}, labels, listener, ran)
     own: dict[str, type[Form]] = {"": Form, "clarify": ClarifyForm}
     forms = paths("forms")
     form: type[Form] = load(forms[kind]) if kind in forms else own.get(kind, PlanForm)
-    return form(request, labels, heard)
+    return form(request, labels, listener)
 
 
 def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:
