@@ -153,7 +153,7 @@ class Divergence(RunError):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the fields as JSON."""
         return {name: getattr(self, name) for name in ("kind", "name", "expected", "got", "differs")}
 
 

@@ -508,7 +508,7 @@ def iso(value: object) -> str:
 
 
 def _is_date(text: str) -> bool:
-    """Whether a text is a day and at most its time, and not a sentence with a day in it."""
+    """Check whether a text consists of a day and at most its time, and is not a sentence that mentions one."""
     start, end, _ = days(text)[0]
     return not re.search(r"[^\W\d_]{4,}", text[:start] + text[end:])
 

@@ -59,7 +59,7 @@ Words = Annotated[
 
 
 class FieldMeaning(NamedTuple):
-    """What a field says: the relation, the type of its values; ``reverse``: they act; ``category``: they only group."""
+    """The meaning of a field: the relation, the type of its values; ``reverse``: they act; ``category``: they group."""
 
     relation: str
     type: str
@@ -87,7 +87,7 @@ _RELATIONS = {
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class FieldWords:
-    """What a vocabulary says of one field: every part may be missing."""
+    """The entry of one field in a vocabulary: every part may be missing."""
 
     names: Words = field(default_factory=dict)
     type: _Type = ""
@@ -99,7 +99,7 @@ class FieldWords:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Vocabulary:
-    """What the words of one corpus mean."""
+    """The meanings of the words of one corpus."""
 
     documents: Words = field(default_factory=dict)
     fields: Mapping[str, FieldWords] = field(default_factory=dict)

@@ -47,7 +47,7 @@ PROVIDERS = ("openai",)
 
 @dataclass(frozen=True)
 class Limits:
-    """What one answer may take: characters, seconds in all, and how patient to be before it begins."""
+    """Limits of one answer: characters, seconds in all, and the patience before it begins."""
 
     characters: int = 20_000
     seconds: float = 300.0
@@ -55,7 +55,7 @@ class Limits:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Limits:
-        """As the settings say."""
+        """Read the limits from the settings."""
         return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.from_settings(settings))
 
 

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class TextModel(Protocol):
-    """What an index needs: the name that it remembers, and rows of numpy."""
+    """An embedding model as an index uses it: a name, and texts to rows of numpy."""
 
     name: str
 

@@ -40,7 +40,7 @@ _hears: ContextVar[Callable[[str], object]] = ContextVar("_hears", default=_log.
 
 @dataclass(frozen=True)
 class Patience:
-    """How often to ask again, the first pause in seconds (each next is twice as long), the longest that is waited."""
+    """The number of retries, the first pause in seconds (each further one is twice as long), the longest pause."""
 
     retries: int = 2
     backoff_s: float = 0.5
@@ -48,7 +48,7 @@ class Patience:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Patience:
-        """As the settings say."""
+        """Read the patience from the settings."""
         return cls(settings.model_retries, settings.model_backoff_s, settings.model_longest_wait_s)
 
     def pause(self, error: Exception, failures: int) -> float | None:

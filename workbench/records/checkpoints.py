@@ -71,22 +71,22 @@ class Checkpoints(SqliteSaver):
                 yield cursor
 
     async def aget_tuple(self, config: Any) -> Any:
-        """As the saver's."""
+        """Override the saver's method with a patient one."""
         return await self._patiently(lambda: _checked_parts(self.get_tuple(config)))
 
     async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
-        """As the saver's."""
+        """Override the saver's method with a patient one."""
         for checkpoints in await self._patiently(
             lambda: [_checked_parts(checkpoint) for checkpoint in self.list(config, **how)]
         ):
             yield checkpoints
 
     async def aput(self, *args: Any, **options: Any) -> Any:
-        """As the saver's."""
+        """Override the saver's method with a patient one."""
         return await self._patiently(partial(self.put, *args, **options))
 
     async def aput_writes(self, *args: Any, **options: Any) -> None:
-        """As the saver's."""
+        """Override the saver's method with a patient one."""
         await self._patiently(partial(self.put_writes, *args, **options))
 
     async def delete_threads(self, thread_ids: Sequence[str]) -> None:

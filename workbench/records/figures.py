@@ -19,7 +19,7 @@ _WRITERS = ("generate", "kb_handler")
 
 
 class Figures(TypedDict):
-    """What a run took and found, so far.
+    """Figures of a run so far: time, calls, evidence, support.
 
     ``total_s``: while any node of the graph was at work; waiting for a person, and what the tape answered, not at all.
     ``retrieval_s``: while any step was at work. ``generation_s``: writing the answer. Side by side counts once in each.

@@ -92,7 +92,7 @@ class Prompt:
         ]
 
     def dump(self) -> Json:
-        """As JSON."""
+        """Return the fields as JSON."""
         return {name: getattr(self, name) for name in ("version", "system", "user", "source")}
 
     def _repr_html_(self) -> str:

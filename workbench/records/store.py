@@ -106,7 +106,10 @@ class RunRow(TypedDict):
 
 
 def runs_are_gone(folder: Path) -> bool:
-    """Whether the file of the runs is empty or not there, though their checkpoints are: to open would begin again."""
+    """Check whether the runs' file is empty or missing though their checkpoints are there.
+
+    Opening would start an empty workspace in its place.
+    """
     runs, checkpoints = folder / "workbench.db", folder / "checkpoints.db"
     return not _size(runs) and _size(checkpoints) > 0
 

@@ -95,7 +95,7 @@ RULES = "rules"
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing that a run asked of the world, and what came of it.
+    """One effect of a run: a call outside of it, and the result.
 
     Attributes:
         kind: ``tool``, ``model``, ``plan``, ``handler``, ``knowledge``, ``memory`` or ``begin``.
@@ -139,7 +139,7 @@ def effect_key(kind: str, name: str, version: str, arguments: Any) -> str:
 
 
 class TapeStore(Protocol):
-    """Where tapes are kept: pages of effects by run."""
+    """The storage of tapes: pages of effects by run."""
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page, once."""
@@ -165,8 +165,8 @@ class Tape:
         run_id: whose tape it is.
         mode: see above.
         sources: runs whose tapes answer; of two that know the same key the first one does.
-        replies: what models said otherwise, by the key of the call.
-        limit: bytes that its pages may have; from then on nothing more is kept, and the tape says so.
+        replies: edited replies of models, by the key of the call.
+        limit: bytes that its pages may have; a full tape is marked, and records nothing more.
     """
 
     def __init__(
@@ -280,20 +280,20 @@ class Tape:
 
 
 class NoTape(Tape):
-    """Where nothing is recorded: retrieve-only agents, and custom graphs."""
+    """A tape that records nothing: for retrieve-only agents, and custom graphs."""
 
     def __init__(self) -> None:
         self.mode, self.known = "live", {}
 
     def keep(self, effect: Effect) -> None:
-        """Nowhere."""
+        """Drop the effect."""
 
     def calls(self) -> list[Effect]:
-        """None."""
+        """Return no calls."""
         return []
 
     def flush(self, page: str, *, once: bool = False) -> None:
-        """Nothing to keep."""
+        """Do nothing."""
 
 
 def reply_text(effect: Effect) -> str:

@@ -71,7 +71,7 @@ def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[s
 
 
 def _several(option: str, value: Any, what: str) -> list[str]:
-    """One string or several, as a list."""
+    """Return one string or several as a list."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
@@ -295,14 +295,14 @@ def shows(*doors: Callable[..., Any]) -> None:
 
 
 class Runs(list[Any]):
-    """What ``map`` gives: a run for each question, or the error with which it could not begin."""
+    """The output of ``map``: a run for each question, or the error with which it could not begin."""
 
     def __init__(self, runs: Any = (), questions: Any = ()):
         super().__init__(runs)
         self._questions = list(questions)
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a question: what was asked, how it ended, the answer, why one failed, what models took."""
+        """Return one row per question: what was asked, how it ended, the answer, why one failed, what models took."""
         import pandas
 
         return pandas.DataFrame([self._row(place, entry) for place, entry in enumerate(self)], columns=list(_COLUMNS))

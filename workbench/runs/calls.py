@@ -80,7 +80,7 @@ class Calls(list[Call]):
     """The calls of a run, in their order; a table in a notebook."""
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a call, without the messages."""
+        """Return one row per call, without the messages."""
         import pandas
 
         return pandas.DataFrame([_row(call) for call in self], columns=list(_COLUMNS))

@@ -229,7 +229,7 @@ class Driver:
         return message
 
     def _keep_divergence(self, live: Live, error: BaseException) -> None:
-        """Where a replay did not fit its tape stands on the replay's own tape."""
+        """Record on the replay's own tape where it diverged."""
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, "", {}, error.to_dict())
             self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
@@ -253,7 +253,7 @@ class Driver:
             self._places.release()
 
     async def _advance(self, live: Live, graph_input: Any, context: Context, config: Data) -> Any:
-        """One stretch of work: the request at which the graph pauses, or None at the end."""
+        """Run the graph to its next pause or its end; return the request of the pause, or None at the end."""
         from langgraph.errors import is_invalid_resume
 
         graph = await self.graph()

@@ -27,7 +27,7 @@ _KEYS: Mapping[str, Callable[[Data], str]] = {
 
 
 class Change(TypedDict, total=False):
-    """What became of one key of the state.
+    """The change of one key of the state.
 
     ``before`` and ``after`` are brief texts; lists whose entries have keys name those that were ``added``, ``changed``
     and ``removed``: records as ``step_id/attempt``, decisions by ``review_id``, reflections by number, a plan by step.
@@ -43,7 +43,7 @@ class Change(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One point at which the run stood still long enough to be kept.
+    """A stored checkpoint of a run.
 
     Attributes:
         id: names it; ``Run.fork(at=id)`` takes it.
@@ -70,7 +70,7 @@ class Checkpoint:
     values: Json = field(repr=False, compare=False)
 
     def to_dict(self) -> Json:
-        """As JSON, without the values."""
+        """Return the fields as JSON, without the values."""
         names = ("id", "graph", "step", "at", "ran", "next", "asks", "decided", "changes")
         return json.loads(json.dumps({name: getattr(self, name) for name in names}))
 
@@ -95,7 +95,7 @@ class Past(list[Checkpoint], Shown):
         return find_checkpoint(self.run.run_id, self, checkpoint_id)
 
     def blocks(self) -> list[Block]:
-        """As a table."""
+        """Return a table."""
         rows = [checkpoint.to_dict() for checkpoint in self]
         return past_blocks(self.run.to_dict(), rows, labels_for(self.message))
 
@@ -217,7 +217,7 @@ def _asks(checkpoint: Any) -> str | None:
 
 
 def _changes(before: Data, after: Data) -> Iterable[Change]:
-    """One entry for each key that is not as it was.
+    """Return one entry per changed key.
 
     A key that begins with nothing in it has not changed, nor has one of the parent that a child graph does not hold.
     """

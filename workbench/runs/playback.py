@@ -141,7 +141,7 @@ class TapedBase:
             self._bases.get(self.name).warm()
 
     def reading(self) -> AbstractContextManager[None]:
-        """One generation for a whole block of reads."""
+        """Hold one generation for a whole block of reads."""
         return self._bases.get(self.name).reading() if self._here else nullcontext()
 
     def graph(self) -> Any:
@@ -224,7 +224,7 @@ class TapedConversations:
 
 
 class TapedMemory:
-    """What a run knew of a person and a conversation: read once, and part of the tape.
+    """The memory of a user and a conversation, read once and recorded on the tape.
 
     A fork knows what its origin knew; a run from before anything was remembered knows nothing.
     """
@@ -233,7 +233,7 @@ class TapedMemory:
         self._real, self._tape = real, tape
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
-        """As the store has it, or as the tape does."""
+        """Return the memories of the store, or those on the tape."""
         recorded = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
         if self._tape.mode == "fork" and recorded:
             self._tape.keep(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Recording(Extended):
-    """A run as it is stored; it starts nothing and changes nothing.
+    """A stored run, read-only.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     What ``recording`` gives reads everything once, when it is first asked for.
@@ -209,7 +209,7 @@ class Recording(Extended):
 
     @property
     def log(self) -> list[Json]:
-        """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
+        """Return one entry per node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
 
         ``events.nested`` puts them in levels: the subgraph, its nodes, their steps, what each tool did.
         """
@@ -237,7 +237,7 @@ class Recording(Extended):
         return {**run_document(still, holder), "execution_log": nested(still.log)}
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row an attempt, in the order in which they began."""
+        """Return one row per attempt, by start."""
         import pandas
 
         rows = [

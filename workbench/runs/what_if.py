@@ -50,7 +50,7 @@ class Point(TypedDict):
 
 
 class WhatIf(list[Point]):
-    """What each reflect point was worth; a table in a notebook."""
+    """The worth of each reflect point; a table in a notebook."""
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per point."""

@@ -43,7 +43,7 @@ _PORT = {
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a tool that is made of something else: as ``FunctionTool`` has it."""
+    """Options of an adapted tool, as ``FunctionTool`` has them."""
 
     description: str
     intents: Iterable[str]
@@ -202,7 +202,7 @@ MAX_RESULTS = 100_000
 
 
 class _Row(BaseModel):
-    """What is read by name of one result; everything else becomes metadata."""
+    """The fields of a result that are read by name; all others become metadata."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -24,7 +24,7 @@ ANSWERING = 5
 
 
 class ChainOutput(ToolOutput):
-    """What ``chain_exploration`` returns."""
+    """The output of ``chain_exploration``."""
 
     paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
 

@@ -139,7 +139,7 @@ DEEP = 500
 
 @dataclass
 class Seeds:
-    """What is known of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
+    """The scores of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
 
     ``named``: ids of documents whose title is in the question -> that title; ``rest``: the likeness of any passage
     that is not in ``own``.
@@ -240,7 +240,7 @@ By = Literal["title", "named by", "phrase"]
 
 
 class Step(NamedTuple):
-    """How a passage was reached: from which one, by what, and the sentence that says it."""
+    """A step of the walk: the passage it came from, the link, and the sentence that states it."""
 
     parent: str
     by: By

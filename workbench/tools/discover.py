@@ -34,7 +34,7 @@ ANYTHING = 0.5  # the score of a document when the query asks for nothing in par
 
 
 class ConditionInput(BaseModel):
-    """What one typed field of a document must hold."""
+    """A condition on one typed field of a document."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,7 +55,7 @@ class SortInput(BaseModel):
 
 
 class DiscoverInput(Search):
-    """What ``discover`` can be asked."""
+    """The input of ``discover``."""
 
     query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
     conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
@@ -67,7 +67,7 @@ class DiscoverInput(Search):
 
 
 class DiscoverOutput(ToolOutput):
-    """What ``discover`` returns: ``candidates`` are the titles, best first."""
+    """The output of ``discover``: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
     counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")

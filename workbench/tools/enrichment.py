@@ -40,13 +40,13 @@ def note(what: str, language: str, **names: str) -> str:
 
 
 class EnrichmentInput(Search):
-    """What ``enrichment`` can be asked."""
+    """The input of ``enrichment``."""
 
     names: list[str] = Field(default_factory=list, description="Names to ask for; empty: those in the query")
 
 
 class EnrichmentOutput(ToolOutput):
-    """What ``enrichment`` gives: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
+    """The output of ``enrichment``: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
 
     notes: list[str] = Field(default_factory=list, description="Why there is less than was asked for")
     subgraph: dict[str, list[Any]] = Field(default_factory=dict, description="Entities and relations, of this run only")

@@ -19,14 +19,14 @@ POOL = 100  # passages that are weighed, at most
 
 
 class GlobalSearchInput(Search):
-    """What ``global_search`` can be asked."""
+    """The input of ``global_search``."""
 
     entities: list[str] = Field(default_factory=list, description="Names whose communities are wanted")
     candidates: list[str] = Field(default_factory=list, description="Titles of an earlier step: only these are ranked")
 
 
 class GlobalSearchOutput(ToolOutput):
-    """What ``global_search`` gives: ``candidates`` are distinct titles without those in the query, best first."""
+    """The output of ``global_search``: ``candidates`` are distinct titles without those in the query, best first."""
 
     communities: list[str] = Field(default_factory=list, description="Titles of the communities, best first")
 

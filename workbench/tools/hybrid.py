@@ -26,7 +26,7 @@ RERANKED = 20  # reading more costs more than it finds
 
 
 class HybridSearchInput(Search):
-    """What ``hybrid_search`` can be asked."""
+    """The input of ``hybrid_search``."""
 
     entities: list[str] = Field(default_factory=list, description="Further names that are meant")
 

@@ -14,7 +14,7 @@ NEIGHBOURS = 30
 
 
 class LocalSearchInput(Search):
-    """What ``local_search`` can be asked."""
+    """The input of ``local_search``."""
 
     entities: list[str] = Field(default_factory=list, description="More names to look around than those of the query")
 

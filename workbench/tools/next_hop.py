@@ -42,7 +42,7 @@ _BRACKET = re.compile(r"\s*[(（][^()（）]*[)）]$")
 
 
 class SubQuestion(NamedTuple):
-    """What is asked next.
+    """The next question.
 
     Attributes:
         query: the words that are left, and the name.
@@ -73,7 +73,7 @@ def clarity(cosine: float) -> float:
 
 
 class Reading(NamedTuple):
-    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text."""
+    """The coverage of a question's words by texts: each word's share of the whole weight, and 0 to 1 for each text."""
 
     words: list[str]
     weights: list[float]
@@ -167,7 +167,7 @@ def _sentences(
 
 
 class NextHopInput(Search):
-    """What ``next_hop`` can be asked."""
+    """The input of ``next_hop``."""
 
     question: str = Field("", description="The whole question; without it the query is")
     name: str = Field("", description="Of whom or what it is asked")

@@ -130,7 +130,7 @@ def on_day(fields: Data, day: Day) -> bool:
 
 @dataclass(frozen=True)
 class NamedEntity:
-    """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
+    """A named entity of a question: its names, folded, its weight, and the passages and document it is in.
 
     A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document
     and those of the same title that no year tells apart from it: the parts of one article.
@@ -146,7 +146,7 @@ class NamedEntity:
 
 
 class Wording(NamedTuple):
-    """What to look for in the texts alone: the part of a ``Question`` for which no name need be known."""
+    """The words to search for in texts: the part of a ``Question`` for which no name need be known."""
 
     text: str
     words: str
@@ -301,7 +301,10 @@ class Question:
 
 
 def _holds(passage: Passage, name: NamedEntity, values: Collection[str]) -> bool:
-    """Whether a passage is about a name or says it; passages from elsewhere are read, ours are known by their ids."""
+    """Check whether a passage is about a name or contains it.
+
+    Passages of the base are looked up by id, those of other sources are read.
+    """
     if passage["chunk_id"] in name.chunk_ids or passage["doc_id"] in name.doc_ids:
         return True
     return any(n in values for n in name.names) or (not passage["chunk_id"] and _says(passage, name))
@@ -398,7 +401,7 @@ def _as_written(word: str, text: str) -> bool:
 
 
 def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
-    """Whether a text holds a word in any form; only words that begin alike are stemmed, since stemming is slow."""
+    """Check whether a text holds a word in any form; only words with an equal start are stemmed: stemming is slow."""
     return any(word == term or stem(word) == stem(term) for term in terms_held.get(word[:3], ()))
 
 

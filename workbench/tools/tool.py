@@ -100,7 +100,7 @@ def _fallback(value: Any) -> Any:
 
 
 class Search(BaseModel):
-    """What every built-in tool can be asked; some add to it."""
+    """The input of every built-in tool; some add to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -110,7 +110,7 @@ class Search(BaseModel):
 
 
 class ToolOutput(BaseModel):
-    """What every built-in tool returns; some add to it. Later steps take from it by ``$from``."""
+    """The output of every built-in tool; some add to it. Later steps read it by ``$from``."""
 
     results: list[Json] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
     entities: list[str] = Field(default_factory=list, description="Names that the query holds, then related ones")

@@ -95,7 +95,7 @@ class Bench(CellRoot):
             return status
 
     def _watched(self, run: Run | None, document: Any) -> None:
-        """Watch a run at rest, as long as it is not followed at work."""
+        """Watch a paused or ended run until its work is followed."""
         self._leave(self._watch)
         self._watch = None
         if run and document["status"] in AT_REST:

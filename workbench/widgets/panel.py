@@ -59,16 +59,16 @@ class _Sender(anywidget.AnyWidget):
 
     def __init__(self, listener: Listener | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
-        self._listener: list[Listener] = [listener] if listener else []
+        self._listeners: list[Listener] = [listener] if listener else []
         self.on_msg(lambda _, content, __: self.press(*_read_event(content)))
 
     def on_event(self, listener: Listener) -> None:
         """Call a listener for every event."""
-        self._listener.append(listener)
+        self._listeners.append(listener)
 
     def press(self, kind: str, key: str = "", before: str = "") -> None:
         """Send an event, as the front-end does on a click or a key."""
-        for listener in self._listener:
+        for listener in self._listeners:
             listener(Event(kind, key, before))
 
 

@@ -35,7 +35,7 @@ COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "alias
 
 
 class Places:
-    """Where each id was read, for ``corpus.Reading``: on disk, as the documents are.
+    """The place where each id was read, for ``corpus.Reading``: on disk, as the documents are.
 
     Attributes:
         before: the index whose documents keep their ids; None where they are replaced.

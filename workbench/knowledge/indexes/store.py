@@ -72,7 +72,7 @@ def ignore(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the vectors of a base lie: in its folder, in a folder that many bases share, or on a server."""
+    """The place of a base's vectors: its folder, a folder that many bases share, or a server."""
 
     folder: Path
     url: str = ""

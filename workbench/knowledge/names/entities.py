@@ -38,7 +38,7 @@ class Name(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """What a text states of two names, and the sentence that does."""
+    """A statement about two names, and the sentence that makes it."""
 
     subject: str
     relation: str
@@ -48,7 +48,7 @@ class Stated(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """What the graph is built from: one document and its passages, ``(chunk_id, text, names found in it)`` each.
+    """The input of the graph: one document and its passages, ``(chunk_id, text, names found in it)`` each.
 
     ``stated`` is what a model read in the passages, by chunk id.
     """

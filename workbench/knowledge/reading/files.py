@@ -67,7 +67,7 @@ class Unreadable(ValueError):
 
 
 class Note(str):
-    """What was decided or left out of a file that gives all of its documents."""
+    """A decision about a file, or a part that was left out, that concerns all of its documents."""
 
 
 def given_paths(paths: Any) -> list[Path]:

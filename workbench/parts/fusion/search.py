@@ -23,7 +23,7 @@ from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 
 class Input(Search):
-    """What ``fusion_search`` can be asked."""
+    """The input of ``fusion_search``."""
 
     top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
     fusion_strategy: str = Field("rrf", description="rrf, weighted, cascade, zscore or percentile")
@@ -36,7 +36,7 @@ class Input(Search):
 
 
 class Output(ToolOutput):
-    """What ``fusion_search`` gives."""
+    """The output of ``fusion_search``."""
 
     quality_score: float = Field(0, description="How likely it is that nothing needed is missing, 0 to 1")
     retry_count: int = Field(0, description="How often it was asked again")
