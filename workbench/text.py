@@ -402,15 +402,15 @@ class Day(NamedTuple):
     def may_equal(self, day: Day) -> bool:
         """Check whether two days may be the same; a day without a year matches every year.
 
-        >>> Day(0, 8, 10).is_(Day(2026, 8, 10)), Day(2025, 8, 10).is_(Day(2026, 8, 10))
+        >>> Day(0, 8, 10).may_equal(Day(2026, 8, 10)), Day(2025, 8, 10).may_equal(Day(2026, 8, 10))
         (True, False)
         """
         return self[1:] == day[1:] and (self.year == day.year or 0 in (self.year, day.year))
 
-    def pattern(self) -> str:
+    def search_terms(self) -> str:
         """Return all written forms of the day: what to search for.
 
-        >>> Day(2026, 8, 1).written(), Day(0, 8, 1).written()
+        >>> Day(2026, 8, 1).search_terms(), Day(0, 8, 1).search_terms()
         ('20260801 2026 08 01 1 aug august 8月1日', '08 01 1 aug august 8月1日')
         """
         year, month, day = self

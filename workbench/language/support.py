@@ -232,7 +232,7 @@ def _words(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1_024)
 def _content(source: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
     """Return a source folded, its terms, and its numbers."""
-    dates = " ".join(day.pattern() for *_, day in days(source)).split()
+    dates = " ".join(day.search_terms() for *_, day in days(source)).split()
     return fold(source), _words(source), frozenset(map(_number, [*_NUMBER.findall(source), *dates]))
 
 

@@ -114,7 +114,7 @@ def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
 
 
 def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
-    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.pattern(), LOOKED_AT)]
+    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.search_terms(), LOOKED_AT)]
     return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
 
 
