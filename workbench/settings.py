@@ -65,7 +65,7 @@ def model_object(setting: str, name: str) -> Any:
 # --- One frozen object with every number that can be changed: by the environment, a ``.env`` file, or code ---
 
 
-def _with_aliases(name: str, *aliases: str) -> AliasChoices:
+def _alias(name: str, *aliases: str) -> AliasChoices:
     """Return the field's own environment name first, then the names of the earlier system."""
     return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
 
@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     memory_model: str = Field("", description="decides what to remember from a message")
     summarizer_model: str = Field("", description="summarizes a conversation")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
-    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_with_aliases("chat_api_key", "OPENAI_API_KEY"))
+    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(
         60, gt=0, description="seconds to wait for a server, and between two parts of an answer"
     )
@@ -105,9 +105,7 @@ class Settings(BaseSettings):
     )
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
-    embedding_api_key: SecretStr = Field(
-        SecretStr(""), validation_alias=_with_aliases("embedding_api_key", "OPENAI_API_KEY")
-    )
+    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("embedding_api_key", "OPENAI_API_KEY"))
     embedding_timeout_s: float = Field(60, gt=0, description="seconds for one whole answer of an embedding server")
     model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
     model_backoff_s: float = Field(
@@ -156,11 +154,11 @@ class Settings(BaseSettings):
     max_message_characters: int = Field(4_000, ge=10, le=8_000, description="the longest question, in characters")
 
     # routing and planning
-    auto_route: bool = Field(True, validation_alias=_with_aliases("auto_route", "KB_AUTO_ROUTE"))
+    auto_route: bool = Field(True, validation_alias=_alias("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
         "rules", description="the planner used without a model; 'one_step': always one hybrid search"
     )
-    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_with_aliases("max_tasks", "MA_PLANNER_MAX_TASKS"))
+    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_alias("max_tasks", "MA_PLANNER_MAX_TASKS"))
 
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
@@ -170,58 +168,46 @@ class Settings(BaseSettings):
 
     # execution and reflection
     execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
-        "parallel", validation_alias=_with_aliases("execution_mode", "MA_WORKER_EXECUTION_MODE")
+        "parallel", validation_alias=_alias("execution_mode", "MA_WORKER_EXECUTION_MODE")
     )
-    max_concurrency: int = Field(
-        4, ge=1, validation_alias=_with_aliases("max_concurrency", "MA_WORKER_MAX_CONCURRENCY")
-    )
+    max_concurrency: int = Field(4, ge=1, validation_alias=_alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
     # reports
     report_type: str = Field(
-        "long",
-        validation_alias=_with_aliases("report_type", "MA_DEFAULT_REPORT_TYPE"),
-        description="'short', 'long', or own",
+        "long", validation_alias=_alias("report_type", "MA_DEFAULT_REPORT_TYPE"), description="'short', 'long', or own"
     )
     citation_style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] = "default"
     allow_unclarified_plan: bool = Field(
-        True, validation_alias=_with_aliases("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
+        True, validation_alias=_alias("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
     )
     stop_on_clarification: bool = Field(
-        True, validation_alias=_with_aliases("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
+        True, validation_alias=_alias("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
     )
-    default_domain: str = Field("通用", validation_alias=_with_aliases("default_domain", "MA_DEFAULT_DOMAIN"))
-    auto_generate_report: bool = Field(
-        True, validation_alias=_with_aliases("auto_generate_report", "MA_AUTO_GENERATE_REPORT")
-    )
-    strict_plan_signal: bool = Field(
-        True, validation_alias=_with_aliases("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL")
-    )
+    default_domain: str = Field("通用", validation_alias=_alias("default_domain", "MA_DEFAULT_DOMAIN"))
+    auto_generate_report: bool = Field(True, validation_alias=_alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
+    strict_plan_signal: bool = Field(True, validation_alias=_alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
     reflection_allow_retry: bool = Field(
-        False, validation_alias=_with_aliases("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
+        False, validation_alias=_alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
     )
     reflection_max_retries: int = Field(
-        1, ge=0, le=10, validation_alias=_with_aliases("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
+        1, ge=0, le=10, validation_alias=_alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
     )
     retry_delay_s: float = Field(0, ge=0, description="seconds before a step is tried again")
-    consistency_check: bool = Field(
-        True, validation_alias=_with_aliases("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK")
-    )
-    mapreduce: bool = Field(True, validation_alias=_with_aliases("mapreduce", "MA_ENABLE_MAPREDUCE"))
-    mapreduce_threshold: int = Field(
-        20, ge=1, validation_alias=_with_aliases("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD")
-    )
+    consistency_check: bool = Field(True, validation_alias=_alias("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
+    mapreduce: bool = Field(True, validation_alias=_alias("mapreduce", "MA_ENABLE_MAPREDUCE"))
+    mapreduce_threshold: int = Field(20, ge=1, validation_alias=_alias("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
     reduce_strategy: Literal["collapse", "refine", "tree"] = "tree"
     max_tokens_per_reduce: int = Field(
-        4_000, ge=200, validation_alias=_with_aliases("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
+        4_000, ge=200, validation_alias=_alias("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
     )
-    parallel_map: bool = Field(True, validation_alias=_with_aliases("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
+    parallel_map: bool = Field(True, validation_alias=_alias("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
     section_max_evidence: int = Field(
-        8, ge=1, validation_alias=_with_aliases("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
+        8, ge=1, validation_alias=_alias("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
     )
     section_max_context_characters: int = Field(
-        800, ge=0, validation_alias=_with_aliases("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
+        800, ge=0, validation_alias=_alias("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
     )
     multi_pass: bool = Field(True, description="write a section with much evidence in several calls")
     max_evidence_summary: int = Field(30, ge=1, description="pieces of evidence that a model sees for the outline")
@@ -250,14 +236,14 @@ class Settings(BaseSettings):
     )
     summary_anew: int = Field(10, ge=1, description="updates after which the summary is rebuilt from all messages")
     tape_mb: float = Field(32, ge=0, description="megabytes that the tape of one run may use")
-    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_with_aliases("postgres_dsn", "POSTGRES_DSN"))
-    postgres_host: str = Field("", validation_alias=_with_aliases("postgres_host", "POSTGRES_HOST"))
-    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_with_aliases("postgres_port", "POSTGRES_PORT"))
-    postgres_user: str = Field("", validation_alias=_with_aliases("postgres_user", "POSTGRES_USER"))
+    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_alias("postgres_dsn", "POSTGRES_DSN"))
+    postgres_host: str = Field("", validation_alias=_alias("postgres_host", "POSTGRES_HOST"))
+    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_alias("postgres_port", "POSTGRES_PORT"))
+    postgres_user: str = Field("", validation_alias=_alias("postgres_user", "POSTGRES_USER"))
     postgres_password: SecretStr = Field(
-        SecretStr(""), validation_alias=_with_aliases("postgres_password", "POSTGRES_PASSWORD")
+        SecretStr(""), validation_alias=_alias("postgres_password", "POSTGRES_PASSWORD")
     )
-    postgres_db: str = Field("", validation_alias=_with_aliases("postgres_db", "POSTGRES_DB"))
+    postgres_db: str = Field("", validation_alias=_alias("postgres_db", "POSTGRES_DB"))
 
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="number of vectors up to which search is exact")

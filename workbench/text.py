@@ -228,10 +228,8 @@ def visible_json(text: str) -> str:
 @cache
 def _tables() -> tuple[dict[int, str], dict[int, str]]:
     """Traditional characters to simplified ones; and those that two writings of a word may differ in to one of them."""
-    _, old, new, _, variants, standard = (
-        (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
-    )
-    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(variants, standard, strict=True)))
+    _, old, new, _, rare, usual = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(rare, usual, strict=True)))
 
 
 def simplified(text: str) -> str:

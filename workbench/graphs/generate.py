@@ -122,11 +122,8 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         if "writer" in context.models:
             runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
         answer = offline(state, context)
-    support = (
-        await supported(context, answer.text, merged_evidence(state), state["message"])
-        if merged_evidence(state)
-        else []
-    )
+    evidence = merged_evidence(state)
+    support = await supported(context, answer.text, evidence, state["message"]) if evidence else []
     if spoken and support:
         answer = answer._replace(text=with_marks(answer.text, support))
     if short is None and state.get("use_retrieval", True):

@@ -84,10 +84,8 @@ def _several(option: str, value: Any, what: str) -> list[str]:
 
 
 def _bases(kb: Any, info: ValidationInfo) -> list[str]:
-    names, bases = (
-        [] if kb is None else _several("kb", kb, "the name of a knowledge base"),
-        _from_context(info, "bases"),
-    )
+    names = [] if kb is None else _several("kb", kb, "the name of a knowledge base")
+    bases = _from_context(info, "bases")
     for name in names:
         if name not in ("", "general") and name not in bases:
             raise UnknownKnowledge(name, sorted(bases))

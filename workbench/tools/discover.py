@@ -77,11 +77,7 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     """Return the first passage of each document that holds for the conditions."""
     conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log(
-        "select",
-        conditions=[format_condition(condition) for condition in conditions],
-        **({"sort": sort} if sort else {}),
-    ) as detail:
+    with log("select", conditions=[*map(format_condition, conditions)], **({"sort": sort} if sort else {})) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
     if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest

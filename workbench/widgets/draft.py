@@ -83,7 +83,7 @@ class RunPlan:
 
     plan: Plan = field(default_factory=Plan)
     records: tuple[ExecutionRecord, ...] = ()
-    steps_proposed: Collection[str] = ()
+    proposed: Collection[str] = ()
     locks: Mapping[str, str] = field(default_factory=dict)
     query: str = ""
     key: tuple[str, ...] = ()
