@@ -369,7 +369,7 @@ class Seen(NamedTuple):
 
 def seen_in(case: Case, base: KnowledgeBase, whole: bool) -> Seen:
     """Return a case with its sentences read."""
-    pool = quoting.sentences_of(case.results[: quoting.PASSAGES])
+    pool = quoting.split_sentences(case.results[: quoting.PASSAGES])
     return Seen(case, quoting.Reader(case.question, pool, base.matches, base.rerank), whole)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from workbench.language import asking_back
 from workbench.language.followup import standalone
 from workbench.parts.evaluate.questions import distinct
-from workbench.parts.evaluate.rankers import results_of
+from workbench.parts.evaluate.rankers import run_tool
 from workbench.session import Workbench
 
 BOTHERED = 0.025
@@ -97,7 +97,7 @@ def observe(row: dict[str, Any], wb: Workbench, base: Any) -> Task:
         "standalone": standalone(message, history[:-1], [base]),
     }
     search = context.tools["hybrid_search"]
-    found = {name: asyncio.run(results_of(search, text, base, context)) for name, text in ways.items()}
+    found = {name: asyncio.run(run_tool(search, text, base, context)) for name, text in ways.items()}
     ranked = {name: distinct(r["metadata"]["doc_id"] for r in results)[:FIRST] for name, results in found.items()}
     gold = set(row["gold"])
     recall = {name: len(gold & set(first)) / len(gold) for name, first in ranked.items()} if gold else {}

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from merging import given, ranking, sets_there
 
 from workbench.parts.evaluate.measures import difference
-from workbench.parts.evaluate.questions import choose, distinct, gold_of, read_rows
+from workbench.parts.evaluate.questions import choose, distinct, gold_ids, read_rows
 from workbench.parts.fusion.graph import build_fusion
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
@@ -102,12 +102,12 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
     config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0}}
     for row in rows:
         with base.reading():
-            question = Question.of(row["question"], base)
+            question = Question.read(row["question"], base)
             log = StepLog()
             of_texts, of_graph = hybrid.from_texts(question, LEAD, log), hybrid.from_graph(question, LEAD, log)
             alone = {
                 name: ranking(
-                    hybrid.reranked(question, [p for p, _ in hybrid.fused(question, hits, LEAD, log)], hits, log)
+                    hybrid.rerank(question, [p for p, _ in hybrid.fuse(question, hits, LEAD, log)], hits, log)
                 )
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
             }
@@ -115,7 +115,7 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         found = asyncio.run(graph.ainvoke(asking, config, context=context))
         yield Asked(
             row["id"],
-            frozenset(gold_of(dict(row), gold)),
+            frozenset(gold_ids(dict(row), gold)),
             hybrid.kind(question, of_texts["dense"]),
             of_texts | of_graph,
             alone,

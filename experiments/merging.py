@@ -26,10 +26,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece, fit
 
-from workbench.graphs.merge import CHAIN, MODEL, SEARCH, signals_of
+from workbench.graphs.merge import CHAIN, MODEL, SEARCH, merge_signals
 from workbench.graphs.route import make_worker_name, read_question
-from workbench.parts.evaluate.questions import choose, distinct, gold_of, read_rows
-from workbench.parts.evaluate.rankers import results_of
+from workbench.parts.evaluate.questions import choose, distinct, gold_ids, read_rows
+from workbench.parts.evaluate.rankers import run_tool
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.state import RouteDecision
@@ -114,14 +114,14 @@ def observe(wb: Workbench, kb: str, rows: Sequence[dict[str, Any]], gold: str) -
     for row in rows:
         question = row["question"]
         found = asyncio.run(first_pass(question, base, context))
-        alone = {name: ranking(asyncio.run(results_of(context.tools[name], question, base, context))) for name in ALONE}
+        alone = {name: ranking(asyncio.run(run_tool(context.tools[name], question, base, context))) for name in ALONE}
         documents = {result["source_id"]: result["metadata"]["doc_id"] for results in found for result in results}
-        signals = {one[0]: seen for one, seen in signals_of(dict(zip("abcdefgh", found, strict=False))).items()}
+        signals = {one[0]: seen for one, seen in merge_signals(dict(zip("abcdefgh", found, strict=False))).items()}
         if not signals:
             continue
         ids = sorted(signals)
         seen = np.array([[signals[i][name] for name in NAMES] for i in ids])
-        yield Question(row["id"], seen, [documents[i] for i in ids], frozenset(gold_of(row, gold)), alone)
+        yield Question(row["id"], seen, [documents[i] for i in ids], frozenset(gold_ids(row, gold)), alone)
 
 
 async def first_pass(question: str, base: KnowledgeBase, context: Context) -> list[Sequence[dict[str, Any]]]:

@@ -91,7 +91,7 @@ def between(base: Any, one: str, other: str) -> set[str]:
     if not all(ends):
         return set()
     ids = [end["entity_id"] for end in ends]
-    return {r["type"] for r in base.relations_of(ids[0]) if {r["source"], r["target"]} == set(ids)}
+    return {r["type"] for r in base.entity_relations(ids[0]) if {r["source"], r["target"]} == set(ids)}
 
 
 @contextlib.contextmanager

@@ -34,9 +34,9 @@ from typing import Any
 from tests.blind import BLIND, SETS, rows
 from workbench import Workbench
 from workbench.errors import WorkbenchError
-from workbench.graphs.check import meant, source_of, table_of
+from workbench.graphs.check import fields_text, shares_by_meaning, source_text
 from workbench.language.citing import marked_sentences
-from workbench.language.support import Shares, checked, denies, held, lost, statements
+from workbench.language.support import Shares, check_sentence, checked, denies, lost, statements
 from workbench.parts.evaluate.measures import mean_interval, share_interval
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult
@@ -146,9 +146,9 @@ def _measures(
 ) -> tuple[dict[str, float | None], dict[str, list[str]]]:
     """The measures, and what is wrong: ``bare``, ``unsupported``, ``unused``, ``unsaid``, ``unresolved``."""
     body = paragraphs(written.text)
-    sources = {n: source_of(piece, base) for n, piece in written.sources.items()}
-    tables = {n: table for n, piece in written.sources.items() if (table := table_of(piece, base))}
-    shares = meant(base) if base else None
+    sources = {n: source_text(piece, base) for n, piece in written.sources.items()}
+    tables = {n: table for n, piece in written.sources.items() if (table := fields_text(piece, base))}
+    shares = shares_by_meaning(base) if base else None
     about = f"{gold['topic']}\n{headings(written.text)}"
     titles = [name for text in sources.values() for name in text.partition("\n")[0].split(" / ")]
     stating = [paragraph for paragraph in body if not _contents(paragraph, titles)]
@@ -158,7 +158,7 @@ def _measures(
     right, marks, bare, unsupported = 0, [], [], []
     for sentence in said:
         cited = list(dict.fromkeys(int(n) for n in _MARKS.findall(sentence)))
-        found = held(sentence, sources, shares, tables)
+        found = check_sentence(sentence, sources, shares, tables)
         right += found.verdict == "supported"
         marks += [
             (n in found.by and found.verdict == "supported") or _alone(sentence, n, sources, shares, tables)
@@ -205,7 +205,7 @@ def _share(n: float, of: int) -> float | None:
 
 
 def _alone(sentence: str, n: int, sources: Mapping[int, str], shares: Shares | None, tables: Mapping[int, str]) -> bool:
-    return held(f"{_MARKS.sub('', sentence)} [{n}]", sources, shares, tables).verdict == "supported"
+    return check_sentence(f"{_MARKS.sub('', sentence)} [{n}]", sources, shares, tables).verdict == "supported"
 
 
 def _on_itself(sentence: str, about: str) -> bool:
@@ -398,7 +398,9 @@ def labelled(base_of: Callable[[str], KnowledgeBase | None]) -> str:
     for row in rows(REPORTS / "labels.jsonl"):
         base = base_of(row["corpus"])
         [one] = checked(
-            f"{row['sentence'][:-1]} [1]{row['sentence'][-1]}", {1: row["passage"]}, meant(base) if base else None
+            f"{row['sentence'][:-1]} [1]{row['sentence'][-1]}",
+            {1: row["passage"]},
+            shares_by_meaning(base) if base else None,
         )
         found.append((row, one.verdict == "supported"))
     groups = {"all": found}

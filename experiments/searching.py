@@ -23,8 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from merging import given, in_percent, ranking, sets_there
 
-from workbench.parts.evaluate.questions import distinct, gold_of
-from workbench.parts.evaluate.rankers import results_of
+from workbench.parts.evaluate.questions import distinct, gold_ids
+from workbench.parts.evaluate.rankers import run_tool
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools.scoring import ORDER
@@ -68,13 +68,13 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[dict[str, obje
     """What the search sees of the passages that it finds for each question."""
     for row in rows:
         found, beside = (
-            asyncio.run(results_of(context.tools[name], str(row["question"]), base, context))[:WIDE]
+            asyncio.run(run_tool(context.tools[name], str(row["question"]), base, context))[:WIDE]
             for name in (TOOL, BESIDE)
         )
         seen = np.array([[result["metadata"]["signals"].get(name, 0.0) for name in NAMES] for result in found])
         documents = [str(result["metadata"]["doc_id"]) for result in found]
         if found:
-            yield Question(seen, documents, frozenset(gold_of(row, gold)), ranking(beside))
+            yield Question(seen, documents, frozenset(gold_ids(row, gold)), ranking(beside))
 
 
 def worth(documents: Sequence[str], gold: frozenset[str]) -> list[float]:

@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from workbench.graphs.check import meant
+from workbench.graphs.check import shares_by_meaning
 from workbench.knowledge.library import Library
 from workbench.language import support
 from workbench.settings import default_settings
-from workbench.text import CJK, fold, language_of, sentences, terms
+from workbench.text import CJK, detect_language, fold, sentences, terms
 
 SETS = (("cmrc", ""), ("drcd", ""), ("xquad", "en"), ("xquad", "zh"), ("hotpot", ""))
 _ASKS = re.compile(
@@ -82,7 +82,7 @@ def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
         library.add("set", [path])
         base = library.get("set")
         for row in rows:
-            seen = support.signals(row["claim"], row["source"], meant(base))
+            seen = support.signals(row["claim"], row["source"], shares_by_meaning(base))
             yield {**row, "seen": seen, "lost": support.lost(row["claim"], row["source"])}
         library.close()
 
@@ -103,7 +103,7 @@ def claims(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
         for gold in q.get("gold") or q[f"gold_{lang}"]:
             answers[gold].append(q["answer"])
     for q in questions[:most]:
-        about = {"question": f"{folder.name}{lang}/{q['id']}", "lang": language_of(q["question"])}
+        about = {"question": f"{folder.name}{lang}/{q['id']}", "lang": detect_language(q["question"])}
         about["first"] = int(hashlib.sha256(q["id"].encode()).hexdigest()[-1], 16) < 8
         gold = [g for g in (q.get("gold") or q[f"gold_{lang}"]) if fold(q["answer"]) in fold(corpus[g]["text"])]
         if not gold:
@@ -194,7 +194,7 @@ def best_share(rows: Sequence[dict[str, Any]]) -> float:
 def report(name: str, rows: Sequence[dict[str, Any]], least: float) -> None:
     """Precision and recall of "supported", and how often each kind is told rightly, beside the baseline."""
     right = np.array([r["right"] for r in rows])
-    ours = np.array([support.judged(r["seen"], ", ".join(r["lost"]))[0] == "supported" for r in rows])
+    ours = np.array([support.verdict(r["seen"], ", ".join(r["lost"]))[0] == "supported" for r in rows])
     plain = np.array([share(r) >= least for r in rows])
     groups = defaultdict(list)
     for place, row in enumerate(rows):

@@ -112,8 +112,8 @@ def saved(request: pytest.FixtureRequest, project: Path) -> Callable[[str, str],
         if request.config.getoption("--update-saved"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        mend = "if the change is meant: pytest tests/test_architecture.py --update-saved"
-        assert path.exists(), f"{path} is missing; {mend}"
-        assert text == path.read_text(encoding="utf-8"), f"{path.name} says otherwise; {mend}"
+        fix = "if the change is meant: pytest tests/test_architecture.py --update-saved"
+        assert path.exists(), f"{path} is missing; {fix}"
+        assert text == path.read_text(encoding="utf-8"), f"{path.name} says otherwise; {fix}"
 
     return compare

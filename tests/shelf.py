@@ -18,7 +18,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.entities import NO_WORDS, GraphBuilder, Source
 from workbench.knowledge.vocabulary import Vocabulary
-from workbench.plans import parsed
+from workbench.plans import parse_condition
 from workbench.settings import Settings
 from workbench.state import Condition
 
@@ -34,7 +34,7 @@ ESSAYS = {
 
 def where(*lines: str) -> list[Condition]:
     """Conditions by their lines: ``where("directors = Ang Lee", "year >= 1994")``."""
-    return [parsed(line) for line in lines]
+    return [parse_condition(line) for line in lines]
 
 
 def extracted(sources: Iterable[Source], vocabulary: Vocabulary = NO_WORDS) -> SimpleNamespace:

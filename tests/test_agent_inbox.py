@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import InvalidAnswer
-from workbench.graphs.agent_inbox import answer_of, interrupt_of
+from workbench.graphs.agent_inbox import from_agent_inbox, to_agent_inbox
 from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.session import Workbench
@@ -162,7 +162,7 @@ def test_a_graph_of_one_s_own() -> None:
         "action_requests": [{"name": "send", "args": {"to": "a@b", "copies": 1}, "description": "Send?"}],
         "review_configs": [{"action_name": "send", "allowed_decisions": ["approve", "edit"], "args_schema": form}],
     }
-    asked = interrupt_of(request)
+    asked = to_agent_inbox(request)
     assert asked["config"] == {
         "allow_accept": True,
         "allow_edit": True,
@@ -170,6 +170,6 @@ def test_a_graph_of_one_s_own() -> None:
         "allow_ignore": False,
     }
     args = {"to": "a@b", "copies": "2"}
-    answer = answer_of([{"type": "edit", "args": {"action": "send", "args": args}}], request)
+    answer = from_agent_inbox([{"type": "edit", "args": {"action": "send", "args": args}}], request)
     assert answer["decisions"][0]["edited_action"] == {"name": "send", "args": {"to": "a@b", "copies": 2}}
     assert proposals.allowed({}) == ("approve", "edit", "reject", "respond")

@@ -256,7 +256,7 @@ def test_every_setting_is_read_somewhere() -> None:
         if isinstance(node, ast.Attribute)
         and "settings" in (getattr(node.value, "id", "") or getattr(node.value, "attr", "")).lower()
     }
-    if "model_of" in read:
+    if "role_model" in read:
         read |= {f"{role}_model" for role in ROLES}
     unread = set(Settings.model_fields) - read
     assert not unread, f"settings that nothing reads: {sorted(unread)}"

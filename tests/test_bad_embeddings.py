@@ -78,7 +78,7 @@ def spoil(server: ScriptedServer, name: str) -> str:
     return words
 
 
-def mend(server: ScriptedServer) -> None:
+def fix(server: ScriptedServer) -> None:
     server.embed = embed
     server.answer(Reply())
 
@@ -92,7 +92,7 @@ def test_indexing_with_a_bad_server_keeps_nothing_wrong(name, tmp_path, server, 
         said = str(raised.value)
         assert words in said and server.url in said and KEY not in said and "\n" not in said
         assert raised.value.__suppress_context__, "a traceback shows nothing of what the library raised"
-        mend(server)
+        fix(server)
     with bench(tmp_path, server.url) as wb:
         fill(wb)
         run = wb.ask(QUESTION, kb="notes")
@@ -125,7 +125,7 @@ def test_asking_with_a_bad_server_shows_it_in_the_records(name, tmp_path, server
         failed = [r for r in run.records if r["status"] == "failed"]
         assert failed and all("embedding model" in r["error"] for r in failed)
         assert KEY not in json.dumps(run.to_dict())
-        mend(server)
+        fix(server)
         assert "Ang Lee" in wb.ask(QUESTION, kb="notes", session="b").answer
     no_key_in(tmp_path)
 
@@ -186,5 +186,5 @@ def test_a_vector_of_another_length_is_named_where_chroma_is_asked(tmp_path):
     store = Chroma(Place(tmp_path))
     store.put(["a"], ["key"], np.array([[1, 0, 0, 0]], np.float32))
     with pytest.raises(ModelError, match=r"vector of 2 numbers.*dimension of 4.*kb rebuild"):
-        store.near(np.array([1, 0], np.float32), 1)
+        store.nearest(np.array([1, 0], np.float32), 1)
     store.close()

@@ -228,7 +228,7 @@ def test_what_a_model_thinks_stands_beside_the_call_and_never_in_the_answer(text
     with bench(place, server.url) as wb:
         run = wb.ask(QUESTION, kb="notes")
         assert run.answer == "Ang Lee directed it [1]."
-        [call] = run.calls().of("writer")
+        [call] = run.calls().by_role("writer")
         assert (call["reply"], call["thought"]) == (run.answer, "Passage [2] says so.")
         shown = str(calls([call], labels_for("q")).html)
         assert "it thought" in shown and "Passage [2] says so." in shown

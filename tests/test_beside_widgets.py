@@ -16,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.display import register
-from workbench.widgets.futures import Checkpoints, Compare, Forks, beside_of, forks_of, past_of
+from workbench.widgets.futures import Checkpoints, Compare, Forks, comparison_panel, forks_panel, past_panel
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
 
@@ -88,8 +88,8 @@ def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
     looked = text(past._detail)
     assert "What changed here" in looked and "step_0_wedding_banquet/1" in looked and "asks you at reflect 0" in looked
     past._detail.press("fork", wave)
-    assert past.asked == {"edits": {"at": wave}, "n": 1}
-    fork = asked.fork(**past.asked["edits"], wait=False).wait()
+    assert past.request == {"edits": {"at": wave}, "n": 1}
+    fork = asked.fork(**past.request["edits"], wait=False).wait()
     assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
     assert all(record.get("replayed") for record in fork.records)
 
@@ -118,7 +118,7 @@ def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
     assert len(offered) > 10
     for key in (offered[0], offered[-1]):
         past._detail.press("fork", key)
-        fork = asked.fork(**past.asked["edits"], wait=False).wait()
+        fork = asked.fork(**past.request["edits"], wait=False).wait()
         assert fork.status == "paused"
         fork.cancel()
 
@@ -131,7 +131,7 @@ def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
 
 
 def test_checkpoints_in_a_cell_open_their_fork_below(wb: Workbench, asked: Run) -> None:
-    root = past_of(asked.checkpoints())
+    root = past_panel(asked.checkpoints())
     listed, detail = root.children[1].children
     wave = next(key for key, html in listed.picture.rows.items() if "wave 2" in html)
     listed.press("choose", wave)
@@ -150,14 +150,14 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
     assert f"{stopped.saved['steps']} recorded call" in text(forks._pick)
     forks._pick.press("compare")
-    assert not forks.asked
+    assert not forks.request
     forks._pick.press("mark", stopped.run_id)
     forks._pick.press("compare")
-    assert forks.asked == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    assert forks.request == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
     forks._pick.press("mark", asked.run_id)
     forks._pick.press("choose", stopped.run_id)
     forks._pick.press("choose", "nobody")
-    assert forks.asked == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    assert forks.request == {"do": "open", "runs": [stopped.run_id], "n": 2}
     gone = stopped.fork()
     forks.show(wb.runs.tree())
     forks._pick.press("mark", gone.run_id)
@@ -190,7 +190,7 @@ def test_in_a_kernel_each_is_shown_by_the_widget_that_is_registered_for_its_clas
 
 
 def test_a_tree_in_a_cell_opens_the_comparison_below_itself(asked: Run, stopped: Run) -> None:
-    root = forks_of(asked.tree())
+    root = forks_panel(asked.tree())
     (pick,) = root.children[1].children
     pick.press("mark", stopped.run_id)
     pick.press("compare")
@@ -214,18 +214,18 @@ def test_a_graft_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
     taken = next(row["step_id"] for row in compare._document["steps"] if row["changes"] == ["added"])
     panel.press("take", "1:no_such_step")
     panel.press("graft")
-    assert not compare.asked
+    assert not compare.request
     panel.press("take", f"1:{taken}")
     assert "new run from A with 1 step of B" in text(panel)
     panel.press("graft")
-    assert compare.asked == {"do": "graft", "steps": {taken: [asked.run_id]}, "base": stopped.run_id, "n": 1}
-    made = compare.graft(compare.asked)
+    assert compare.request == {"do": "graft", "steps": {taken: [asked.run_id]}, "base": stopped.run_id, "n": 1}
+    made = compare.graft(compare.request)
     assert made and made.status == "done"
     assert taken in made.options["graft"]["steps"] and made.options["graft"]["base"] == stopped.run_id
     compare._note.press("open", made.run_id)
-    assert compare.asked == {"do": "open", "runs": [made.run_id], "n": 2}
+    assert compare.request == {"do": "open", "runs": [made.run_id], "n": 2}
     head.press("swap")
-    assert compare.asked == {"do": "swap", "runs": [asked.run_id, stopped.run_id], "n": 3}
+    assert compare.request == {"do": "swap", "runs": [asked.run_id, stopped.run_id], "n": 3}
 
 
 def test_the_first_run_is_the_base(wb: Workbench, asked: Run, stopped: Run) -> None:
@@ -238,11 +238,11 @@ def test_the_first_run_is_the_base(wb: Workbench, asked: Run, stopped: Run) -> N
     compare._head.press("panel")
     compare._panel.press("take", f"1:{step}")
     compare._panel.press("graft")
-    assert compare.asked["base"] == stopped.run_id and compare.asked["steps"] == {step: [asked.run_id]}
+    assert compare.request["base"] == stopped.run_id and compare.request["steps"] == {step: [asked.run_id]}
 
 
 def test_a_comparison_in_a_cell_grafts_by_itself(wb: Workbench, asked: Run, stopped: Run) -> None:
-    root = beside_of(wb.compare(stopped, asked))
+    root = comparison_panel(wb.compare(stopped, asked))
     head, panel, note, body = root.children[1].children
     before = {run.run_id for run in wb.runs.list()}
     head.press("panel")
@@ -258,7 +258,7 @@ def test_a_comparison_in_a_cell_grafts_by_itself(wb: Workbench, asked: Run, stop
 
 def test_what_cannot_be_grafted_is_said(wb: Workbench, asked: Run) -> None:
     gone = asked.fork(at="0-reflect", decision={"action": "reject"})
-    root = beside_of(wb.compare(gone, asked))
+    root = comparison_panel(wb.compare(gone, asked))
     head, panel, note, _ = root.children[1].children
     head.press("panel")
     step = next(step.step_id for step in asked.plan.steps if step.step_id not in gone.plan.by_id())

@@ -1,4 +1,4 @@
-"""A workspace that is no folder, read-only, full or damaged: what, where and the mend; and the mend mends."""
+"""A workspace that is no folder, read-only, full or damaged: what, where and the fix; and the fix mends."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def on_bench(run: Run, role: str, lang: str = "en") -> tuple[Bench, Calls]:
     bench = run.workspace.bench(run, lang=lang)
     calls = bench.working.calls
     assert calls is not None
-    calls.list.press("edit", run.calls().of(role)[-1]["key"])
+    calls.list.press("edit", run.calls().by_role(role)[-1]["key"])
     return bench, calls
 
 
@@ -75,7 +75,7 @@ def test_a_prompt_and_a_model_hold_for_the_role(done: Run, server: ScriptedServe
     bench.wait()
     assert role_of(server.requests[before]) == "writer"
     assert "Be brief." in str(server.requests[before]["messages"][0]["content"])
-    calls.open(bench.run.calls().of("writer")[-1]["key"])
+    calls.open(bench.run.calls().by_role("writer")[-1]["key"])
     assert "Be brief." in str(calls.fields["system"].value), "the fork's own prompt is what is edited next"
     typed(calls, "model", "rules")
     assert calls.edits == {"models": {"writer": "rules"}}

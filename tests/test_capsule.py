@@ -19,7 +19,7 @@ from tests.servers import Reply, only, scripted_server
 from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import CapsuleError, Divergence, RunError
 from workbench.futures.capsule import read
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
@@ -89,7 +89,7 @@ def no_sockets(monkeypatch):
 
 
 def bytes_of(run) -> bytes:
-    return canonical(whole(run))
+    return canonical(full_document(run))
 
 
 # --- out and in ---

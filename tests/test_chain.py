@@ -147,7 +147,7 @@ TEXTS = st.lists(
 def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
     knowledge = LinkedKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
     query = " ".join(question)
-    walk = Walk(AskedWords.of(query, knowledge), query, seeds(query, knowledge), knowledge)
+    walk = Walk(AskedWords.read(query, knowledge), query, seeds(query, knowledge), knowledge)
     for _ in range(STEPS):
         walk.step()
     chains = walk.chains
@@ -161,7 +161,7 @@ def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
             one, other = step.parent.rpartition("#")[0], reached.rpartition("#")[0]
             assert step.parent == at
             names, named = (one, other) if step.by == "title" else (other, one)
-            assert named in knowledge.passages_of([names])[0]["text"]
+            assert named in knowledge.document_passages([names])[0]["text"]
             at = reached
     output, _ = explored(knowledge, query)
     scores = [r["score"] for r in output.results]

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tests.servers import Reply, scripted_server
 from workbench.errors import ModelError, SettingsError
-from workbench.models.chat import filled_in, open_chat_model, reply_text, stream_text, thoughts_of
+from workbench.models.chat import filled_in, open_chat_model, reply_text, stream_text, thinking_text
 from workbench.models.thinking import Thinking, split
 from workbench.models.wire import hearing
 from workbench.settings import Settings
@@ -60,7 +60,7 @@ async def test_an_answer_comes_in_the_models_own_chunks():
 
 
 @pytest.mark.parametrize(
-    ("status", "mend"),
+    ("status", "fix"),
     [
         (400, "as a LangChain object"),
         (401, "WORKBENCH_CHAT_API_KEY"),
@@ -68,12 +68,12 @@ async def test_an_answer_comes_in_the_models_own_chunks():
         (404, "WORKBENCH_CHAT_MODEL"),
     ],
 )
-async def test_a_refusal_names_the_server_the_status_and_the_mend(status, mend):
+async def test_a_refusal_names_the_server_the_status_and_the_mend(status, fix):
     reply = Reply(status=status, message=f"no, {KEY} is refused")
     with scripted_server(reply) as server, pytest.raises(ModelError) as raised:
         await chunks_of(model_at(server.url))
     said = str(raised.value)
-    assert server.url in said and str(status) in said and mend in said
+    assert server.url in said and str(status) in said and fix in said
     assert KEY not in said and raised.value.__suppress_context__
 
 
@@ -182,7 +182,7 @@ async def test_thoughts_of_a_field_of_their_own(field):
     whole = json.dumps({**body, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
     with scripted_server(Reply(body=whole)) as server:
         reply = await model_at(server.url).ainvoke("q")
-    assert (reply_text(reply), thoughts_of(reply)) == (SAID, "Hm.")
+    assert (reply_text(reply), thinking_text(reply)) == (SAID, "Hm.")
 
 
 @pytest.mark.parametrize("text", ["<think>Hmm I wonder", "<think>Hmm</think>", "T</think>"])

@@ -170,7 +170,7 @@ def hostile_run(**changes):
     run.origin, run.query, run.state["kb_prefix"] = None, HOSTILE, "film"
     run.message, run.run_id = f"{HOSTILE} {changes.get('n', '')}", HOSTILE
     run.plans, run.evidence = [run.plan], run.state["merged"]["retrieval_results"]
-    run.tape, run.found, run.support = list, {}, run.state.get("support", [])
+    run.tape, run.results_by_step, run.support = list, {}, run.state.get("support", [])
     for piece in run.evidence:
         piece["metadata"]["title"] = HOSTILE
     for decision in run.decisions:

@@ -16,7 +16,7 @@ from workbench.records.timeline import bars, busy_ms, span_ms
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels, labels_for
-from workbench.views.labels.sentences import saved_told, tokens_text, took_told
+from workbench.views.labels.sentences import duration_text, savings_text, tokens_text
 from workbench.views.outline import run_html
 from workbench.views.past import forks
 from workbench.views.run import answer, evidence, head
@@ -41,7 +41,7 @@ def agrees(wb: Workbench, run: Run) -> dict[str, Any]:
         folded = sum(bar.end_ms - bar.start_ms for bar in seen if bar.kind in ("waiting", "stopped"))
         assert 1000 * told["total_s"] == pytest.approx(span_ms(seen) - folded, abs=0.1)
         assert 1000 * told["retrieval_s"] == pytest.approx(busy_ms(b for b in seen if b.kind == "step"), abs=0.1)
-    took, saved = took_told(told, labels), saved_told(told, labels)
+    took, saved = duration_text(told, labels), savings_text(told, labels)
     shown = CliRunner().invoke(main, ["show", run.run_id, "--workspace", str(wb.path)], catch_exceptions=False).output
     places = {
         "head": words(head(document, labels).html),

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import RunError
-from workbench.knowledge.dated import dated, dates_asked
+from workbench.knowledge.dated import dated, question_dates
 
 ROWS = [
     {
@@ -75,7 +75,7 @@ def test_documents_are_left_out_by_their_typed_dates(wb: Workbench, as_of: str, 
 
 def test_nothing_is_left_out_where_nobody_asks(wb: Workbench) -> None:
     base = wb.knowledge.get("heads")
-    assert dated(base, dates_asked({})) is base
+    assert dated(base, question_dates({})) is base
     run = wb.ask(QUESTION, kb="heads")
     assert documents(run) == {row["id"] for row in ROWS} and run.as_of == []
     assert "as_of" not in run.to_dict() and "Asked as of" not in run.answer
@@ -104,8 +104,8 @@ def test_chinese_is_told_in_chinese(wb: Workbench) -> None:
 
 def test_the_date_of_the_question_counts_where_no_option_is_given() -> None:
     decision = {"question": {"date_asked": "2003"}}
-    assert dates_asked({"route_decision": decision}) == ["2003", ""]
-    assert dates_asked({"route_decision": decision, "dates": ["1999", "2020"]}) == ["1999", "2020"]
+    assert question_dates({"route_decision": decision}) == ["2003", ""]
+    assert question_dates({"route_decision": decision, "dates": ["1999", "2020"]}) == ["1999", "2020"]
 
 
 def test_one_date_field_says_when_a_document_begins(tmp_path: Path) -> None:

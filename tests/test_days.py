@@ -53,15 +53,15 @@ def test_the_text_of_a_day_comes_first_when_the_day_is_asked_for(wb, chats) -> N
 
 
 def test_a_day_that_no_text_is_of_stays_a_word(wb, chats) -> None:
-    question = Question.of("What was said on 20250810 about bread?", chats)
+    question = Question.read("What was said on 20250810 about bread?", chats)
     assert question.dated == () and "20250810" in question.weights
 
 
 def test_a_name_written_as_one_word_is_held_by_its_parts(wb, chats) -> None:
-    question = Question.of("What did Jake Watson ask Li Hua?", chats)
+    question = Question.read("What did Jake Watson ask Li Hua?", chats)
     assert {"JakeWatson", "LiHua"} <= set(question.words.replace("?", "").split())
-    question = Question.of("What did Jake Watson say?", chats)
-    seen = {p["doc_id"]: question.signals(p)["covered"] for p in chats.passages_of([i for i, _, _ in CHATS])}
+    question = Question.read("What did Jake Watson say?", chats)
+    seen = {p["doc_id"]: question.signals(p)["covered"] for p in chats.document_passages([i for i, _, _ in CHATS])}
     assert seen["20260810_1800"] > seen["20260812_0900"]
 
 

@@ -14,7 +14,7 @@ from workbench.futures.tree import tree
 from workbench.views.comparison import beside, change, graft_panel, lettered, offered
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.page import draw
-from workbench.views.past import checkpoint_card, checkpoint_list, forks, rows_of
+from workbench.views.past import checkpoint_card, checkpoint_list, forks, past_rows
 from workbench.views.render import page_html
 from workbench.views.terminal import plain
 
@@ -182,7 +182,7 @@ def test_whatever_they_say_is_text() -> None:
                            "proposal": {}, "message": ALL, "who": ALL, "note": ALL}],
             "records": [], "reflections": [], "evidence": [], "citations": [],
             "figures": {}, "answer": ALL}  # fmt: skip
-    moments = rows_of(past, [checkpoint], ENGLISH)
+    moments = past_rows(past, [checkpoint], ENGLISH)
     nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
     drawn = [
         draw("graft.bar", ENGLISH, runs=lettered(document), differing=True, graft=True),

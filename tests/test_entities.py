@@ -11,7 +11,7 @@ from tests.shelf import VOCABULARY, extracted
 from workbench.errors import CorpusError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.names import names
-from workbench.knowledge.names.entities import Name, Source, names_in_fields, values, year_of
+from workbench.knowledge.names.entities import Name, Source, names_in_fields, read_year, values
 from workbench.settings import Settings
 
 FILMS = vocabulary.load(VOCABULARY)
@@ -120,7 +120,11 @@ def test_a_fields_meaning(name, relation, kind):
 def test_values_and_years():
     assert values("cast", ["A", "A", 3, None, True, "x" * 200]) == ["A", "3"]
     assert values("flag", True) == []
-    assert (year_of({"year": 1993}), year_of({"date": "2001-05-03"}), year_of({"year": "n/a"})) == (1993, 2001, None)
+    assert (read_year({"year": 1993}), read_year({"date": "2001-05-03"}), read_year({"year": "n/a"})) == (
+        1993,
+        2001,
+        None,
+    )
     assert FILMS.canonical("countries", "Taiwanese") == "Taiwan"
     told = names_in_fields({"genres": ["Comedy"], "directors": ["Ang Lee"]}, {"Ang Lee": ["李安"]}, FILMS)
     assert list(told)[:4] == [

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import needs, responder, role_of
 from workbench.errors import RunError
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.parts.evaluate.answers import eval_answers
 from workbench.parts.serve import spans
 from workbench.records.tape import canonical
@@ -123,12 +123,12 @@ def test_a_replay_of_every_role_is_the_same_bytes_with_the_server_off(bench, ser
     wb = bench()
     run = ask(wb)
     assert [call["role"] for call in run.calls()] == ORDER and run.status == "done"
-    asked, told = len(server.requests), canonical(whole(run))
+    asked, told = len(server.requests), canonical(full_document(run))
     server.respond = lambda _: Reply(status=500)
-    assert canonical(whole(wb.replay(run.run_id))) == told and len(server.requests) == asked
+    assert canonical(full_document(wb.replay(run.run_id))) == told and len(server.requests) == asked
     wb.close()
     with Workbench.open(wb.path, **CORE) as offline:
-        assert canonical(whole(offline.replay(run.run_id))) == told, "in another session, without any model"
+        assert canonical(full_document(offline.replay(run.run_id))) == told, "in another session, without any model"
     assert len(server.requests) == asked
 
 
@@ -192,12 +192,12 @@ FAILS: dict[str, tuple[Callable[[bool], Reply], int, str, dict[str, Any]]] = {
 """What the server does (whether the answer is streamed), how often it is asked, what is told, and with which limits."""
 SAYS_SO: dict[str, Callable[[Any], Any]] = {
     "router": lambda run: run.state["route_decision"]["reason"],
-    "follow_up": lambda run: [c["reply"] for c in run.calls().of("follow_up") if c["failed"]],
+    "follow_up": lambda run: [c["reply"] for c in run.calls().by_role("follow_up") if c["failed"]],
     "planner": lambda run: [run.plan.metadata["instead_of"], run.plan.metadata["refused"]],
     "rewriter": lambda run: run.reflections[0]["signals"]["rewrite_note"],
     "reflector": lambda run: [r["signals"]["model_refused"] for r in run.reflections],
     "writer": lambda run: run.error,
-    "checker": lambda run: [c["reply"] for c in run.calls().of("checker") if c["failed"]],
+    "checker": lambda run: [c["reply"] for c in run.calls().by_role("checker") if c["failed"]],
 }
 """Where the record of a run says that a role's model was not followed."""
 
@@ -221,7 +221,7 @@ def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, wa
     run = ask(bench(**limits))
     assert run.status == ("failed" if role == "writer" else "done"), run.error
     asked = sum(role_of(request) == role for request in server.requests)
-    times = len(run.calls().of(role)) or 1
+    times = len(run.calls().by_role(role)) or 1
     assert asked == tries * times, "no more often than the table of docs/explanation/models-that-fail.md says"
     told = json.dumps(SAYS_SO[role](run))
     words = "answered with nothing" if (role, way) == ("writer", "refusal") else words  # no text comes of a refusal
@@ -386,7 +386,7 @@ def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
         run.calls().to_frame().to_csv(),
     ]
     told += [str(wb), repr(wb), repr(wb.settings), str(wb.settings), wb.prompts._repr_html_()]
-    told += [str(spans.spans_of(run.recording())), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
+    told += [str(spans.run_spans(run.recording())), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
     with pytest.raises(RunError, match="is a secret"):
         run.fork(settings={"chat_base_url": f"http://me:{PASSWORD}@other.invalid/v1"})
     with pytest.raises(RunError, match="is a secret"):

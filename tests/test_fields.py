@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from tests.test_hostile import HOSTILE
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import Labels
-from workbench.widgets.form import Fields, Message, fields_of
+from workbench.widgets.form import Fields, Message, form_fields
 
 
 class Inner(BaseModel):
@@ -40,7 +40,7 @@ def form(schema: Any = Everything, language: str = "en", **more: Any) -> tuple[F
 
 def test_a_field_a_property_of_the_kind_that_fits():
     fields, _ = form()
-    kinds = {path: type(field.control.widget).__name__ for path, field in fields_of(fields)}
+    kinds = {path: type(field.control.widget).__name__ for path, field in form_fields(fields)}
     assert kinds == {
         "query": "Textarea",
         "count": "IntText",
@@ -112,7 +112,7 @@ def test_a_number_that_is_none_is_told_and_kept_as_typed():
     limit.control.widget.value = "12"
     fields.report({})
     assert fields.value == {"query": "x", "limit": 12} and limit.box.children[-1].html == ""
-    within = dict(fields_of(fields))["filters.year_from"]
+    within = dict(form_fields(fields))["filters.year_from"]
     within.control.widget.value = "1993"
     assert fields.value["filters"] == {"year_from": 1993} and heard[-1] == "filters.year_from"
 
@@ -126,7 +126,7 @@ def test_a_message_is_shown_beneath_its_field_with_its_fix():
     note = count.box.children[-1]
     assert 'role="alert"' in note.html and "count is 0." in note.html and "Change to 50" in note.html
     assert "wb-wrong" in count.box._dom_classes and "wb-wrong" not in fields.fields["query"].box._dom_classes
-    ratio = dict(fields_of(fields))["filters.ratio"].box.children[-1]
+    ratio = dict(form_fields(fields))["filters.ratio"].box.children[-1]
     assert "far" in ratio.html and "<button" not in ratio.html
     for key in ("0", "9", "x"):
         note.press("fix", key)
@@ -140,7 +140,7 @@ def test_showing_does_not_touch_a_widget_that_shows_it_already():
     fields, _ = form()
     fields.show({"query": "x", "anything": {"a": 1}})
     written: list[Any] = []
-    for _, field in fields_of(fields):
+    for _, field in form_fields(fields):
         if not isinstance(field.control.widget, ipywidgets.VBox):
             field.control.widget.observe(lambda change: written.append(change), "value")
     fields.show({"query": "x", "anything": {"a": 1}})
@@ -154,7 +154,7 @@ def test_a_form_of_every_tool():
         fields.show({"query": "x", "top_k": 3})
         assert fields.value["top_k"] == 3, name
         fields.disable(True)
-        assert all(f.control.widget.disabled for p, f in fields_of(fields) if not isinstance(f.control, Fields))
+        assert all(f.control.widget.disabled for p, f in form_fields(fields) if not isinstance(f.control, Fields))
 
 
 @pytest.mark.parametrize("text", HOSTILE)

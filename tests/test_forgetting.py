@@ -27,7 +27,7 @@ from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
 from workbench.parts.memory import remember, tracing
 from workbench.parts.memory.forgetting import Forgotten, _Forgetting, forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqlConversations, SqliteConversations
 from workbench.runs.workers import Work
@@ -95,14 +95,14 @@ def holders(folder: Path, *words: str) -> set[str]:
 
 def rows(wb: Workbench) -> str:
     """Everything in the conversation store, as text."""
-    with store_of(wb)._transaction() as execute:
+    with find_store(wb)._transaction() as execute:
         tables = ("conversations", "messages", "feedback", "conversation_summaries", "episodes", "memories")
         return json.dumps([execute(f"SELECT * FROM {table} ORDER BY 1") for table in tables], default=repr)
 
 
 def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
     """What is there, of everybody or of one person, each row as text."""
-    runs, talks = wb._work.durable.runs, store_of(wb)
+    runs, talks = wb._work.durable.runs, find_store(wb)
     found: dict[str, Any] = {}
     for row in runs.newest(-1):
         if user in (None, row["user_id"]):
@@ -150,7 +150,7 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     """A preference that changed, with all that comes of it: a summary, forks, a replay, a capsule, what waits."""
     first, changed, asked, _ = TALKS[language]
     said = told(wb, "s", first, "Who directed Film 1?", changed, CAT, "Who directed Film 2?", asked)
-    assert store_of(wb).get_summary(said[0].row["conversation_id"])
+    assert find_store(wb).get_summary(said[0].row["conversation_id"])
     fork = said[-1].fork(query="Who directed Film 3?").wait()
     of_first = said[0].fork(settings={"max_iterations": 1}).wait()
     again = wb.replay(said[-1].run_id)
@@ -165,7 +165,7 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     wb.export(other[0].run_id, wb.path / "carried" / "bob.zip")
     [memory] = [
         m
-        for m in store_of(wb).memories("default")
+        for m in find_store(wb).memories("default")
         if "film" in m["content"] + "films电影" and m["section"] == "preferences"
     ]
     return {
@@ -207,7 +207,7 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     assert not any("bob" in before[name] or "western" in before[name] for name in lost)
     messages = {m["content"] for m in wb.messages("s")}
     assert {CAT, "Who directed Film 2?", "Who directed Film 4?"} <= messages, "what does not speak of it stays"
-    assert [m["content"] for m in store_of(wb).memories("default")] == ["my cat is called Zqbiscuit"]
+    assert [m["content"] for m in find_store(wb).memories("default")] == ["my cat is called Zqbiscuit"]
     run = told(wb, "s", "What is my cat called?")[0]
     assert run.status == "done" and word not in json.dumps(run.to_dict(), ensure_ascii=False).lower()
     answer = there["other"][1].answer
@@ -240,7 +240,7 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
     report = forget(wb, session="s", dry_run=True)
     assert set(report.dependents) == {r.run_id for r in (*there["elsewhere"], *quoting, *mine)}, "they had it recalled"
     assert report.counts["conversations"] == 1 + sum(
-        "(" in name for name in store_of(wb).conversations("default").values()
+        "(" in name for name in find_store(wb).conversations("default").values()
     ), "with those of forks and replays"
     forget(wb, session="s")
     after = kept(wb)
@@ -248,7 +248,7 @@ def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
         assert told_before in after.values(), "bob's conversation has the same name, and is another"
     assert [m["content"] for m in wb.messages("t")][:1] == ["Who directed Film 5?"]
     assert "Who directed Film 8?" in [m["content"] for m in wb.messages("t")]
-    assert [m["content"] for m in store_of(wb).memories("default")] == ["my boat is called Zqdory"]
+    assert [m["content"] for m in find_store(wb).memories("default")] == ["my boat is called Zqdory"]
     assert not wb.messages("s") and wb.messages("s", "bob")
     wb.close()
     assert holders(wb.path, "zqhorror", "Zqbiscuit", "Zqrover") == set()
@@ -308,7 +308,7 @@ def test_an_answer_that_quotes_it_goes_though_its_run_was_removed(bench):
 def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
     wb = bench()
     told(wb, "s", CAT)
-    [memory] = store_of(wb).memories("default")
+    [memory] = find_store(wb).memories("default")
     for wrong, why in (
         ({}, "Name one thing"),
         ({"memory": "a", "session": "s"}, "Name one thing"),
@@ -318,13 +318,13 @@ def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
         with pytest.raises(WorkbenchError, match=why):
             forget(wb, **wrong)
     assert not any(forget(wb, session="never", user="bob").counts.values())
-    assert len(wb.messages("s")) == 2 and store_of(wb).memories("default") == [memory]
+    assert len(wb.messages("s")) == 2 and find_store(wb).memories("default") == [memory]
 
 
 def test_a_run_at_work_with_it_is_waited_for_by_the_person(bench):
     wb = bench()
     told(wb, "s", CAT)
-    [memory] = store_of(wb).memories("default")
+    [memory] = find_store(wb).memories("default")
     reached, go_on = threading.Event(), threading.Event()
 
     async def planner(query, decision, knowledge, tools):
@@ -353,11 +353,11 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
     outside = wb.export(said.run_id, tmp_path / "outside.zip")
     wb.import_capsule(outside, as_new=True)
     wb.gc(tapes=True, yes=True)
-    [memory] = store_of(wb).memories("default")
+    [memory] = find_store(wb).memories("default")
     (wb.path / "notes.txt").write_text("Zqbiscuit, by hand", encoding="utf-8")
     (wb.path / "mine.txt").write_text(f"I wrote: {CAT}", encoding="utf-8")
     report = forget(wb, memory=memory["id"])
-    server = not isinstance(store_of(wb).conversations_store, SqliteConversations)
+    server = not isinstance(find_store(wb).conversations_store, SqliteConversations)
     assert (("forgot_server", "") in report.left) == server
     assert report.counts["runs"] == 3 and had.run_id in report.dependents
     wb.close()
@@ -367,7 +367,7 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
 def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
     wb = bench()
     told(wb, "s", "记住我的猫叫紫琥珀。", "Who directed Film 3?")
-    [memory] = store_of(wb).memories("default")
+    [memory] = find_store(wb).memories("default")
     report = forget(wb, memory=memory["id"], dry_run=True)
     assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
     hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_file", "<u>"),))
@@ -391,7 +391,7 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
 def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
     wb = bench(memory_summary=False)
     conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].row["conversation_id"]
-    talks, real = store_of(wb), remember.summarize
+    talks, real = find_store(wb), remember.summarize
     ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
 
     def slow(*given: Any) -> Any:
@@ -409,7 +409,7 @@ def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch)
 def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
     wb = bench()
     told(wb, "s", CAT)
-    [memory] = store_of(wb).memories("default")
+    [memory] = find_store(wb).memories("default")
     read, go_on, real = threading.Event(), threading.Event(), Recalling.recall
 
     def slow(self: Recalling, *given: Any, **how: Any) -> Any:
@@ -607,7 +607,7 @@ def test_a_stopped_forgetting_goes_on_with_its_ids_though_the_name_is_used_again
     wb = bench(memory_scope="user")
     told(wb, "s", CAT)
     told(wb, "t", *(f"Who directed Film {n}?" for n in (1, 2)))
-    [memory] = store_of(wb).memories("default")
+    [memory] = find_store(wb).memories("default")
     what = {"session": "s", "memory": memory["id"], "message": wb.messages("s")[0]["id"]}[kind]
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         stopped(patch, moment)

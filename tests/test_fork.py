@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import Divergence, RunError, SettingsError
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import Effect, Tape, canonical, differences, read
 from workbench.session import Workbench
@@ -25,7 +25,7 @@ TEXTS = {
 
 
 def same(one, two) -> bool:
-    return canonical(whole(one)) == canonical(whole(two))
+    return canonical(full_document(one)) == canonical(full_document(two))
 
 
 @pytest.fixture(scope="module")
@@ -338,11 +338,11 @@ def test_differences_name_paths():
 
 def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):
     run = small.ask(SIX)
-    before = whole(run)
+    before = full_document(run)
     found = {freed["kind"]: freed for freed in small.wb.gc(tapes=True)}
     assert found["tapes of ended runs"]["bytes"] > 0 and same(run, small.wb.replay(run.run_id))
     small.wb.gc(tapes=True, yes=True)
-    assert whole(small.wb.run(run.run_id)) == before
+    assert full_document(small.wb.run(run.run_id)) == before
     with pytest.raises(RunError, match="has no tape"):
         small.wb.replay(run.run_id)
 

@@ -1,4 +1,4 @@
-"""A disk that fills while documents are added: the file is named with the mend, and the base stays as it was."""
+"""A disk that fills while documents are added: the file is named with the fix, and the base stays as it was."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from workbench import Plan, PlanStep
 from workbench.errors import RunError
 from workbench.futures.graft import Joined, signatures
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.records.tape import canonical
 
 COMPARE = {"zh": "比较《喜宴》和《饮食男女》", "en": "Compare The Wedding Banquet and Eat Drink Man Woman"}
@@ -17,7 +17,7 @@ LEFT, RIGHT = "step_0_wedding_banquet", "step_1_eat_drink_man_woman"
 
 
 def same(one, two) -> bool:
-    return canonical(whole(one)) == canonical(whole(two))
+    return canonical(full_document(one)) == canonical(full_document(two))
 
 
 def origins(made) -> dict:

@@ -99,8 +99,8 @@ def test_old_texts_are_looked_through_for_a_new_title_and_a_mere_name_becomes_it
     new = {"id": "new", "title": "Marvin Gardens", "text": "Marvin Gardens is a book."}
     library.add("film", [write(tmp_path / "b.jsonl", [new])])
     assert base.entity("name:marvin gardens") is None
-    assert [r["source"] for r in base.relations_of("doc:new") if r["type"] == "mentions"] == ["doc:old"]
-    assert "old#0" in base.mentions_of("doc:new")
+    assert [r["source"] for r in base.entity_relations("doc:new") if r["type"] == "mentions"] == ["doc:old"]
+    assert "old#0" in base.entity_mentions("doc:new")
     is_whole(library)
 
 

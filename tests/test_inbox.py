@@ -241,7 +241,7 @@ def test_static_forms_and_a_table(wb: Workbench, three: list[Run]) -> None:
 
 
 def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.widgets.inbox.MOST", 2)
+    monkeypatch.setattr("workbench.widgets.inbox.MAX_ROWS", 2)
     for _ in range(3):
         wb.ask(UNKNOWN, kb="film", review=["plan"])
     box = wb.inbox(lang="en")

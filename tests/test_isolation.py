@@ -25,7 +25,7 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.forgetting import forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import MemoryStore
 from workbench.records.conversations import SqliteConversations
 from workbench.session import Workbench
@@ -200,7 +200,7 @@ def of_run(wb: Workbench, run: Any) -> set[tuple[str, str, str, str]]:
 
 def forgotten(wb: Workbench, said: Said, what: str, who: str, session: str) -> None:
     """Forget something of a person, if there is something."""
-    store = store_of(wb)
+    store = find_store(wb)
     if what == "memory":
         for memory in store.memories(who)[-1:]:
             forget(wb, memory=memory["id"], user=who)
@@ -244,7 +244,7 @@ def test_no_run_has_anything_of_another_and_incognito_leaves_no_byte(shelf, dsn,
                 found = of_run(wb, run)
                 said.check(found, who, what)
                 assert {bool(one[2]) for one in found} <= {hidden}, f"{what}: {found}"
-        assert not any(one[2] for user in USERS for one in marks(store_of(wb).memories(user)))
+        assert not any(one[2] for user in USERS for one in marks(find_store(wb).memories(user)))
     gone = [f"zq{''.join(one)}q" for one in said.all if one[2] or one in said.gone]
     assert holders(folder, *gone) == set()
 

@@ -64,12 +64,12 @@ def answers(base) -> str:
         "counts": base.counts(),
         "keywords": base.keyword_search("wedding film 喜宴 dreams", 10),
         "vectors": base.vector_search("a wedding dream", 10),
-        "passages": base.passages_of(base.select()),
+        "passages": base.document_passages(base.select()),
         "select": [base.select(where("directors = 李安")), base.select(where("year between 1994 and 2000"))],
         "link": base.link("对比《喜宴》和 Inception by Nolan"),
         "entities": [base.entity(i) for i in sorted(ids)],
-        "relations": [base.relations_of(i) for i in sorted(ids)],
-        "mentions": [base.mentions_of(i) for i in sorted(ids)],
+        "relations": [base.entity_relations(i) for i in sorted(ids)],
+        "mentions": [base.entity_mentions(i) for i in sorted(ids)],
         "communities": base.communities(),
         "weights": [base.term_weight(t) for t in ("film", "wedding", "nowhere")],
         "graph": sorted(base.graph().edges),
@@ -109,7 +109,7 @@ def test_searches(shared):
     assert passage["title"] == "The Wedding Banquet"
     assert passage["fields"]["year"] == 1993
     assert [p["chunk_id"] for p in shared.passages(["f2#0", "f1#0", "f2#0"])] == ["f2#0", "f1#0", "f2#0"]
-    assert [p["doc_id"] for p in shared.passages_of(["f3", "f1"])] == ["f3", "f1"]
+    assert [p["doc_id"] for p in shared.document_passages(["f3", "f1"])] == ["f3", "f1"]
     assert shared.passages([]) == []
     assert shared.rerank("wedding", TEXTS) is None
     assert shared.term_weight("film") == 0 < shared.term_weight("wedding") < shared.term_weight("nowhere")
@@ -179,9 +179,9 @@ def test_names_and_relations(shared):
     assert shared.find_entity("喜剧")["type"] == "Genre"
     assert shared.find_entity("nobody at all") is None
     assert shared.entity("nothing") is None
-    assert {r["type"] for r in shared.relations_of("doc:f1")} == {"directed_by", "has_genre", "released_in"}
-    assert [r["source"] for r in shared.relations_of("person:ang lee")] == ["doc:f1", "doc:f2"]
-    assert shared.mentions_of("doc:f1") == ["f1#0"]
+    assert {r["type"] for r in shared.entity_relations("doc:f1")} == {"directed_by", "has_genre", "released_in"}
+    assert [r["source"] for r in shared.entity_relations("person:ang lee")] == ["doc:f1", "doc:f2"]
+    assert shared.entity_mentions("doc:f1") == ["f1#0"]
     assert shared.communities()[0]["doc_ids"]
 
 
@@ -458,7 +458,7 @@ def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp
     library = Library(tmp_path / "kb", Settings.load(embedding_model="use", names="rules"))
     library.add("film", [write(tmp_path / "films.jsonl")])
     base = library.get("film")
-    texts = [p["text"] for p in base.passages_of(["f1", "f2", "f3"])]
+    texts = [p["text"] for p in base.document_passages(["f1", "f2", "f3"])]
     scores = base.rerank("a marriage party", texts)
     assert max(scores) == scores[0]
     assert base.rerank("婚礼", texts)[0] == max(base.rerank("婚礼", texts))

@@ -21,7 +21,7 @@ from workbench.cli import main
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.parts.memory.store import MemoryStore
 from workbench.parts.serve.commands import TOOLS
-from workbench.parts.serve.mcp import server_of
+from workbench.parts.serve.mcp import make_server
 from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -84,7 +84,7 @@ def test_a_memory_is_edited_ended_and_each_is_undone(bench: Make) -> None:  # no
     assert now["id"] == edited and (now["author"], now["polarity"]) == ("person", "dislike")
     assert "comedy" in now["about"] and now["version"] == 2 and "by hand" in str(memory)
     run = wb.ask("Recommend some films.", kb="film", session="t")
-    assert [one["memory_id"] for one in run.obeyed] == [edited] and "Cold Soup" not in run.answer
+    assert [one["memory_id"] for one in run.applied_preferences] == [edited] and "Cold Soup" not in run.answer
     assert memory.undo() == first["id"] and contents(memory.view()) == [first["content"]]
     memory.invalidate(first["id"], "said in jest")
     assert memory.view().memories == []
@@ -145,9 +145,11 @@ def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make)
 def test_the_same_question_without_a_memory(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     *_, run = told(wb, "I don't like horror films.", "My name is Ann.", "Recommend some films.")
-    [obeyed] = run.obeyed
+    [obeyed] = run.applied_preferences
     without = run.fork(without=[obeyed["memory_id"]])
-    assert not without.obeyed and run.obeyed and len(wb.memory.view().memories) == 2, "a fork notes nothing"
+    assert not without.applied_preferences and run.applied_preferences and len(wb.memory.view().memories) == 2, (
+        "a fork notes nothing"
+    )
 
 
 def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
@@ -179,7 +181,7 @@ def test_where_there_is_little_room_the_newest_comes_first(bench: Make) -> None:
     for colour in ("red", "green", "blue"):
         wb.memory.core_memory_update("facts", f"paints in {colour}, and in no other colour")
     wb.memory.archival_memory_insert("The kiln in the east is the one that is hot.")
-    run = wb.ask("Hello there", kb="general", session="s")
+    run = wb.ask("How is the weather?", kb="general", session="s")
     texts = [p["text"] for p in run.prompt_parts() if p["part"] == "core" and p["kept"]]
     assert [text.split()[3].strip(",") for text in texts] == ["green", "blue"]
 
@@ -236,15 +238,15 @@ def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(b
     run.edit(struck=[offered["memory_id"]], note="not today")
     assert run.status == "paused" and "obeyed" not in run.review, "the new plan is shown"
     run.approve()
-    assert run.status == "done" and not run.obeyed
+    assert run.status == "done" and not run.applied_preferences
     assert not any("since you said" in line for line in run.plan.assumptions) and "The Long Dark" in titles(run)
     decision, _ = run.decisions
     assert decision["edits"] == {"struck": [offered["memory_id"]]} and "memories not obeyed" in str(run)
     assert wb.replay(run.run_id).answer == run.answer
     again = run.fork(review=["plan"])
-    assert again.answer == run.answer and not again.obeyed, "the recorded decision is made once more"
+    assert again.answer == run.answer and not again.applied_preferences, "the recorded decision is made once more"
     approved = run.fork(decision={"action": "approve"}, at="0-plan")
-    assert approved.obeyed and "The Long Dark" not in titles(approved)
+    assert approved.applied_preferences and "The Long Dark" not in titles(approved)
     assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
     assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
 
@@ -261,9 +263,9 @@ def test_what_is_struck_is_not_told_to_a_model_either(bench: Make, server: Scrip
 def test_memory_is_still_obeyed_when_the_question_is_changed_at_the_review(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     run = horror(wb).edit(query="Recommend two films").approve()
-    assert run.obeyed and "The Long Dark" not in titles(run)
+    assert run.applied_preferences and "The Long Dark" not in titles(run)
     run = horror(wb).respond("set by a river").approve()
-    assert run.obeyed
+    assert run.applied_preferences
 
 
 def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path: Any) -> None:  # noqa: F811
@@ -339,7 +341,7 @@ def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, mode: str) -> None:  # noqa: F811
     wb = bench()
-    async with Client(server_of(wb, TOOLS), mode=mode) as agent:
+    async with Client(make_server(wb, TOOLS), mode=mode) as agent:
         given = {"section": "human", "content": "不喜欢恐怖片", "user": "ann"}
         core = (await agent.call_tool("core_memory_update", given)).structured_content["core_memory"]
         kept = await agent.call_tool("archival_memory_insert", {"content": "The east kiln is hot.", "user": "ann"})
@@ -364,7 +366,7 @@ def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) 
 def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
     wb = bench(memory_core=True)
     *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
-    [obeyed] = run.obeyed
+    [obeyed] = run.applied_preferences
     page = wb.bench(run, session="s", lang="zh")
     knew = page.working.memory
     assert knew is not None and "回答可能依据的记忆" in knew.list.picture.html and "第 1 轮" in knew.list.picture.html
@@ -378,7 +380,7 @@ def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) ->
     assert now["content"] == knew.text.value and now["version"] == 2
     knew.list.press("without", memory_id)
     page.wait(20)
-    assert page.run_id != run.run_id and page.run.origin == run.run_id and not page.run.obeyed
+    assert page.run_id != run.run_id and page.run.origin == run.run_id and not page.run.applied_preferences
     alone = wb.ask("How is the weather?", kb="general", session="fresh", user="bob")
     page.put(alone)
     assert page.working.memory is None or page.working.memory.region.layout.display == "none"

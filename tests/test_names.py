@@ -18,7 +18,7 @@ from tests.shelf import VOCABULARY
 from workbench.knowledge import aliases
 from workbench.knowledge.library import Library
 from workbench.knowledge.names.linking import Linker, Matcher
-from workbench.knowledge.names.surfaces import compiled, key_of, unbroken, units
+from workbench.knowledge.names.surfaces import compiled, surface_key, unbroken, units
 from workbench.knowledge.reading.corpus import load
 from workbench.ports import Entity
 from workbench.settings import Settings
@@ -113,7 +113,7 @@ def test_fields_that_say_names_relate_to_nothing(library):
     assert kinds == {"directed_by", "released_in"}
     lee = library.get("rows").entity("person:ang lee")
     assert lee and lee["aliases"] == ["李安"]
-    assert library.get("rows").passages_of(["w"])[0]["fields"]["original_title"] == "喜宴"
+    assert library.get("rows").document_passages(["w"])[0]["fields"]["original_title"] == "喜宴"
 
 
 def test_triples_that_say_names_give_names(library):
@@ -121,7 +121,7 @@ def test_triples_that_say_names_give_names(library):
     assert linked(base, "Who directed Farewell My Concubine?")[0][1] == "doc:霸王别姬"
     assert linked(base, "霸王別姬的導演陳凱歌") == [("霸王別姬", "doc:霸王别姬"), ("陳凱歌", "doc:陈凯歌")]
     assert base.find_entity("chen kaige")["entity_id"] == "doc:陈凯歌"
-    assert {r["type"] for r in base.relations_of("doc:霸王别姬")} == {"directed_by"}
+    assert {r["type"] for r in base.entity_relations("doc:霸王别姬")} == {"directed_by"}
 
 
 def test_a_name_that_is_a_head_too_stays_related(tmp_path):
@@ -129,7 +129,7 @@ def test_a_name_that_is_a_head_too_stays_related(tmp_path):
     path.write_text("A Film\taka\tB Film\nB Film\tdirected_by\tAng Lee\n", "utf-8")
     with_library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules"))
     with_library.add("t", [path])
-    relations = with_library.get("t").relations_of("doc:A Film")
+    relations = with_library.get("t").entity_relations("doc:A Film")
     with_library.close()
     assert [(r["type"], r["target"]) for r in relations] == [("aka", "doc:B Film")]
 
@@ -210,7 +210,9 @@ def test_a_text_names_the_bearer_that_is_related_to_what_it_is_about(tmp_path):
     found = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules"))
     found.add("rows", [path])
     base = found.get("rows")
-    named = {i: [r["target"] for r in base.relations_of(f"doc:{i}") if r["type"] == "mentions"] for i in ("h0", "h9")}
+    named = {
+        i: [r["target"] for r in base.entity_relations(f"doc:{i}") if r["type"] == "mentions"] for i in ("h0", "h9")
+    }
     found.close()
     assert named == {"h0": ["doc:h1"], "h9": ["doc:h2"]}
 
@@ -244,7 +246,7 @@ TEXTS = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=30)
 
 @given(st.lists(TEXTS, max_size=12), TEXTS)
 def test_the_matcher_equals_a_naive_one(names, text):
-    keys = {key for name in names if (key := key_of(name))}
+    keys = {key for name in names if (key := surface_key(name))}
     matcher, found = Matcher(sorted(keys)), units(text)
     assert [matcher.at(text, found, at) for at in range(len(found))] == naive(keys, text)
 

@@ -35,7 +35,7 @@ def wb(request, tmp_path_factory):
 
 def reef(base) -> list[dict[str, Any]]:
     """The first passage of the film, as evidence."""
-    passage = base.passages_of(["the reef"])[0]
+    passage = base.document_passages(["the reef"])[0]
     found = piece(1, "", 0.9)
     metadata = {**found["metadata"], "doc_id": "the reef", "title": "The Reef"}
     return [{**found, "source_id": passage["chunk_id"], "evidence": passage["text"], "metadata": metadata}]
@@ -77,8 +77,8 @@ def test_sub_questions_need_no_language_in_common(tmp_path) -> None:
     with Workbench.open(tmp_path / "ws", embedding_model="use", names="rules") as wb:
         wb.add_knowledge("texts", [tmp_path / "texts.jsonl"])
         base = wb.knowledge.get("texts")
-        near = base.near("The Reef 的导演出生在哪里？")
-        assert near["导演"][0][0] in ("director", "directed") and base.near(QUESTION) == {}
+        near = base.similar_words("The Reef 的导演出生在哪里？")
+        assert near["导演"][0][0] in ("director", "directed") and base.similar_words(QUESTION) == {}
         sub = next_hop.sub_questions("The Reef 的导演出生在哪里？", reef(base), base)[0]
         assert sub.name == "Mara Velden" and "出生" in sub.query
 

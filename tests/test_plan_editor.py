@@ -21,7 +21,7 @@ from workbench.views.layout import MOST_LANES, Edge, gutters
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
 from workbench.widgets.draft import suggest_fix
-from workbench.widgets.form import Field, Message, fields_of
+from workbench.widgets.form import Field, Message, form_fields
 from workbench.widgets.panel import Event
 from workbench.widgets.plan import PlanEditor
 
@@ -97,7 +97,7 @@ def put(made: PlanEditor, name: str, value: Any) -> None:
 
 def at(made: PlanEditor, path: str) -> Field:
     """The field of a path, as ``budget.top_k`` or ``tool_input.query``."""
-    return dict(fields_of(made.fields.form))[path]
+    return dict(form_fields(made.fields.form))[path]
 
 
 def message(made: PlanEditor, path: str) -> Message:
@@ -338,14 +338,14 @@ def test_beside_a_reflection_only_what_is_proposed_is_held():
     made = editor(document(approved, point="reflect", next_steps=more, records=[record(A)]))
     made.chosen = C
     made.fields.foot.press("to")
-    assert held(made.asked) == ["e"] and Plan.load(made.asked["plan"]).step(B).condition == "if_insufficient"
+    assert held(made.request) == ["e"] and Plan.load(made.request["plan"]).step(B).condition == "if_insufficient"
 
 
 def test_the_rest_frees_what_is_held():
     made = editor(document(plan().replace(B, condition="held")))
     made.chosen = A
     made.fields.foot.press("rest")
-    assert not held(made.asked)
+    assert not held(made.request)
 
 
 def test_this_step_only_to_here_and_the_rest():
@@ -501,7 +501,7 @@ def test_hostile_text_is_text(language: str):
         made.bar.press("graph" if len(pieces) % 2 else "steps")
         made.fields.fields["tool_input"].form.value = bool(len(pieces) % 3)
         made.settle()
-        notes = [field.box.children for _, field in fields_of(made.fields.form)]
+        notes = [field.box.children for _, field in form_fields(made.fields.form)]
         pieces += [part.html for part in (made.bar, made.list, made.below, made.fields.head, made.fields.foot)]
         pieces += [str(getattr(child, "html", "")) for children in notes for child in children]
     whole = "".join(pieces)

@@ -95,7 +95,7 @@ TABLE = [
         [(10, 20), (15, 50)],
     ),
     ("What do plants need?", BOTH, [(15, 50), (15, 50), (10, 30)]),
-    ("你好", BOTH, [(15, 50), (15, 50), (10, 30)]),
+    ("你好", ["step_0_hybrid hybrid_search"], [(15, 50)]),
     ("对比一下这些电影", ["step_0_hybrid hybrid_search"], [(15, 50)]),
     ("Compare them", ["step_0_hybrid hybrid_search"], [(15, 50)]),
     (

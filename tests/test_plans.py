@@ -95,7 +95,7 @@ def test_reference_implies_the_dependency():
 )
 def test_problems_name_the_step_the_field_and_the_mend(steps, field, said):
     (found,) = [p for p in Plan(steps=steps).problems() if p["field"] == field]
-    assert said in found["message"] and found["mend"]
+    assert said in found["message"] and found["fix"]
 
 
 def test_order_of_a_cycle_is_refused():

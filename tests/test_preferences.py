@@ -7,7 +7,7 @@ import pytest
 from tests.test_remembering import bench, server  # noqa: F401  fixtures
 from workbench.language.preferences import read_preferences
 from workbench.parts.memory.recall import by_rules
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 
 CONVERSATIONS = [
     # what is asked to be remembered answers the person's question; a plain fact is not kept
@@ -61,7 +61,7 @@ def test_memory_holds_what_was_asked_for_and_says_what_it_does_not_hold(bench, t
 
 def test_what_an_answer_said_is_quoted_and_never_the_question(bench):  # noqa: F811
     wb = bench()
-    conversations = store_of(wb)
+    conversations = find_store(wb)
     for asked, answer, again in (
         ("《喜宴》是谁导演的？", "《喜宴》由李安执导 [1]。它拍于1993年。", "刚才说的那个导演是谁？"),
         ("Who directed Paper Boats?", "R. Lund made it [1].", "Who was the director you mentioned earlier?"),

@@ -27,7 +27,7 @@ from workbench.language.question import read
 from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.session import Workbench
 from workbench.state import keyed
-from workbench.text import clean, fold, language_of, sentences, terms, visible
+from workbench.text import clean, detect_language, fold, sentences, terms, visible
 from workbench.tools.registry import ToolRegistry, check
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -111,14 +111,14 @@ def test_ten_thousand_steps_are_refused_at_once() -> None:
         for n in range(10_000)
     ]
     (found,) = Plan(steps=steps).problems()
-    assert "10,000 steps" in found["message"] and found["mend"]
+    assert "10,000 steps" in found["message"] and found["fix"]
 
 
 @given(JSON)
 def test_any_json_as_a_tools_input_is_a_plan_or_a_problem(value: object) -> None:
     plan = Plan(steps=[PlanStep(step_id="a", objective="o", tool="naive_search", tool_input={"query": value})])
     problems = check(plan, TOOLS)
-    assert all(p["message"] and p["mend"] for p in problems)
+    assert all(p["message"] and p["fix"] for p in problems)
     if not problems:
         assert isinstance(value, str) or set(value) == {"$from"}
         json.dumps(plan.dump()).encode()
@@ -259,7 +259,7 @@ def test_texts_of_any_kind_are_read_and_shown(text: str) -> None:
     assert (clean(safe) == safe and safe.encode() and "\x00" not in safe) or not safe
     assert "\x1b" not in visible(text) and "\u202e" not in visible(text)
     assert "".join("".join(sentences(safe)).split()) == "".join(safe.split())
-    assert fold(safe) is not None and terms(safe) is not None and language_of(safe) in ("zh", "en")
+    assert fold(safe) is not None and terms(safe) is not None and detect_language(safe) in ("zh", "en")
 
 
 # loaders

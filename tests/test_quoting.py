@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from workbench.language.quoting import Quotes, best_quotes, in_reading_order, sentences_of, words_in
+from workbench.language.quoting import Quotes, best_quotes, in_reading_order, split_sentences, words_in
 from workbench.state import RetrievalResult
 
 FAQ = """
@@ -64,7 +64,9 @@ def test_a_question_in_the_text_is_never_quoted_and_the_line_after_it_is(questio
 
 
 def test_a_document_of_one_sentence_is_quoted_even_where_the_sentence_is_its_title():
-    (sentence,) = sentences_of(evidence(("The east kiln fires the blue glaze.", "The east kiln fires the blue glaze.")))
+    (sentence,) = split_sentences(
+        evidence(("The east kiln fires the blue glaze.", "The east kiln fires the blue glaze."))
+    )
     assert sentence.text == "The east kiln fires the blue glaze."
     assert texts(best_quotes("东窑烧制什么？", evidence(("东窑", "东窑烧制蓝釉。"))))[0] == "东窑烧制蓝釉。"
 
@@ -95,7 +97,7 @@ def test_unsure_where_nothing_answers_and_where_nothing_is_there():
 
 def test_quotes_of_one_document_stand_in_its_order():
     passages = evidence(("Mill", "It was built in 1821. Ann Lee built the mill."), ("Lee", "Ann Lee was a builder."))
-    first, second, third = sentences_of(passages)
+    first, second, third = split_sentences(passages)
     quotes = best_quotes("Who built the mill?", passages).quotes
     ordered = [quote.sentence for quote in in_reading_order(quotes)]
     assert [s for s in ordered if s.doc_id == "Mill"] == [s for s in (first, second) if s in ordered]
@@ -119,7 +121,7 @@ def test_a_sentence_that_overlapping_pieces_of_a_document_share_is_quoted_once()
     first, second = evidence(
         ("Log", "The pump was repaired in May."), ("Log", "The pump was repaired in May. It runs.")
     )
-    assert [sentence.text for sentence in sentences_of([first, second])] == [
+    assert [sentence.text for sentence in split_sentences([first, second])] == [
         "The pump was repaired in May.",
         "It runs.",
     ]

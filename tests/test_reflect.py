@@ -10,7 +10,7 @@ from workbench.graphs.needs import LinkedName, Supply, is_enough, signals, thres
 from workbench.graphs.reflect import Proposal, propose
 from workbench.graphs.retrieval import build_retrieval
 from workbench.language.quoting import weights
-from workbench.plans import Plan, PlanStep, call_of, calls
+from workbench.plans import Plan, PlanStep, call_key, calls
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
 
@@ -258,7 +258,7 @@ def test_the_same_call_is_never_made_twice() -> None:
 
 def test_a_skipped_step_was_no_call_and_an_activated_one_is() -> None:
     skipped = record("step_1_naive", "naive_search", 0, 0, 0, status="skipped", raw_input=NAIVE.tool_input)
-    call = call_of("naive_search", NAIVE.tool_input)
+    call = call_key("naive_search", NAIVE.tool_input)
     assert call not in calls(plan(HYBRID, NAIVE), [skipped])
     assert call not in calls(plan(HYBRID, NAIVE), [])
     assert call in calls(plan(HYBRID, NAIVE), [], ["step_1_naive"])
@@ -297,7 +297,7 @@ def test_everything_at_once_is_a_valid_plan() -> None:
     steps = [PlanStep.model_validate(step) for step in reflection["next_steps"]]
     assert check(plan(HYBRID).adding(*steps), TOOLS) == []
     assert len({step.step_id for step in steps}) == len(steps) >= 4
-    assert len({call_of(step.tool, step.tool_input) for step in steps}) == len(steps)
+    assert len({call_key(step.tool, step.tool_input) for step in steps}) == len(steps)
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def test_every_problem_names_step_field_and_mend(registry):
             "tool_input": {"conditions": [{"field": "year", "op": "near"}], "who": {"$from": "b.entities"}},
         },
     )
-    found = {(p["step_id"], p["field"]): f"{p['message']} {p['mend']}" for p in check(bad, registry)}
+    found = {(p["step_id"], p["field"]): f"{p['message']} {p['fix']}" for p in check(bad, registry)}
     assert found.keys() == {
         ("a", "tool"),
         ("b", "tool_input.top_k"),

@@ -22,7 +22,7 @@ from workbench.graphs.route import decide
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.parts.memory.recalling import Recalling
 from workbench.parts.memory.remember import preference_conditions
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import MemoryStore, core_memory
 from workbench.records.conversations import SqlConversations
 from workbench.session import Workbench
@@ -160,7 +160,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
-    [obeyed] = run.obeyed
+    [obeyed] = run.applied_preferences
     fork = run.fork(without=[obeyed["memory_id"]]).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
@@ -168,11 +168,11 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
         "forks note nothing"
     )
     asked = wb.ask("Recommend a horror film.", kb="film", session="s")
-    assert not asked.obeyed, "what the question itself asks for counts more"
+    assert not asked.applied_preferences, "what the question itself asks for counts more"
     said = wb.ask("What did I say about horror films?", kb="film", session="s")
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
-    assert not other.obeyed
+    assert not other.applied_preferences
 
 
 def test_a_fork_that_asks_something_else_can_be_replayed(bench):
@@ -253,7 +253,7 @@ def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     private = bench(memory_core=True)
     private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
     run = private.ask("Recommend some films.", kb="film", session="s")
-    assert not run.obeyed
+    assert not run.applied_preferences
 
 
 def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
@@ -293,7 +293,7 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
     for n in range(3):
         assert wb.ask(f"Hamlet number {n}?", kb="general", session="s").status == "done"
         wb._work.loop.settle(10)
-    kept = store_of(wb).get_summary(conversation)
+    kept = find_store(wb).get_summary(conversation)
     assert kept["author"] == "rules", "where the model fails the rules do it"
 
 
@@ -315,7 +315,7 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.obeyed, "where the model gives nothing usable the rules read, and what is known is obeyed"
+    assert run.applied_preferences, "where the model gives nothing usable the rules read, and what is known is obeyed"
     asked = [r for r in server.requests if role_of(r) == "memory"]
     wb.ask("Which films are there?", kb="film", session="s")
     after = [r for r in server.requests if role_of(r) == "memory"]
@@ -340,7 +340,7 @@ def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, se
         **{**CORE, "embedding_model": "openai:e", "embedding_base_url": server.url, "model_retries": 0},
         history_window=2,
     )
-    kept = store_of(wb)
+    kept = find_store(wb)
     told = Recalling(kept, settings, kept._now).recall(
         "Where is Biscuit?", user_id="default", conversation_id=conversation
     )
@@ -415,7 +415,7 @@ def test_what_is_liked_gives_way_to_what_is_not(bench):
     for said in ("I don't like horror films.", "I love films by R. Lund."):
         wb.ask(said, kb="film", session="s")
     run = wb.ask("Recommend some films.", kb="film", session="s")
-    assert run.status == "done" and run.obeyed and run.evidence, run.answer
+    assert run.status == "done" and run.applied_preferences and run.evidence, run.answer
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_what_is_asked_to_be_forgotten_does_not_hold_any_more_and_says_how_to_er
     assert not wb.memory.view().memories
     [ended] = wb.memory.view(ended=True).memories
     assert ended["ended_why"] == message
-    assert not wb.ask("Recommend some films.", kb="film", session="s").obeyed
+    assert not wb.ask("Recommend some films.", kb="film", session="s").applied_preferences
     assert wb.replay(run.run_id).answer == run.answer
 
 

@@ -51,7 +51,7 @@ def test_a_grader_orders_the_whole_list_in_one_call(tmp_path):
     "said", ['{"passages": [9]}', '{"passages": [1, 1]}', "I like the second.", '{"passages": "1"}']
 )
 def test_what_a_grader_says_badly_leaves_the_order_and_is_told_in_the_log(tmp_path, said):
-    from workbench.tools.hybrid import reranked
+    from workbench.tools.hybrid import rerank
     from workbench.tools.scoring import Question
     from workbench.tools.tool import StepLog
 
@@ -60,7 +60,7 @@ def test_what_a_grader_says_badly_leaves_the_order_and_is_told_in_the_log(tmp_pa
         with opened(tmp_path, grader_model="openai:tiny", chat_base_url=server.url) as wb:
             base, log = wb.knowledge.get("notes"), StepLog()
             passages = base.passages(["d2#0", "d0#0", "d1#0"])
-            found = reranked(Question.of("honey?", base), passages, {}, log, "grader")
+            found = rerank(Question.read("honey?", base), passages, {}, log, "grader")
             signals = {one["source_id"]: one["metadata"]["signals"]["reranked"] for one in found}
             assert signals["d2#0"] == 1.0 > signals["d0#0"] > signals["d1#0"] == 0.0
             assert log.sub_steps[0]["detail"]["note"].startswith("The grader gave no order, so the passages keep")

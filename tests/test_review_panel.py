@@ -204,7 +204,7 @@ def test_an_edited_plan_is_sent_as_edited(wb: Workbench) -> None:
 
 def test_problems_of_the_plan_keep_it_from_running(waiting: Run) -> None:
     review, run = panel(waiting), waiting
-    problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "mend": "Give 1 or more."}] * 2
+    problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "fix": "Give 1 or more."}] * 2
     review.show(run.to_dict(), plan=run.plan.dump(), problems=problems)  # type: ignore[union-attr]
     assert review.primary.disabled and review.primary.description == "2 problems to fix first"
     assert "2 problems to fix first" in review.band.html

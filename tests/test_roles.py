@@ -99,13 +99,13 @@ GOOD = {
 
 def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None:
     settings = Settings.load(chat_model="openai:a", planner_model="openai:b", writer_model="rules")
-    assert (settings.model_of("planner"), settings.model_of("writer"), settings.model_of("grader")) == (
+    assert (settings.role_model("planner"), settings.role_model("writer"), settings.role_model("grader")) == (
         "openai:b",
         "",
         "openai:a",
     )
-    assert not any(map(Settings.load().model_of, ROLES))
-    assert Settings.load(chat_model="openai:a", planner="one_step").model_of("planner") == ""
+    assert not any(map(Settings.load().role_model, ROLES))
+    assert Settings.load(chat_model="openai:a", planner="one_step").role_model("planner") == ""
 
 
 def test_every_role_is_asked_and_each_call_is_told(bench, server) -> None:
@@ -318,7 +318,7 @@ def test_a_fork_with_another_prompt_model_or_reply_asks_only_what_depends_on_it(
     assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
     written = next(call for call in run.calls() if call["role"] == "writer")
     fork = run.fork(replies={written["n"]: "The kiln burns coal [1]."})
-    assert fork.answer.startswith("The kiln burns coal [1]") and fork.calls().of("writer")[0]["edited"]
+    assert fork.answer.startswith("The kiln burns coal [1]") and fork.calls().by_role("writer")[0]["edited"]
     assert [c["role"] for c in fork.calls() if not c["replayed"]] == ["checker"]
     assert wb.replay(fork.run_id).answer == fork.answer
     with pytest.raises(RunError, match="no call '99'"):
@@ -332,7 +332,7 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     run = wb.ask(QUESTION, kb="notes", review="reflect")
     del wb.prompts["writer"]
     run.approve()
-    assert "Be brief." in run.calls().of("writer")[0]["messages"][-1][1]
+    assert "Be brief." in run.calls().by_role("writer")[0]["messages"][-1][1]
     asked = len(server.requests)
     server.respond = lambda _: Reply(status=500)
     assert wb.replay(run.run_id).answer == run.answer and len(server.requests) == asked
@@ -345,7 +345,7 @@ def test_no_key_and_no_password_is_left_behind(bench, server, tmp_path) -> None:
     with bench(chat_base_url=server.url.replace("//", f"//me:{password}@")) as wb:
         run = wb.ask(QUESTION, kb="notes")
         wb.export(run.run_id, tmp_path / "w" / "capsule.zip")
-        assert run.calls().of("reflector")[0]["failed"] and KEY not in json.dumps(run.calls())
+        assert run.calls().by_role("reflector")[0]["failed"] and KEY not in json.dumps(run.calls())
     files = [f.read_bytes() for f in (tmp_path / "w").rglob("*") if f.is_file()]
     assert not [secret for secret in (KEY, password) if any(secret.encode() in kept for kept in files)]
 
@@ -404,7 +404,7 @@ def test_prompts_are_set_taken_back_and_read_from_files(tmp_path) -> None:
     with pytest.raises(SettingsError, match="Known: router"):
         prompts["poet"]
     (folder / "grader.en.toml").write_text("system = 1", encoding="utf-8")
-    with pytest.raises(SettingsError, match="is no prompt"):
+    with pytest.raises(SettingsError, match="is not a prompt"):
         prompts["grader"]
     (folder / "grader.en.toml").unlink()
     assert "planner.en" in prompts._repr_html_() and fenced("</corpus>") == "‹/corpus>"

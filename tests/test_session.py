@@ -109,7 +109,7 @@ def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
         process.wait()
         process.stdout.close()
         assert run.status == "interrupted"
-        with pytest.raises(NotPaused, match="go on with `resume`"):
+        with pytest.raises(NotPaused, match="continue with `resume`"):
             run.approve()
 
         @wb.tools.tool(intents={"qa"})

@@ -58,7 +58,7 @@ def test_a_run_is_a_trace_with_its_nodes_route_steps_and_calls(tmp_path: Path, n
         with Workbench.open(tmp_path / "w", **told) as wb:
             wb.add_knowledge("notes", [notes])
             run = wb.ask("When was the kiln built?", kb="notes")
-            found = spans.spans_of(run.recording())
+            found = spans.run_spans(run.recording())
     names = [span.name for span in found]
     assert names[0] == "invoke_agent workbench" and found[0].inside is None
     assert {"route_decision", "planner", "reflector", "generate", "persist", "chat m"} <= set(names)

@@ -8,7 +8,7 @@ from tests.blind import BLIND, rows
 from tests.test_remembering import bench, server  # noqa: F401  fixtures
 from workbench.language.summarizing import _HEADS, LONGEST, summarize
 from workbench.parts.memory.remember import bring_up
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 
 
 def said(*contents: str) -> list[dict[str, str]]:
@@ -83,7 +83,7 @@ def test_what_does_not_hold_any_more_is_in_no_prompt_and_in_no_newer_summary(ben
             continue
         prompt = [part["text"] for part in run.prompt_parts() if part["kept"] and part["part"] in ("core", "summary")]
         assert not any(old in text for text in prompt), prompt
-    summary = store_of(wb).get_summary(run.row["conversation_id"])["summary"]
+    summary = find_store(wb).get_summary(run.row["conversation_id"])["summary"]
     assert old not in summary and 1 <= len(summary.splitlines()) <= 3 and not summary.startswith("{")
 
 
@@ -91,7 +91,7 @@ def test_a_summary_that_a_model_made_leaves_the_prompt_when_what_it_may_say_has_
     wb = bench(summary_from=90, history_window=2)
     run = wb.ask("Remember that I live in Leeds.", kb="general", session="s")
     wb._work.loop.settle(10)
-    store, conversation = store_of(wb), run.row["conversation_id"]
+    store, conversation = find_store(wb), run.row["conversation_id"]
     store.save_summary(conversation, "They live in Leeds.", 0, author="openai:m")
     [memory] = store.memories("default")
 

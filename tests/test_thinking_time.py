@@ -76,7 +76,7 @@ def told(run: Any) -> dict[str, Any]:
         "budgets": [(r["remaining_budget"], r["should_continue"], r["stop_reason"]) for r in run.reflections],
         "stop": run.state["stop_reason"],
         "answer": run.answer,
-        "retrieval_ms": run.state["merged"]["statistics"].get("total_duration_ms"),
+        "retrieval_ms": run.state.get("merged", {}).get("statistics", {}).get("total_duration_ms"),
         "in order": [r["started_at"] for r in run.records] == sorted(r["started_at"] for r in run.records),
     }
 

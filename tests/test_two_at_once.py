@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import NotPaused, RunError, WorkbenchError, WorkspaceBusy
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.records.store import RunStore
 from workbench.records.tape import canonical
@@ -226,7 +226,7 @@ def test_one_answer_counts_when_two_processes_give_one(workspace, wb, other):
         assert winner is not None, "one is refused"
         assert kept[0]["note"] == f"answer {winner}"
         assert run.status == "done" and run.decisions == kept
-        assert Counter(m["role"] for m in store_of(wb).list_messages(run.row["conversation_id"])) == {
+        assert Counter(m["role"] for m in find_store(wb).list_messages(run.row["conversation_id"])) == {
             "user": 1,
             "assistant": 1,
         }
@@ -332,7 +332,7 @@ def test_two_sessions_and_two_runs_in_one_keep_their_order(wb, other):
         thread.join()
     for them in (one, two):
         assert len(them.heard()) == count
-    store = store_of(wb)
+    store = find_store(wb)
     for session in "AB":
         messages = store.list_messages(store.get_or_create_conversation_id("default", session))
         assert [m["role"] for m in messages] == ["user", "assistant"] * count
@@ -353,7 +353,7 @@ def test_two_processes_in_one_session(wb, other):
     for them in (one, two):
         them.tell("say", "shared", 6)
     ids = [*one.heard(), *two.heard()]
-    store = store_of(wb)
+    store = find_store(wb)
     messages = store.list_messages(store.get_or_create_conversation_id("default", "shared"))
     assert len(messages) == 24 and len({m["id"] for m in messages}) == 24
     by_run = {(m["debug"] or {}).get("run_id") for m in messages if m["role"] == "assistant"}

@@ -123,7 +123,7 @@ def seen(base) -> dict[str, set[int]]:
         "graph": {
             int(data["name"].partition("Gen")[2]) for _, data in base.graph().nodes(data=True) if "Gen" in data["name"]
         },
-        "select": {int(p["title"].partition("Gen")[2]) for p in base.passages_of(base.select(COMEDIES))},
+        "select": {int(p["title"].partition("Gen")[2]) for p in base.document_passages(base.select(COMEDIES))},
         "communities": {int(c["title"].partition("Gen")[2][:1]) for c in base.communities() if "Gen" in c["title"]},
     }
 

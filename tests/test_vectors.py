@@ -67,7 +67,7 @@ def hold(index, model, texts):
     with index.transaction() as connection:
         connection.execute("DELETE FROM passages")
         for chunk_id, text in texts.items():
-            row = (chunk_id, chunk_id, 0, text, "", vectors.key_of(model.name, text))
+            row = (chunk_id, chunk_id, 0, text, "", vectors.vector_key(model.name, text))
             sql = "INSERT INTO passages (chunk_id, doc_id, position, text, digest, vector) VALUES (?, ?, ?, ?, ?, ?)"
             connection.execute(sql, row)
 
@@ -137,7 +137,7 @@ def test_a_store_is_mended_from_any_state(store, index, model):
         kept.put(["stray"], ["x"], model.array(["wrong"]))
         kept.put(["d5#0"], ["x"], model.array(["wrong"]))
         kept.follow(index)
-        held = dict(kept.held())
+        held = dict(kept.stored_keys())
     assert held == dict(index.rows("SELECT chunk_id, vector FROM passages"))
 
 
@@ -190,7 +190,7 @@ def test_an_id_is_never_read_as_a_condition(store, index, model):
         kept.follow(index)
         for number, one in enumerate(HOSTILE, 1):
             kept.delete([one])
-            assert {i for i, _ in kept.held()} == {*HOSTILE[number:], "plain#0"}
+            assert {i for i, _ in kept.stored_keys()} == {*HOSTILE[number:], "plain#0"}
         assert kept.search(index, model.array(["bees"])[0], 5) == [("plain#0", 1.0)]
 
 
@@ -204,7 +204,7 @@ def test_an_open_store_is_of_one_generation_and_a_new_one_sees_what_another_dele
         found = {i for i, _ in reader.search(index, model.array(["passage"])[0], 30)}
         assert found <= {"d0#0"}, "what the index does not have any more is never shown"
     with store() as reader:
-        assert [i for i, _ in reader.held()] == ["d0#0"]
+        assert [i for i, _ in reader.stored_keys()] == ["d0#0"]
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -242,7 +242,7 @@ def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_t
 def test_lancedb_without_its_library_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'workbench\[lancedb\]'$"):
-        stores.place_of(tmp_path, Settings.load(vector_store="lancedb"))
+        stores.vector_place(tmp_path, Settings.load(vector_store="lancedb"))
 
 
 KILLED = """
@@ -327,7 +327,7 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         assert wb.knowledge.inspect("notes")["chroma"] and answers(wb) == expected
         base = wb.knowledge.get("notes")
         with stores.opened(base._view._place, base._view._index) as kept:
-            assert dict(kept.held()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))
+            assert dict(kept.stored_keys()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))
 
 
 @pytest.mark.parametrize("lost", ["empty file", "no file"])
@@ -347,16 +347,16 @@ def test_a_store_that_lost_what_it_held_is_named_and_made_anew(tmp_path, lost):
     with Workbench.open(tmp_path / "w", settings) as wb:
         wb.add_knowledge("notes", [notes], lambda *_: None)
         expected = wb.knowledge.get("notes").vector_search("李安", 10)
-    for mend in (
+    for fix in (
         lambda wb: wb.add_knowledge("notes", [notes], lambda *_: None),
         lambda wb: wb.knowledge.rebuild("notes"),
     ):
         lose()
-        assert [fault["mend"] for fault in examine(tmp_path / "w", settings)] == ["workbench kb rebuild notes"]
+        assert [fault["fix"] for fault in examine(tmp_path / "w", settings)] == ["workbench kb rebuild notes"]
         with Workbench.open(tmp_path / "w", settings) as wb:
             with pytest.raises(KnowledgeError, match=r"there are 0 of .*`workbench kb rebuild notes`"):
                 wb.knowledge.get("notes").vector_search("李安", 10)
-            mend(wb)
+            fix(wb)
             assert wb.knowledge.get("notes").vector_search("李安", 10) == expected
         assert not list(examine(tmp_path / "w", settings))
 
@@ -378,7 +378,7 @@ def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(t
     ):
         wb.knowledge.get("notes").vector_search("李安", 10)
     [found] = examine(tmp_path / "w", settings)
-    assert "cannot be used" in found["detail"] and "kb rebuild notes" in found["mend"]
+    assert "cannot be used" in found["detail"] and "kb rebuild notes" in found["fix"]
     with Workbench.open(tmp_path / "w", settings) as wb:
         assert wb.knowledge.rebuild("notes").added == 120
         assert list(examine(tmp_path / "w", settings)) == []

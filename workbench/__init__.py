@@ -9,21 +9,21 @@ The rooms, from the street down; an import only ever goes down this page (``docs
 
     parts/           capabilities that hang on the spine: memory, reports, fusion with canvases, servers, measuring
     cli/             the command line, and tools for other agents: thin skins over the session
-    session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
+    session.py       Workbench, an open workspace: ask, resume, compare, replay, and register custom parts
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
-    maintenance/     what is wrong with a workspace's files, and the mend; what it no longer needs
+    maintenance/     what is wrong with a workspace's files, and the fix; what it no longer needs
     futures/         what is made of a finished run: replay, compare, graft, tree, capsule
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
-    testing.py       in-memory twins of the ports, for tests of one's own parts
-    graphs/          the conversation graph, and in it retrieval and reporter, a file a node
-    tools/           what a step of a plan may call, a file a tool
+    testing.py       in-memory twins of the ports, for tests of custom parts
+    graphs/          the conversation graph, and in it retrieval and reporter, one file per node
+    tools/           what a step of a plan may call, one file per tool
     language/        reading a question and writing an answer without a model, for any corpus
     events.py        what a run tells while it runs, and the log of its nodes
     views/           every picture and text of a run, as pure functions of rows
     knowledge/       a corpus and its indexes: reading files, linking names, searching, a graph of entities
     models/          chat models, embeddings and rerankers, by name
-    ports.py         what nodes and tools may ask for, and how a user's own parts are called
+    ports.py         what nodes and tools may ask for, and how registered parts are called
     records/         what is kept of a run: rows, tape, checkpoints, log, and which process owns it
     settings.py      every number that can be changed
     plans.py         the plan and its steps, and the conditions on fields in them

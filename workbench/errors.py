@@ -1,4 +1,4 @@
-"""Every error of the workbench: it names the thing, what is known, and the mend.
+"""Every error of the workbench: it names what is wrong, what exists, and the fix.
 
 WorkbenchError
 ├── SettingsError          a setting has a value that is not allowed
@@ -20,7 +20,7 @@ WorkbenchError
 ├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
 ├── ReportError            a report cannot be made, cited or set as it was asked for
 ├── ModelError             a model or its server failed
-│   └── Unusable           what it said cannot be used; what is done without it is done
+│   └── Unusable           its reply cannot be used; the deterministic default takes over
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
 
@@ -38,7 +38,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 100
 
 
 def shown(value: Any) -> str:
-    """What was given, as it is written in Python; what is long is cut in its middle.
+    """Return a value in Python's notation; a long one is cut in its middle.
 
     >>> shown("茶馆"), len(shown("a" * 1000))
     ("'茶馆'", 100)
@@ -99,8 +99,8 @@ class UnknownTool(ToolError, KeyError):
 
     def __init__(self, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
-        near = get_close_matches(name, self.known, n=1) if isinstance(name, str) and len(name) < 100 else []
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        close = get_close_matches(name, self.known, n=1) if isinstance(name, str) and len(name) < 100 else []
+        hint = f" Did you mean {close[0]!r}?" if close else ""
         super().__init__(f"Unknown tool {shown(name)}.{hint} Known: {', '.join(self.known)}.")
 
 
@@ -108,12 +108,12 @@ class PlanError(WorkbenchError):
     """A plan is not valid.
 
     Attributes:
-        problems: one dict a problem, ``{"step_id", "field", "message", "mend", "kind", "values"}``.
+        problems: one dict per problem, ``{"step_id", "field", "message", "fix", "kind", "values"}``.
     """
 
     def __init__(self, problems: list[dict[str, Any]]):
         self.problems = problems
-        super().__init__("\n".join(f"{p['message']} {p['mend']}" for p in problems))
+        super().__init__("\n".join(f"{p['message']} {p['fix']}" for p in problems))
 
 
 class RunError(WorkbenchError):
@@ -146,14 +146,14 @@ class Divergence(RunError):
 
     def __init__(self, kind: str, name: str, expected: Any, got: Any, differs: list[str]):
         self.kind, self.name, self.expected, self.got, self.differs = kind, name, expected, got, differs
-        told = [*differs[:5], f"and {len(differs) - 5} more"] if len(differs) > 6 else differs
+        parts = [*differs[:5], f"and {len(differs) - 5} more"] if len(differs) > 6 else differs
         super().__init__(
-            f"The replay diverges at {kind} {name!r}: {', '.join(told)}.\n"
+            f"The replay diverges at {kind} {name!r}: {', '.join(parts)}.\n"
             f"Expected {_brief(_parts(expected, differs))}, got {_brief(_parts(got, differs))}."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the fields as JSON."""
         return {name: getattr(self, name) for name in ("kind", "name", "expected", "got", "differs")}
 
 
@@ -162,12 +162,12 @@ class DecisionDiffers(Divergence):
 
 
 def _parts(value: Any, paths: list[str]) -> Any:
-    """What stands at a few paths of a value; all of it, when one of them leads nowhere.
+    """Return the parts of a value at a few paths; the whole value when a path leads nowhere.
 
     >>> _parts({"version": "1", "input": {"query": "茶馆", "k": [5, 6]}}, ["input.query", "input.k[1]"])
     {'input.query': '茶馆', 'input.k[1]': 6}
     """
-    found = {}
+    values = {}
     for path in paths[:3]:
         part = value
         for name, place in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
@@ -175,8 +175,8 @@ def _parts(value: Any, paths: list[str]) -> Any:
                 part = part[int(place)] if place else part[name]
             except (KeyError, IndexError, TypeError):
                 return value
-        found[path] = part
-    return found
+        values[path] = part
+    return values
 
 
 def _brief(value: Any) -> str:
@@ -201,7 +201,7 @@ class ModelError(WorkbenchError):
 
 
 class Unusable(ModelError):
-    """What a model said cannot be used: what is done without a model is done."""
+    """A model's reply cannot be used: the deterministic default takes over."""
 
 
 class MissingExtra(WorkbenchError, ImportError):

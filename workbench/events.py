@@ -1,6 +1,6 @@
-"""The stream's vocabulary, and the wrapper that makes every node leave a line in the run's log.
+"""Events of the stream, and the wrapper that logs every node of a run.
 
-What a chat client reads has a ``status``; everything else is for the debug collector, kept under the run's id.
+Events for chat clients have a ``status``; all others go to the debug collector, stored under the run's id.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def normalize_stream_event(event: Any) -> Event:
     return next(({"status": name, "content": content} for name, content in event.items()), {"status": "unknown"})
 
 
-WHOLE = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
+MERGE_EVENTS = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
 """Events that say what was merged; it is kept with the run's result, so they are not kept once more."""
 
 
 class DebugCollector:
-    """Splits what is written into a stream: everything is sent on, and what is for no client is ``cached`` as well."""
+    """Sends every event of a stream on, and caches those that are not for clients."""
 
     def __init__(self, send: Callable[[Event], object]):
         self._send, self.cached = send, list[Event]()
@@ -115,7 +115,9 @@ def logged(node_type: str, node: Node) -> Node:
             "sub_steps": [_step(record) for record in change.get("records", [])] if node_type == "execute" else [],
         }
         event: Event = {"execution_log": entry}
-        debug = [event_kept for event_kept in collector.cached if not WHOLE & set(event_kept)]
+        debug = [event_kept for event_kept in collector.cached if not MERGE_EVENTS & set(event_kept)]
+        # First the tape, then the log: a line in the log means that the effects of its node are durable. LangGraph
+        # gives a node that runs again after a crash the same task id, so both writes keep their keys.
         if runtime.execution_info:
             context.tape.flush(runtime.execution_info.task_id)
         if state.get("run_id") and runtime.execution_info:
@@ -131,11 +133,11 @@ _TELLING = (
     *("message", "query", "kb_prefix", "worker_name", "iteration", "attempt", "step", "plan", "wave", "records"),
     *("reflections", "stop_reason", "merged", "answer"),
 )
-"""What a node was given, as far as it says something; the rest is names and options, the same for every node."""
+"""State keys that the log shows as a node's input; the others are names and options, the same for every node."""
 
 
 def _step(record: Data) -> Json:
-    """Return an attempt at a step as the log has it, with what went on inside its tool below it."""
+    """Return an attempt at a step as the log has it, with what happened inside its tool below it."""
     about = {key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")}
     about |= {"timestamp": record["started_at"], "input": record["input_summary"], "output": record["output_summary"]}
     return {"node": record["step_id"], "node_type": "step", **about, "sub_steps": record["sub_steps"]}

@@ -39,9 +39,9 @@ def declared(source: str) -> dict[str, Parameter]:
     Parameter(kind=list[str], default=[])
 
     Raises:
-        WorkbenchError: a default is no plain value.
+        WorkbenchError: a default is not a plain value.
     """
-    found = {}
+    parameters_by_name = {}
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             name, value, kind = statement.target.id, statement.value, _kind(statement.annotation)
@@ -55,8 +55,8 @@ def declared(source: str) -> dict[str, Parameter]:
             raise WorkbenchError(
                 f"The default of {name} is computed. Give a plain value: a number, text, list."
             ) from None
-        found[name] = Parameter(kind or type(default), default)
-    return found
+        parameters_by_name[name] = Parameter(kind or type(default), default)
+    return parameters_by_name
 
 
 def _kind(annotation: ast.expr) -> Any:
@@ -73,7 +73,7 @@ def _kind(annotation: ast.expr) -> Any:
     return type(None) if isinstance(annotation, ast.Constant) and annotation.value is None else Any
 
 
-def check(known: Mapping[str, Parameter], given: Mapping[str, Any], where: str = "The notebook") -> Json:
+def check(declared: Mapping[str, Parameter], values: Mapping[str, Any], where: str = "The notebook") -> Json:
     """Return the given values in the declared types; text becomes a list or a number where one is declared.
 
     >>> check({"names": Parameter(list[str], [])}, {"names": '["a"]'})
@@ -84,12 +84,12 @@ def check(known: Mapping[str, Parameter], given: Mapping[str, Any], where: str =
     """
     from pydantic import TypeAdapter, ValidationError
 
-    listed = ", ".join(f"{name}: {getattr(p.kind, '__name__', p.kind)}" for name, p in known.items())
+    listed = ", ".join(f"{name}: {getattr(p.kind, '__name__', p.kind)}" for name, p in declared.items())
     checked = {}
-    for name, value in given.items():
-        if name not in known:
+    for name, value in values.items():
+        if name not in declared:
             raise WorkbenchError(f"{where} has no parameter {name!r}. Known: {listed}.")
-        kind = known[name].kind
+        kind = declared[name].kind
         try:
             checked[name] = TypeAdapter(kind).validate_python(_read(value, kind))
         except ValidationError as error:
@@ -113,27 +113,27 @@ def parameters(names: dict[str, Any]) -> Json:
     """Check what papermill, a runner or a person put into the parameters, and return all of them.
 
     Args:
-        names: ``globals()`` of the notebook; values that were given as text are replaced by what they mean.
+        names: ``globals()`` of the notebook; values that were given as text are converted.
 
     Raises:
         WorkbenchError: a name that the cell of parameters does not declare, or a value of another type.
     """
     cells = [source for source in names.get("In", []) if source.strip()]
-    known: dict[str, Parameter] = {}
-    given: Json = {}
+    declared_names: dict[str, Parameter] = {}
+    injected: Json = {}
     for source in cells:
         if source.lstrip().startswith("# Parameters"):  # papermill's injected cell
-            given |= {name: parameter.default for name, parameter in declared(source).items()}
-        elif not known and "parameters(" not in source:
-            known = declared(source)
-    now = {name: names[name] for name in known if name in names}
-    checked = check(known, {**now, **given}, "This notebook")
+            injected |= {name: parameter.default for name, parameter in declared(source).items()}
+        elif not declared_names and "parameters(" not in source:
+            declared_names = declared(source)
+    now = {name: names[name] for name in declared_names if name in names}
+    checked = check(declared_names, {**now, **injected}, "This notebook")
     names.update(checked)
     return checked
 
 
 def result(name: str, value: Any) -> None:
-    """Keep a value in the running notebook under a name.
+    """Store a value in the running notebook under a name.
 
     Args:
         name: what it is called; the last value of a name counts.
@@ -154,10 +154,10 @@ def result(name: str, value: Any) -> None:
 
 
 def results(notebook: str | Path) -> Json:
-    """Every value that an executed notebook kept, by name.
+    """Return every value that an executed notebook stored, by name.
 
     Raises:
-        WorkbenchError: the file is missing or no notebook.
+        WorkbenchError: the file is missing or not a notebook.
     """
     import nbformat
 
@@ -165,10 +165,10 @@ def results(notebook: str | Path) -> Json:
         read = nbformat.read(notebook, as_version=4)
     except (OSError, nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
         raise WorkbenchError(f"{notebook} cannot be read as a notebook: {error}") from None
-    kept = {}
+    values = {}
     for cell in read.cells:
         for output in cell.get("outputs", []):
             name = output.get("metadata", {}).get("workbench", {}).get("name")
             if name is not None:
-                kept[name] = output["data"][MIME]
-    return kept
+                values[name] = output["data"][MIME]
+    return values

@@ -1,6 +1,6 @@
-"""Parts: capabilities that hang on the spine. Each is one folder, known by its ``PART``, and loaded when first used.
+"""Parts: capabilities that extend the core. Each is one folder, known by its ``PART``, and loaded when first used.
 
-The spine imports no part: it asks here for what a part brings, by kind and name, and does without where it is missing.
+The core imports no part: it looks up here what a part provides, by kind and name, and works without a missing part.
 A distribution adds a part of its own by an entry point in the group ``workbench.parts``.
 """
 
@@ -31,7 +31,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Part:
-    """What one capability brings. Values are ``"module:name"``, the module relative to ``package``.
+    """One capability and what it adds. Values are ``"module:name"``, the module relative to ``package``.
 
     Attributes:
         name: as it is called in messages.
@@ -87,23 +87,23 @@ class Service:
         """Hear how long something took that is done next to runs; None says that it failed."""
 
     def cleared(self) -> None:
-        """Release what was read of conversations: some were deleted."""
+        """Clear caches of conversations: some were deleted."""
 
     def close(self) -> None:
-        """End what is under way."""
+        """Stop the work in progress."""
 
 
 @cache
 def parts() -> Mapping[str, Part]:
-    """Return the parts that are here, by name: those of this package, then those of others."""
+    """Return the installed parts by name: those of this package, then those of other distributions."""
     modules = [f"workbench.parts.{name}" for name in BUILT_IN]
-    found = [import_module(module).PART for module in modules if find_spec(module)]
-    found += [entry.load() for entry in entry_points(group="workbench.parts")]
-    return {part.name: part for part in found}
+    modules_loaded = [import_module(module).PART for module in modules if find_spec(module)]
+    modules_loaded += [entry.load() for entry in entry_points(group="workbench.parts")]
+    return {part.name: part for part in modules_loaded}
 
 
 def paths(kind: str) -> dict[str, str]:
-    """Return what parts bring of a kind, by name, as ``"module:name"``; nothing is imported.
+    """Return what parts provide of a kind, by name, as ``"module:name"``; nothing is imported.
 
     >>> paths("tools")["fusion_search"]
     'workbench.parts.fusion.search:TOOL'
@@ -118,25 +118,25 @@ def load(path: str) -> Any:
 
 
 def provided(kind: str, name: str) -> Any:
-    """Return what a part brings of this kind and name; None where no part does."""
+    """Return the object that a part provides under this kind and name; None without one."""
     path = paths(kind).get(name)
     return load(path) if path else None
 
 
 def required(kind: str, name: str, part: str) -> Any:
-    """Return what a part brings.
+    """Return the object that a part provides.
 
     Raises:
-        WorkbenchError: the part is not here.
+        WorkbenchError: the part is not installed.
     """
-    found = provided(kind, name)
-    if found is None:
+    brought = provided(kind, name)
+    if brought is None:
         raise WorkbenchError(missing(name, part))
-    return found
+    return brought
 
 
 def missing(name: str, part: str) -> str:
-    """Return the message that a part is not here."""
+    """Return the message that a part is not installed."""
     return (
         f"{name!r} belongs to the part {part!r}, which is not installed. Parts here: {', '.join(parts()) or 'none'}. "
         f"Put workbench/parts/{part} back, or install the distribution that brings it."
@@ -144,12 +144,13 @@ def missing(name: str, part: str) -> str:
 
 
 class Extended:
-    """A class to which parts give attributes; ``_kind`` is the field of ``Part`` that names them."""
+    """A class to which parts add attributes; ``_kind`` is the field of ``Part`` that names them."""
 
     _kind = ""
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
+            # `__get__` binds the function or property of the part as if it stood in the class.
             if path := paths(self._kind).get(name):
                 return load(path).__get__(self, type(self))
             for part, names in BUILT_IN.items():

@@ -1,7 +1,7 @@
 """The one plan type: what it holds, its order, its versions, its difference to another; and conditions as lines.
 
 A plan is a DAG of steps. People edit it, models write it, forks change it; so it is validated as a whole, and a
-problem names the step and the mend. Whether a step's tool and input exist is checked by ``tools.registry.check``.
+problem names the step and the fix. Whether a step's tool and input exist is checked by ``tools.registry.check``.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _LINE = re.compile(
 )
 
 
-def written(condition: Data) -> str:
+def format_condition(condition: Data) -> str:
     """Return a condition in one line.
 
-    >>> written({"field": "year", "op": "between", "value": ["1990", "1999"]})
+    >>> format_condition({"field": "year", "op": "between", "value": ["1990", "1999"]})
     'year between 1990 and 1999'
-    >>> written({"field": "status", "op": "not_in", "value": ["done", "open"]})
+    >>> format_condition({"field": "status", "op": "not_in", "value": ["done", "open"]})
     'status not in done, open'
     """
     field, op, value = condition["field"], condition["op"], condition.get("value")
@@ -59,10 +59,10 @@ def written(condition: Data) -> str:
     return f"{field} {sign} {joint.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 
 
-def parsed(line: str) -> Condition:
+def parse_condition(line: str) -> Condition:
     """Return a line as a condition.
 
-    >>> parsed("budget >= 100000"), parsed("name missing")
+    >>> parse_condition("budget >= 100000"), parse_condition("name missing")
     ({'field': 'budget', 'op': 'ge', 'value': 100000}, {'field': 'name', 'op': 'exists', 'value': False})
 
     Raises:
@@ -93,7 +93,7 @@ _DEEPEST = 30
 _MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
 NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
-"""Why a step that nobody missed was skipped."""
+"""Why a step that no other step needed was skipped."""
 _WORDS = {
     "failed": "failed",
     "timeout": "timed out",
@@ -117,8 +117,8 @@ class PlanBudget(BaseModel):
 class PlanStep(BaseModel):
     """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
 
-    A step runs by itself (``always``), when the reflector or a person wakes it (``if_insufficient``), or only when a
-    person does (``held``).
+    A step runs automatically (``always``), when the reflector or a person wakes it (``if_insufficient``), or only
+    when a person does (``held``).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -133,7 +133,7 @@ class PlanStep(BaseModel):
     condition: Literal["always", "if_insufficient", "held"] = "always"
 
     def references(self) -> dict[str, tuple[str, str]]:
-        """Input field -> (step, field of its output) for every ``$from`` in the input."""
+        """Return input field -> (step, field of its output) for every ``$from`` in the input."""
         sources = {}
         for name, value in self.tool_input.items():
             if isinstance(value, dict) and set(value) == {"$from"}:
@@ -142,7 +142,7 @@ class PlanStep(BaseModel):
         return sources
 
     def dependencies(self) -> list[str]:
-        """Stated dependencies, then the ones that references imply."""
+        """Return the stated dependencies, then those that references imply."""
         return list(dict.fromkeys([*self.depends_on, *(source for source, _ in self.references().values())]))
 
 
@@ -175,7 +175,7 @@ class Plan(BaseModel):
         return self.by_id()[step_id]
 
     def by_id(self) -> dict[str, PlanStep]:
-        """Steps by id, in the order of the plan."""
+        """Return the steps by id, in the order of the plan."""
         return {step.step_id: step for step in self.steps}
 
     def dump(self) -> Json:
@@ -212,7 +212,7 @@ class Plan(BaseModel):
         return order
 
     def ready_steps(self, records: Records = (), activated: Iterable[str] = ()) -> list[PlanStep]:
-        """Steps that may start now, by priority: not begun, every dependency ended well, the condition met.
+        """Return the steps that may start now, by priority: not begun, dependencies ended well, condition met.
 
         A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
         attempt failed or timed out is ready again while it has retries left.
@@ -312,23 +312,26 @@ class Plan(BaseModel):
             best[step_id] = (before[0] + cost[step_id], [*before[1], step_id])
         return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
 
-    def diff(self, other: Plan) -> Json:
-        """What ``other`` changes: ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``."""
-        mine, theirs = self.by_id(), other.by_id()
+    def diff(self, changed_plan: Plan) -> Json:
+        """Return the changes to another plan.
+
+        They are ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``.
+        """
+        mine, theirs = self.by_id(), changed_plan.by_id()
         changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
         return {
             "added": [i for i in theirs if i not in mine],
             "removed": [i for i in mine if i not in theirs],
             "changed": changed,
             "plan": {
-                name: [getattr(self, name), getattr(other, name)]
+                name: [getattr(self, name), getattr(changed_plan, name)]
                 for name in ("problem_statement", "assumptions", "execution_mode", "acceptance_criteria")
-                if getattr(self, name) != getattr(other, name)
+                if getattr(self, name) != getattr(changed_plan, name)
             },
         }
 
     def signal(self) -> Json:
-        """Return the plan in the words that a report and a scheduler read."""
+        """Return the plan as reports and schedulers read it."""
         return {
             "plan_id": self.plan_id,
             "version": self.version,
@@ -340,77 +343,77 @@ class Plan(BaseModel):
         }
 
     def problems(self) -> list[Json]:
-        """Everything that is wrong with the shape (``problem`` each)."""
+        """Return everything that is wrong with the shape, as ``problem`` each."""
         if (count := len(self.steps)) > MOST_STEPS:
-            message, mend = (
+            message, fix = (
                 f"The plan has {count:,} steps; {MOST_STEPS} are the most.",
                 "Ask for less, or in several runs.",
             )
-            return [problem("", "steps", message, mend, "too_many_steps", count=count, most=MOST_STEPS)]
+            return [problem("", "steps", message, fix, "too_many_steps", count=count, most=MOST_STEPS)]
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[Json]:
-        known = [step.step_id for step in self.steps]
+        step_ids = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name, place = step.step_id, index + 1
             for field, value in step.model_dump().items():
                 if fault := unkeepable({field: value}):
-                    message, mend = f"Step {place}: {fault}.", "Give plain, short JSON values."
-                    yield problem(name, field, message, mend, "unkeepable", place=place, fault=fault)
+                    message, fix = f"Step {place}: {fault}.", "Give plain, short JSON values."
+                    yield problem(name, field, message, fix, "unkeepable", place=place, fault=fault)
             if (length := len(name)) > _LONGEST_ID:
                 message = f"Step {place} has an id of {length:,} characters."
                 yield problem(name, "step_id", message, "Shorten it.", "long_id", place=place, length=length)
             if not name.strip():
                 yield problem(name, "step_id", f"Step {place} has no id.", "Give it one.", "no_id", place=place)
-            if name in known[:index]:
+            if name in step_ids[:index]:
                 message = f"Step id {name!r} is used twice."
                 yield problem(name, "step_id", message, "Rename one of the two.", "used_twice")
-            for missing in [d for d in step.dependencies() if d not in known]:
-                others = ", ".join(k for k in known if k != name) or "none"
+            for missing in [d for d in step.dependencies() if d not in step_ids]:
+                rest = ", ".join(k for k in step_ids if k != name) or "none"
                 message = f"{name} depends on {missing!r}, which is not in the plan."
-                mend = f"Known: {others}."
-                yield problem(name, "depends_on", message, mend, "no_such_step", missing=missing, known=others)
+                fix = f"Known: {rest}."
+                yield problem(name, "depends_on", message, fix, "no_such_step", missing=missing, known=rest)
             yield from _budget_problems(step)
 
     def _cycle(self) -> list[Json]:
-        known = self.by_id()
+        steps = self.by_id()
         try:
-            TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
+            TopologicalSorter({i: [d for d in s.dependencies() if d in steps] for i, s in steps.items()}).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
-            message, mend = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
-            return [problem(path[0], "depends_on", message, mend, "cycle", path=path)]
+            message, fix = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
+            return [problem(path[0], "depends_on", message, fix, "cycle", path=path)]
         return []
 
 
 WIDE = 2 * PlanBudget().top_k
-"""A search for so many results is another one than for fewer."""
+"""From this ``top_k`` on, a search counts as a different call than one for fewer results."""
 _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
 
-def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> Json:
-    """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
+def problem(step_id: str, field: str, message: str, fix: str, kind: str = "", **values: Any) -> Json:
+    """Return one entry of ``PlanError.problems``; ``kind`` and ``values`` let a view phrase it in another language.
 
     >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
     {'value': 0}
     """
-    return {"step_id": step_id, "field": field, "message": message, "mend": mend, "kind": kind, "values": values}
+    return {"step_id": step_id, "field": field, "message": message, "fix": fix, "kind": kind, "values": values}
 
 
 def _budget_problems(step: PlanStep) -> Iterator[Json]:
-    for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
+    for field, minimum in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
         value = getattr(step.budget, field)
-        if value < least or (field == "timeout_s" and value <= 0) or value != value:
+        if value < minimum or (field == "timeout_s" and value <= 0) or value != value:
             default = PlanBudget.model_fields[field].default
-            ask = "more than 0" if field == "timeout_s" else f"{least} or more"
-            message, mend = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
-            told = {"name": field, "value": f"{value:g}", "least": least, "default": default}
-            yield problem(step.step_id, f"budget.{field}", message, mend, "too_small", **told)
+            ask = "more than 0" if field == "timeout_s" else f"{minimum} or more"
+            message, fix = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
+            details = {"name": field, "value": f"{value:g}", "least": minimum, "default": default}
+            yield problem(step.step_id, f"budget.{field}", message, fix, "too_small", **details)
 
 
 def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
-    """Why a value that somebody gave cannot be kept as JSON, in a few words; empty when it can.
+    """Return why a value cannot be stored as JSON, in a few words; empty when it can.
 
     >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
@@ -475,7 +478,7 @@ def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
 
 
 def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
-    """Return the ids of that step and of everything before it, by what stands ``before`` a step."""
+    """Return the ids of a step and of everything that it needs; ``before`` returns the direct dependencies."""
     steps, ids, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
@@ -493,8 +496,8 @@ def fresh_id(plan: Plan, label: str) -> str:
     return f"step_{number}_{label}"
 
 
-def edit_of(before: Data | None, after: Data) -> dict[str, list[str]]:
-    """Return which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
+def plan_edit(before: Data | None, after: Data) -> dict[str, list[str]]:
+    """Return the ids of the steps that differ between two plans (as JSON): ``added``, ``removed``, ``changed``."""
     if not before:
         return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
     diff = Plan.load(before).diff(Plan.load(after))
@@ -510,10 +513,10 @@ def last_records(records: Records) -> dict[str, ExecutionRecord]:
     return last
 
 
-def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
-    """Return what makes two calls the same: the tool and its input, whatever the spelling and the ``top_k``.
+def call_key(tool: str, tool_input: Data) -> tuple[str, str]:
+    """Return a key that is equal for equal calls: the tool and its input, regardless of spelling and ``top_k``.
 
-    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
+    >>> call_key("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_key("naive_search", {"query": "茶馆"})
     True
     """
     fields = {k: v for k, v in tool_input.items() if k not in _NOT_COMPARED and v not in (None, "", [], {})}
@@ -525,16 +528,16 @@ def call_of(tool: str, tool_input: Data) -> tuple[str, str]:
 
 
 def calls(plan: Plan, records: Records, activated: Iterable[str] = ()) -> set[tuple[str, str]]:
-    """Return every call that was made, or will be without anybody's doing."""
+    """Return every call that was made, or will be made automatically."""
     last = last_records(records)
     skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
     asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
-    calls_made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
-    return calls_made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
+    calls_made = {call_key(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
+    return calls_made | {call_key(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
 def work_seconds(records: Records) -> float:
-    """Elapsed work time: the union of the attempts' intervals, so parallel steps count once and a pause not at all."""
+    """Return the elapsed work time: the union of the attempts' intervals: parallel steps count once, pauses never."""
     ran = [record for record in records if record["duration_ms"] > 0]
     spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran)
     total, reached = 0.0, float("-inf")
@@ -546,7 +549,7 @@ def work_seconds(records: Records) -> float:
 
 
 def canonical_json(value: Any) -> str:
-    """Return one spelling for one value: sorted keys, no spaces, non-ASCII as it is.
+    """Return a value as canonical JSON: sorted keys, no spaces, non-ASCII unchanged.
 
     >>> canonical_json({"b": 1, "a": "茶馆"})
     '{"a":"茶馆","b":1}'

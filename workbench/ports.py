@@ -1,6 +1,6 @@
-"""Parts of the user, in place of ours or after them: checked when they are given, recorded like every effect of a run.
+"""Parts that a user registers in place of the built-in ones: checked on registration, recorded like every effect.
 
-| part | called as | gives |
+| part | called as | returns |
 | --- | --- | --- |
 | ``router`` | ``async (message, known)`` | bases (``"papers"``) or workers (``"papers:graph_agent"``), or None |
 | ``planner`` | ``async (query, decision, knowledge, tools)`` | a ``Plan`` |
@@ -10,9 +10,9 @@
 | ``writer`` | ``async (query, evidence)`` | the answer or section, with ``[n]`` for the n-th piece |
 | ``reducer`` | ``async (texts, reduce)`` | notes on much evidence as one text; ``await reduce(texts)`` is a call |
 | ``handler`` | ``async (state, context)``, for one base (``kb=``) | ``{"answer", "citations"}`` |
-| ``summarizer`` | ``async (summary, messages)`` | the summary brought up to date |
+| ``summarizer`` | ``async (summary, messages)`` | the updated summary |
 | ``reranker`` | ``(query, texts)``, in a thread | a score for each text, higher is better |
-| ``memory`` | an object with the methods of ``Remembering`` | what is remembered of a person |
+| ``memory`` | an object with the methods of ``Remembering`` | what is remembered about a user |
 | ``store`` | an object with the methods of ``Conversations`` | the messages of conversations |
 """
 
@@ -100,20 +100,20 @@ class Ways(Protocol):
         """Return the documents that these passages name by their titles, once a sentence, without their own."""
         return []
 
-    def naming(self, doc_id: str, most: int) -> list[str]:
-        """Return ids of the passages that hold this document's title; none when more than ``most`` do."""
+    def naming(self, doc_id: str, limit: int) -> list[str]:
+        """Return ids of the passages that hold this document's title; none when more than ``limit`` do."""
         return []
 
     def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
         """Return the sentences in which these passages name the document."""
         return []
 
-    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """Return phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
+        """Return phrases (names, titles) of these passages that others hold too; none that more than ``limit`` hold."""
         return []
 
-    def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+    def holding(self, text: str, limit: int) -> dict[str, list[str]]:
+        """Phrase of a text -> ids of the passages that hold it; those that more than ``limit`` hold are left out."""
         return {}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -130,10 +130,10 @@ class Enricher(Protocol):
 
     @property
     def name(self) -> str:
-        """As people know it."""
+        """Return its name for users."""
 
     async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
-        """Return what it says of these names. What goes wrong there is a note."""
+        """Return what the source says about these names; its failures become notes."""
 
 
 class Field(TypedDict):
@@ -141,7 +141,7 @@ class Field(TypedDict):
 
     Attributes:
         name: as the metadata has it.
-        type: ``category`` repeats from document to document, ``name`` is of somebody or something, ``text`` is long.
+        type: ``category`` repeats from document to document, ``name`` is of a person or a thing, ``text`` is long.
         many: whether a document may have several values.
         documents: how many have it.
         low, high: of numbers and dates (ISO texts of their own precision); else None.
@@ -202,20 +202,20 @@ class KnowledgeBase(Protocol):
         return
 
     def reading(self) -> AbstractContextManager[None]:
-        """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
+        """Hold one state of the base for every call of this thread inside the block, whatever is written meanwhile."""
         return nullcontext()
 
     def fingerprint(self) -> str:
         """Return hex digest of the content: equal for equal documents, whatever the order in which they came."""
 
     def counts(self) -> dict[str, int]:
-        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
+        """Return counts of ``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
+        """Return ``(chunk_id, BM25 score > 0)``, best first, ties by id."""
 
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
-        """``(chunk_id, cosine)``, best first, ties by id."""
+        """Return ``(chunk_id, cosine)``, best first, ties by id."""
 
     def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
         """Return a score for each text, higher is better, or None when no reranker is configured.
@@ -227,8 +227,8 @@ class KnowledgeBase(Protocol):
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """Return how far each text says each content word of a question, by what words mean where the base can tell."""
 
-    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
-        """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
+    def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
+        """Return word of a text -> words of the corpus of nearly the same meaning, with their cosines, nearest first.
 
         Only of words in a script in which the corpus is not written: a Chinese question over English texts.
         """
@@ -240,7 +240,7 @@ class KnowledgeBase(Protocol):
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Return the passages of these ids, in this order; unknown ids are left out."""
 
-    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Return every passage of these documents, in the order of the documents, then by position."""
 
     def schema(self) -> list[Field]:
@@ -289,11 +289,11 @@ class KnowledgeBase(Protocol):
     def find_entity(self, name: str) -> Entity | None:
         """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
 
-    def relations_of(self, entity_id: str) -> list[Relation]:
+    def entity_relations(self, entity_id: str) -> list[Relation]:
         """Return relations in which the entity stands on either side, by id."""
         return []
 
-    def mentions_of(self, entity_id: str) -> list[str]:
+    def entity_mentions(self, entity_id: str) -> list[str]:
         """Return ids of the passages that name the entity, by id."""
         return []
 
@@ -301,26 +301,26 @@ class KnowledgeBase(Protocol):
         """Return every type of relation with the types of its ends, sorted."""
         return []
 
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+    def entity_communities(self, entity_ids: Sequence[str]) -> list[Community]:
         """Return the communities in which one of these entities is, by id."""
         return []
 
     def graph(self) -> networkx.MultiDiGraph:
-        """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
+        """Return the knowledge graph: entities as nodes, relations as edges. It is not a copy: do not change it."""
         import networkx
 
         return networkx.MultiDiGraph()
 
 
 Bases = Sequence[KnowledgeBase]
-"""The knowledge bases that are asked."""
+"""The knowledge bases that are searched."""
 
 
 class KnowledgeBases(Protocol):
     """The knowledge bases of a workspace."""
 
     def names(self) -> list[str]:
-        """Known names, sorted."""
+        """Return the names, sorted."""
 
     def get(self, name: str) -> KnowledgeBase:
         """Return the knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
@@ -340,7 +340,7 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """Letters without capitals, digits and underscores: as plans write it."""
+        """Return the name in plans: lower-case letters, digits and underscores."""
 
     @property
     def description(self) -> str:
@@ -348,11 +348,11 @@ class Tool(Protocol):
 
     @property
     def input_schema(self) -> type[BaseModel]:
-        """Return what it can be asked; becomes a form."""
+        """Return the schema of its input; becomes a form."""
 
     @property
     def output_schema(self) -> type[BaseModel]:
-        """Return what it gives: ``results``, and what later steps may take by ``$from``."""
+        """Return the schema of its output: ``results``, and fields that later steps may read by ``$from``."""
 
     @property
     def parallel(self) -> bool:
@@ -371,7 +371,7 @@ class Tool(Protocol):
 
 
 Tools = Mapping[str, Tool]
-"""The tools that there are, by name."""
+"""The available tools, by name."""
 
 
 class Planner(Protocol):
@@ -387,14 +387,14 @@ class Clock(Protocol):
     """Time, as a port, so that a replay can take it from a tape."""
 
     def now(self) -> datetime:
-        """UTC; never goes back within a process, whatever happens to the wall clock."""
+        """Return the time in UTC; it never goes back within a process, even when the wall clock does."""
 
     def monotonic(self) -> float:
-        """Seconds, for durations."""
+        """Return seconds, for durations."""
 
 
 class Conversations(Protocol):
-    """What nodes need of the conversations that are kept; each write is one durable transaction."""
+    """The stored conversations as nodes use them; each write is one durable transaction."""
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """Return the conversation of this user and session; always the same id."""
@@ -411,7 +411,7 @@ class Conversations(Protocol):
         partial: bool = False,
         answers: str = "",
     ) -> str:
-        """Store a message, give its id. A ``message_key`` stores once; only a ``partial`` message is completed.
+        """Store a message and return its id. A ``message_key`` stores once; only a ``partial`` message is completed.
 
         ``answers`` is the id of the message that it answers: the two are an episode then.
         """
@@ -421,7 +421,7 @@ class Conversations(Protocol):
 
 
 class Remembering(Protocol):
-    """What nodes need of what is remembered of a person and of a conversation; nothing, unless a method says more."""
+    """The memory of a user and a conversation as nodes use it; by default every method does nothing."""
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
         """Return what there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
@@ -432,7 +432,7 @@ class Remembering(Protocol):
         return {"memories": [], "summary": None, "episodes": [], "note": ""}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
+        """Store a memory, once for its ``key``, end those that it replaces, and return its id."""
         return ""
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
@@ -445,7 +445,7 @@ class NoMemory(Remembering):
 
 
 class RunLog(Protocol):
-    """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
+    """The records of a run as nodes write them. Every write is insert-or-ignore under a key that the run determines."""
 
     def save_plan(self, run_id: str, plan: Data, author: str, reason: str) -> None:
         """Keep a version of the plan, with who made it and why."""
@@ -454,13 +454,13 @@ class RunLog(Protocol):
         """Return the record of that attempt, when it has finished."""
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
-        """Keep a record and what was found; from then on the step is finished."""
+        """Store a record and its results; from then on the step is finished."""
 
     def body(self, run_id: str, ref: str) -> Json:
         """Return what ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
-        """Keep a decision; gives back the one that is kept, which is the first of its ``review_id``."""
+        """Store a decision and return the stored one: the first of its ``review_id``."""
 
     def save_event(self, run_id: str, key: str, event: Data) -> None:
         """Keep a line of the run's log."""
@@ -469,7 +469,7 @@ class RunLog(Protocol):
         """Return the lines of the run's log."""
 
     def save_result(self, run_id: str, result: Data) -> None:
-        """Keep what the run came to."""
+        """Store the result of the run."""
 
     def report(self, report_id: str, user: str) -> Json:
         """Return the newest report of that id and user: ``fingerprint``, ``by``, ``outline``, ``proposed``,
@@ -477,7 +477,7 @@ class RunLog(Protocol):
         """
 
     def is_cancelled(self, run_id: str) -> bool:
-        """Check whether somebody, in any process, has cancelled the run."""
+        """Check whether the run was cancelled, in any process."""
 
 
 Handler = Callable[[Data, "Context"], Awaitable[Json]]
@@ -538,11 +538,11 @@ METHODS = {
     "memory": ("recall", "remember", "end"),
     "store": ("get_or_create_conversation_id", "append_message", "list_messages"),
 }
-_PROPOSED = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
+_PROPOSAL_KEYS = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
 
 
 def checked(what: str, part: Any) -> Any:
-    """Return the part when it can be called as this kind is; a wrong one would break every later run.
+    """Return the part after checking that it can be called as its kind; a wrong one would break every later run.
 
     Raises:
         WorkbenchError: there is no such kind; or names what was given, and what is accepted.
@@ -569,29 +569,29 @@ def checked(what: str, part: Any) -> Any:
     return part
 
 
-async def _made(part: str, context: Context, *given: Any, unrecorded: Sequence[Any] = ()) -> Any:
-    """Return what the part says, from the tape or by asking it.
+async def _call_part(part: str, context: Context, *arguments: Any, unrecorded: Sequence[Any] = ()) -> Any:
+    """Call a registered part, or return its recorded reply from the tape.
 
     Raises:
-        WorkbenchError: it is nothing that can be kept.
+        WorkbenchError: the reply cannot be stored as JSON.
     """
 
     async def ask() -> Any:
-        value = await context.parts[part](*given, *unrecorded)
+        value = await context.parts[part](*arguments, *unrecorded)
         if fault := unkeepable(value):
             raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
         return value
 
-    return (await context.tape.aeffect("handler", f"own:{part}", given, ask, clock=context.clock.monotonic)).value
+    return (await context.tape.aeffect("handler", f"own:{part}", arguments, ask, clock=context.clock.monotonic)).value
 
 
-async def routed(context: Context, message: str, known: Sequence[str]) -> str | None:
+async def call_router(context: Context, message: str, available: Sequence[str]) -> str | None:
     """Return the workers that the registered router names, joined by commas; None where it leaves that to the rules.
 
     Raises:
         WorkbenchError: it gives anything but a list of names.
     """
-    names = await _made("router", context, message, list(known))
+    names = await _call_part("router", context, message, list(available))
     if names is None:
         return None
     if not isinstance(names, list) or not all(isinstance(name, str) and "," not in name for name in names):
@@ -599,15 +599,19 @@ async def routed(context: Context, message: str, known: Sequence[str]) -> str | 
     return ",".join(name if ":" in name else f"{name}:" for name in names)
 
 
-async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
-    """Return the rules' proposal as one's own reflector changed it; it never continues without a step, or too often.
+async def call_reflector(context: Context, query: str, evidence: Sequence[Any], rules: Data) -> Json:
+    """Return the rules' proposal with the changes of the registered reflector.
+
+    It never continues without a step, or beyond the permitted iterations.
 
     Raises:
-        WorkbenchError: it changes what is no part of a proposal.
+        WorkbenchError: it changes keys that a proposal does not have.
     """
-    changes = await _made("reflector", context, query, list(evidence), dict(rules))
-    if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSED):
-        raise WorkbenchError(f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSED)}.")
+    changes = await _call_part("reflector", context, query, list(evidence), dict(rules))
+    if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSAL_KEYS):
+        raise WorkbenchError(
+            f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSAL_KEYS)}."
+        )
     new = {**rules, **changes}
     may = new["current_iteration"] < new["max_iterations"] and bool(new["next_steps"] or new["activate"])
     if new["should_continue"] and may:
@@ -616,14 +620,14 @@ async def proposed(context: Context, query: str, evidence: Sequence[Any], rules:
     return {**new, "should_continue": False, "next_steps": [], "activate": [], "stop_reason": stop}
 
 
-async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
-    """Return the pieces that one's own merger keeps, in its order.
+async def call_merger(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
+    """Return the pieces that the registered merger keeps, in its order.
 
     Raises:
-        WorkbenchError: it gives something that is no piece of this evidence.
+        WorkbenchError: it returns something that is not in this evidence.
     """
     by_id = {piece["result_id"]: piece for piece in evidence}
-    pieces = await _made("merger", context, query, list(evidence))
+    pieces = await _call_part("merger", context, query, list(evidence))
     ids = [
         piece_or_id.get("result_id") if isinstance(piece_or_id, Mapping) else piece_or_id
         for piece_or_id in pieces
@@ -634,13 +638,13 @@ async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list
     return [by_id[piece_or_id] for piece_or_id in dict.fromkeys(ids)]
 
 
-async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
+async def call_outliner(context: Context, query: str, evidence: Sequence[Any]) -> list[Json]:
     """Return the sections of the registered outliner.
 
     Raises:
         WorkbenchError: it gives anything but a list of sections over this evidence.
     """
-    sections = await _made("outliner", context, query, list(evidence))
+    sections = await _call_part("outliner", context, query, list(evidence))
     numbers = set(range(1, len(evidence) + 1))
     with suppress(AttributeError, KeyError, TypeError):
         filled = [{"summary": "", "query": query, **section} for section in sections]
@@ -652,32 +656,32 @@ async def outlined(context: Context, query: str, evidence: Sequence[Any]) -> lis
     )
 
 
-async def written(context: Context, query: str, evidence: Sequence[Any]) -> str:
-    """Return the answer of the user writer.
+async def call_writer(context: Context, query: str, evidence: Sequence[Any]) -> str:
+    """Return the answer of the registered writer.
 
     Raises:
-        WorkbenchError: it is no text.
+        WorkbenchError: it is not text.
     """
-    text = await _made("writer", context, query, list(evidence))
+    text = await _call_part("writer", context, query, list(evidence))
     if not isinstance(text, str) or not text.strip():
         raise WorkbenchError(f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece.")
     return text
 
 
-async def joined(context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]) -> str:
+async def call_reducer(context: Context, texts: Sequence[str], reduce: Callable[..., Awaitable[str]]) -> str:
     """Return the one text that the registered reducer makes of many.
 
     Raises:
         WorkbenchError: it gives no text.
     """
-    text = await _made("reducer", context, list(texts), unrecorded=(reduce,))
+    text = await _call_part("reducer", context, list(texts), unrecorded=(reduce,))
     if not isinstance(text, str) or not text.strip():
         raise WorkbenchError(f"The reducer gave {shown(text)}. Give a text, as `await reduce(texts)` gives it.")
     return text
 
 
-def scored(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
-    """Return the scores of the user reranker.
+def call_reranker(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
+    """Return the scores of the registered reranker.
 
     Raises:
         WorkbenchError: there is not one number for each text.

@@ -1,4 +1,4 @@
-"""The face of everything: a workspace that is open. Ask, start, resume, look, and add what is one's own.
+"""The main entry point: an open workspace. Ask, start and resume runs, inspect them, register custom parts.
 
 with Workbench.open("dir") as wb:
     wb.add_knowledge("papers", ["papers.jsonl"])
@@ -40,7 +40,7 @@ from workbench.runs.playback import run_context
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import FORKED, Work
-from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
+from workbench.settings import MODELS, PREFIX, ROLES, Settings, model_name
 from workbench.state import Data, Json
 from workbench.text import clean, keep_secret
 from workbench.tools.registry import ToolRegistry
@@ -69,7 +69,7 @@ class Workbench(Extended):
 
     Attributes:
         path: the folder.
-        settings: the numbers in force.
+        settings: the settings in use.
         knowledge: the knowledge bases, by name.
         tools: what a step may call; register your own here.
         prompts: what each role asks its model; read, edit, compare and reset them here.
@@ -139,7 +139,7 @@ class Workbench(Extended):
         if settings is None:
             settings = Settings.load(**overrides)
         elif overrides:
-            models = {name: named(name, overrides[name]) for name in MODELS if name in overrides}
+            models = {name: model_name(name, overrides[name]) for name in MODELS if name in overrides}
             settings = settings.model_copy(update={**overrides, **models})
         return cls(folder, settings)
 
@@ -162,7 +162,7 @@ class Workbench(Extended):
     def __repr__(self) -> str:
         return f"<Workbench {self.path}: {', '.join(self.knowledge.names()) or 'no knowledge base yet'}>"
 
-    # knowledge and one's own parts
+    # knowledge and custom parts
 
     def add_knowledge(
         self,
@@ -191,7 +191,7 @@ class Workbench(Extended):
             return self.knowledge.add(name, paths, vocabulary=vocabulary, replace=replace, progress=tell)
 
     def inspect_knowledge(self, name: str) -> Inspected:
-        """Return what is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
+        """Return the contents of a base: counts, growth, coverage, fields and files."""
         from workbench.views.knowledge import Inspected
 
         return Inspected(self.knowledge.get(name).inspect())
@@ -206,8 +206,8 @@ class Workbench(Extended):
         ports = self._ports(self._work.durable)
         if not judge:
             return ports
-        settings = self.settings.model_copy(update={"judge_model": named("judge_model", judge)})
-        own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
+        settings = self.settings.model_copy(update={"judge_model": model_name("judge_model", judge)})
+        own = Prompts(saved={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
         return replace(ports, settings=settings, models={"judge": self._models_for(settings)["judge"]}, prompts=own)
 
     @property
@@ -249,7 +249,7 @@ class Workbench(Extended):
 
     def _models_for(self, settings: Settings) -> Json:
         """Return the chat model of each role that has one, opened once; a fork may name others than the workspace."""
-        names = {role: name for role in ROLES if (name := settings.model_of(role))}
+        names = {role: name for role in ROLES if (name := settings.role_model(role))}
         for role, name in names.items():
             if name not in self._chats:
                 from workbench.models.chat import model_secrets, open_chat_model
@@ -265,8 +265,8 @@ class Workbench(Extended):
         return grader(self.ports, self._work.loop.submit)(query, texts)
 
     def _extractor(self) -> Extractor | None:
-        """Return who reads what is indexed; None where no model may, or nothing may be spent on it."""
-        if not self.settings.index_token_budget or not self.settings.model_of("extractor"):
+        """Return the extractor of names while indexing; None without a model or a token budget for it."""
+        if not self.settings.index_token_budget or not self.settings.role_model("extractor"):
             return None
         from workbench.graphs.extract import ModelExtractor
 
@@ -282,7 +282,7 @@ class Workbench(Extended):
         for name, chat in self._chats.items():
             from workbench.models.chat import close_chat_model
 
-            if not name.startswith(PREFIX):  # what somebody gave is theirs
+            if not name.startswith(PREFIX):  # an object that the user opened is closed by the user
                 await close_chat_model(chat)
 
     # asking
@@ -297,7 +297,7 @@ class Workbench(Extended):
             return run.wait()
         except KeyboardInterrupt:
             run.interrupt()
-            sys.stderr.write(f"Interrupted. Go on with: workbench resume {run.run_id}\n")
+            sys.stderr.write(f"Interrupted. To continue: workbench resume {run.run_id}\n")
             raise
 
     def start(self, message: str, **options: Any) -> Run:
@@ -317,7 +317,8 @@ class Workbench(Extended):
         stored = read.stored(run_id)
         if prompts := {**self.prompts.own(), **read.prompts}:
             stored["prompts"] = prompts
-        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))  # refused here, not in the run
+        # Opened here too: a model that cannot be opened is refused at once and not in the run.
+        self._models_for(self.settings.model_copy(update=stored.get("settings", {})))
         reviewer = read.reviewer if read.decisions is None else ReplayReviewer(read.decisions)
         self._work.begin(run_id, text, stored, Live(run_id, reviewer))
         return Run(self._work, run_id)
@@ -334,7 +335,7 @@ class Workbench(Extended):
 
         A run that fails is among the runs, with ``status`` and ``error``. A question that cannot even begin (it is
         empty, its knowledge base unknown) raises when all the others have ended, and a note on the error names their
-        runs; with ``return_exceptions`` the error stands in the place of its run, as in ``asyncio.gather``.
+        runs; with ``return_exceptions`` the error takes the place of its run, as in ``asyncio.gather``.
 
         Models and servers are waited for together. Without one hardly anything is gained (1.1 times for
         ten): a question is then Python's own work. Open the workspace in a second process for that.
@@ -354,7 +355,7 @@ class Workbench(Extended):
     # its runs
 
     def run(self, run_id: str) -> Run:
-        """Return a run of this workspace, whoever started it.
+        """Return a run of this workspace, from any user or process.
 
         Raises:
             UnknownRun: lists the newest ones.
@@ -370,7 +371,7 @@ class Workbench(Extended):
     def gc(
         self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
     ) -> list[Json]:
-        """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
+        """List unneeded files and rows, by kind: ``{"kind", "count", "bytes", "detail"}``; ``yes`` deletes them.
 
         Checkpoints of runs that are done (their result stays), rows and leases that no one owns, what indexes have left
         over, free pages. Runs that run, wait or were interrupted are never touched.
@@ -422,7 +423,7 @@ class Workbench(Extended):
     def messages(
         self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
     ) -> list[Json]:
-        """The messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
+        """Return a conversation's messages, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
 
         Args:
             session: the conversation; one that is not there has none.
@@ -435,7 +436,7 @@ class Workbench(Extended):
         return conversations.list_messages(conversation_id, None if limit is None else checked_limit(limit), before)
 
     def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
-        """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
+        """Return feedback on answers (``Run.feedback``), oldest first: all, or of a run, user, conversation.
 
         ``to_frame()`` makes a table of it, with a column for each label.
         """
@@ -480,7 +481,7 @@ class Workbench(Extended):
         return exported(self.run(run_id), Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
-        """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
+        """Import a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
 
         The same run here already is left unchanged; ``as_new`` gives it a new id, when another run has its own.
 
@@ -539,18 +540,18 @@ class Workbench(Extended):
         Raises:
             RunError: no such step, or a run that still runs.
         """
-        from workbench.futures.graft import edits_of
+        from workbench.futures.graft import graft_edits
 
         self._must_be_open()
         taken = {
             step_id: [self._read(run) for run in ([sources] if isinstance(sources, (str, Run)) else sources)]
             for step_id, sources in steps.items()
         }
-        ground, edits = edits_of(taken, None if base is None else self._read(base))
+        ground, edits = graft_edits(taken, None if base is None else self._read(base))
         return self.run(ground).fork(**edits, **options)
 
     def _read(self, run: Run | str) -> Recording:
-        """Return a run, given as it is or by its id, read once."""
+        """Return a run, given as an object or by its id, read once."""
         return (run if isinstance(run, Run) else self.run(run)).recording()
 
     # in a notebook
@@ -665,7 +666,7 @@ shows(Workbench.start, Workbench.ask, Workbench.map)
 
 
 def _left() -> None:
-    """The process ends, and no one has closed them: what runs is stopped, so that it can be resumed."""
+    """Close the workspaces that are still open when the process ends: their runs stop and can be resumed."""
     for wb in list(_opened):
         wb.close()
 

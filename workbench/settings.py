@@ -24,48 +24,48 @@ RULES = "rules"
 CHAT = ("chat_model", *(f"{role}_model" for role in ROLES))
 MODELS = (*CHAT, "embedding_model")
 _EMBEDS = ("embed_documents", "embed_query")
-_kept: Json = {}
+_objects: Json = {}
 
 
-def named(setting: str, given: Any) -> Any:
-    """Return the name by which an object is kept; a name stays what it is.
+def model_name(setting: str, model: Any) -> Any:
+    """Return the name under which a model object is registered; a name is returned unchanged.
 
     Raises:
-        SettingsError: it is no model of that kind.
+        SettingsError: the object is not a model of that kind.
     """
-    if isinstance(given, str) or given is None:
-        return given
+    if isinstance(model, str) or model is None:
+        return model
     methods, kind = (_EMBEDS, "embeddings") if setting == "embedding_model" else (("astream", "ainvoke"), "chat model")
-    if isinstance(given, type) or not all(callable(getattr(given, method, None)) for method in methods):
-        raise SettingsError(f"{setting} is {shown(given)}. Give a name, or an object that is LangChain {kind}.")
-    about = next((v for n in ("model_name", "model") if isinstance(v := getattr(given, n, None), str) and v), "")
-    name = own = PREFIX + ":".join(filter(None, (type(given).__name__, about)))
+    if isinstance(model, type) or not all(callable(getattr(model, method, None)) for method in methods):
+        raise SettingsError(f"{setting} is {shown(model)}. Give a name, or an object that is LangChain {kind}.")
+    about = next((v for n in ("model_name", "model") if isinstance(v := getattr(model, n, None), str) and v), "")
+    name = own = PREFIX + ":".join(filter(None, (type(model).__name__, about)))
     number = 1
-    while setting != "embedding_model" and _kept.get(name, given) is not given:  # an index goes by the name alone
+    while setting != "embedding_model" and _objects.get(name, model) is not model:  # an index goes by the name alone
         number += 1
         name = f"{own}#{number}"
-    _kept[name] = given
+    _objects[name] = model
     return name
 
 
-def known(setting: str, name: str) -> Any:
+def model_object(setting: str, name: str) -> Any:
     """Return the object of that name.
 
     Raises:
         SettingsError: it was given in another process.
     """
-    if name not in _kept:
+    if name not in _objects:
         raise SettingsError(
             f"{setting} is {name!r}, an object that this process does not have. "
             f"Give it again: Workbench.open(..., {setting}=OBJECT)."
         )
-    return _kept[name]
+    return _objects[name]
 
 
 # --- One frozen object with every number that can be changed: by the environment, a ``.env`` file, or code ---
 
 
-def _named(name: str, *aliases: str) -> AliasChoices:
+def _alias(name: str, *aliases: str) -> AliasChoices:
     """Return the field's own environment name first, then the names of the earlier system."""
     return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
 
@@ -78,38 +78,48 @@ class Settings(BaseSettings):
     )
 
     # models
-    chat_model: str = Field("", description="'openai:NAME' is that model, for every role; empty: none")
-    router_model: str = Field("", description="chooses knowledge bases; 'rules' in place of the chat model, as below")
-    follow_up_model: str = Field("", description="says a follow-up so that it stands alone")
+    chat_model: str = Field("", description="'openai:NAME' is used for every role; empty: no model")
+    router_model: str = Field(
+        "", description="chooses the knowledge bases; 'rules' uses the built-in rules, as for every role below"
+    )
+    follow_up_model: str = Field("", description="rewrites a follow-up question so that it can be read alone")
     planner_model: str = Field("", description="plans the searches")
-    grader_model: str = Field("", description="says which passage meets which need")
-    reflector_model: str = Field("", description="says whether the evidence is enough, and what to search for next")
-    rewriter_model: str = Field("", description="says a question again")
+    grader_model: str = Field("", description="orders passages, where rerank_model is 'grader'")
+    reflector_model: str = Field("", description="decides whether the evidence is enough, and what to search for next")
+    rewriter_model: str = Field("", description="rewrites the question for another search")
     writer_model: str = Field("", description="writes the answer")
     checker_model: str = Field("", description="checks each sentence of an answer against what it cites")
     judge_model: str = Field("", description="grades answers in `workbench eval answers`")
     extractor_model: str = Field("", description="reads names, relations and communities while indexing")
-    memory_model: str = Field("", description="says what of a message is to be remembered")
-    summarizer_model: str = Field("", description="sums up a conversation")
+    memory_model: str = Field("", description="decides what to remember from a message")
+    summarizer_model: str = Field("", description="summarizes a conversation")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
-    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
-    chat_timeout_s: float = Field(60, gt=0, description="until a server answers, and between two parts of an answer")
-    chat_answer_s: float = Field(300, gt=0, description="for one whole answer")
-    chat_max_characters: int = Field(20_000, ge=1, description="a longer answer is broken off")
-    chat_max_tokens: int = Field(0, ge=0, description="what is asked of the server; 0 leaves it to the server")
+    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("chat_api_key", "OPENAI_API_KEY"))
+    chat_timeout_s: float = Field(
+        60, gt=0, description="seconds to wait for a server, and between two parts of an answer"
+    )
+    chat_answer_s: float = Field(300, gt=0, description="seconds for one whole answer")
+    chat_max_characters: int = Field(20_000, ge=1, description="a longer answer is cut off")
+    chat_max_tokens: int = Field(
+        0, ge=0, description="tokens requested from the server; 0 leaves the limit to the server"
+    )
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
-    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("embedding_api_key", "OPENAI_API_KEY"))
-    embedding_timeout_s: float = Field(60, gt=0, description="for one whole answer of an embedding server")
+    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_alias("embedding_api_key", "OPENAI_API_KEY"))
+    embedding_timeout_s: float = Field(60, gt=0, description="seconds for one whole answer of an embedding server")
     model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
-    model_backoff_s: float = Field(0.5, ge=0, description="before the first retry; each next waits twice as long")
-    model_longest_wait_s: float = Field(60, ge=0, description="a longer Retry-After is not waited for")
-    prices: str = Field("", description="a TOML file: what a million tokens of each model cost")
-    token_budget: int = Field(0, ge=0, description="tokens that the models of one run may take; 0: as many as they do")
-    index_token_budget: int = Field(
-        0, ge=0, description="tokens that the extractor may take in one `kb add`; 0: indexing asks no model"
+    model_backoff_s: float = Field(
+        0.5, ge=0, description="seconds before the first retry; each further retry waits twice as long"
     )
-    money_budget: float = Field(0, ge=0, description="money that they may take, by the prices; 0: as much as they do")
+    model_longest_wait_s: float = Field(60, ge=0, description="seconds; a longer Retry-After fails at once")
+    prices: str = Field("", description="a TOML file with the price of a million tokens of each model")
+    token_budget: int = Field(0, ge=0, description="tokens that the models of one run may use; 0: no limit")
+    index_token_budget: int = Field(
+        0, ge=0, description="tokens that the extractor may use in one `kb add`; 0: indexing uses no model"
+    )
+    money_budget: float = Field(
+        0, ge=0, description="money that the models of one run may cost, by the prices; 0: no limit"
+    )
     spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
     metrics: str = Field(
         "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
@@ -118,35 +128,37 @@ class Settings(BaseSettings):
         "auto", min_length=1, description="'auto', 'none', 'maxsim', 'grader', or a cross-encoder: a name or a folder"
     )
     fusion_strategy: Literal["rrf", "weighted", "cascade", "zscore", "percentile"] = Field(
-        "rrf", description="how the fusion graph makes one order of what its sources find"
+        "rrf", description="how the fusion graph combines the rankings of its sources"
     )
-    quality_threshold: float = Field(0.7, ge=0, le=1, description="below it the fusion graph asks again")
-    max_retries: int = Field(3, ge=0, le=10, description="how often the fusion graph asks again")
-    names: Literal["auto", "rules"] = Field("auto", description="who finds names in texts while indexing")
+    quality_threshold: float = Field(0.7, ge=0, le=1, description="quality below which the fusion graph searches again")
+    max_retries: int = Field(3, ge=0, le=10, description="how often the fusion graph searches again")
+    names: Literal["auto", "rules"] = Field("auto", description="how names are found in texts while indexing")
 
     # a source outside, for what the corpus lacks
     tmdb_key: SecretStr = Field(SecretStr(""), description="API read access token of themoviedb.org; empty: none")
     tmdb_base_url: str = "https://api.themoviedb.org/3"
-    tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
+    tmdb_timeout_s: float = Field(6, gt=0, description="seconds for all requests of one step")
 
     graphiti_endpoint: str = Field("", description="Graphiti's REST service, like http://localhost:8000")
-    graphiti_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
+    graphiti_timeout_s: float = Field(6, gt=0, description="seconds for all requests of one step")
 
     # others
-    http_token: SecretStr = Field(SecretStr(""), description="what `workbench serve` asks of everybody; empty: nothing")
+    http_token: SecretStr = Field(
+        SecretStr(""), description="token that every client of `workbench serve` must send; empty: none"
+    )
 
     # showing
     lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
 
     # asking
-    max_message_characters: int = Field(4_000, ge=10, le=8_000, description="how long a question may be")
+    max_message_characters: int = Field(4_000, ge=10, le=8_000, description="the longest question, in characters")
 
     # routing and planning
-    auto_route: bool = Field(True, validation_alias=_named("auto_route", "KB_AUTO_ROUTE"))
+    auto_route: bool = Field(True, validation_alias=_alias("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
-        "rules", description="what plans where no model does; 'one_step': one hybrid search, whatever is asked"
+        "rules", description="the planner used without a model; 'one_step': always one hybrid search"
     )
-    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_named("max_tasks", "MA_PLANNER_MAX_TASKS"))
+    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_alias("max_tasks", "MA_PLANNER_MAX_TASKS"))
 
     # a step's budget
     step_timeout_s: float = Field(15, gt=0)
@@ -156,98 +168,102 @@ class Settings(BaseSettings):
 
     # execution and reflection
     execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
-        "parallel", validation_alias=_named("execution_mode", "MA_WORKER_EXECUTION_MODE")
+        "parallel", validation_alias=_alias("execution_mode", "MA_WORKER_EXECUTION_MODE")
     )
-    max_concurrency: int = Field(4, ge=1, validation_alias=_named("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
+    max_concurrency: int = Field(4, ge=1, validation_alias=_alias("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
     max_iterations: int = Field(3, ge=1)
     time_budget_s: float = Field(30, gt=0)
 
     # reports
     report_type: str = Field(
-        "long", validation_alias=_named("report_type", "MA_DEFAULT_REPORT_TYPE"), description="'short', 'long', or own"
+        "long", validation_alias=_alias("report_type", "MA_DEFAULT_REPORT_TYPE"), description="'short', 'long', or own"
     )
     citation_style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] = "default"
     allow_unclarified_plan: bool = Field(
-        True, validation_alias=_named("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
+        True, validation_alias=_alias("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
     )
     stop_on_clarification: bool = Field(
-        True, validation_alias=_named("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
+        True, validation_alias=_alias("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
     )
-    default_domain: str = Field("通用", validation_alias=_named("default_domain", "MA_DEFAULT_DOMAIN"))
-    auto_generate_report: bool = Field(True, validation_alias=_named("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
-    strict_plan_signal: bool = Field(True, validation_alias=_named("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
+    default_domain: str = Field("通用", validation_alias=_alias("default_domain", "MA_DEFAULT_DOMAIN"))
+    auto_generate_report: bool = Field(True, validation_alias=_alias("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
+    strict_plan_signal: bool = Field(True, validation_alias=_alias("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
     reflection_allow_retry: bool = Field(
-        False, validation_alias=_named("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
+        False, validation_alias=_alias("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
     )
     reflection_max_retries: int = Field(
-        1, ge=0, le=10, validation_alias=_named("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
+        1, ge=0, le=10, validation_alias=_alias("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
     )
-    retry_delay_s: float = Field(0, ge=0, description="before a step is tried again")
-    consistency_check: bool = Field(True, validation_alias=_named("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
-    mapreduce: bool = Field(True, validation_alias=_named("mapreduce", "MA_ENABLE_MAPREDUCE"))
-    mapreduce_threshold: int = Field(20, ge=1, validation_alias=_named("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
+    retry_delay_s: float = Field(0, ge=0, description="seconds before a step is tried again")
+    consistency_check: bool = Field(True, validation_alias=_alias("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
+    mapreduce: bool = Field(True, validation_alias=_alias("mapreduce", "MA_ENABLE_MAPREDUCE"))
+    mapreduce_threshold: int = Field(20, ge=1, validation_alias=_alias("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
     reduce_strategy: Literal["collapse", "refine", "tree"] = "tree"
     max_tokens_per_reduce: int = Field(
-        4_000, ge=200, validation_alias=_named("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
+        4_000, ge=200, validation_alias=_alias("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
     )
-    parallel_map: bool = Field(True, validation_alias=_named("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
+    parallel_map: bool = Field(True, validation_alias=_alias("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
     section_max_evidence: int = Field(
-        8, ge=1, validation_alias=_named("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
+        8, ge=1, validation_alias=_alias("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
     )
     section_max_context_characters: int = Field(
-        800, ge=0, validation_alias=_named("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
+        800, ge=0, validation_alias=_alias("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
     )
-    multi_pass: bool = Field(True, description="a section of more evidence is written in several calls")
-    max_evidence_summary: int = Field(30, ge=1, description="pieces that a model sees for the outline")
+    multi_pass: bool = Field(True, description="write a section with much evidence in several calls")
+    max_evidence_summary: int = Field(30, ge=1, description="pieces of evidence that a model sees for the outline")
 
     # merging and memory
     merge: Literal["by_score", "as_found"] = Field(
-        "by_score", description="the order of the evidence; 'as_found': one step's findings behind the other's"
+        "by_score", description="the order of the evidence; 'as_found': step by step"
     )
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
-    history_window: int = Field(6, ge=0, description="last messages that stand in a prompt as they were said")
-    memory_core: bool = Field(True, description="what a person says plainly of themselves is noted and obeyed")
-    memory_summary: bool = Field(True, description="a conversation is summed up")
-    memory_episodes: bool = Field(True, description="earlier exchanges are recalled")
+    history_window: int = Field(6, ge=0, description="how many of the last messages a prompt quotes")
+    memory_core: bool = Field(True, description="remember and apply what users say about themselves")
+    memory_summary: bool = Field(True, description="summarize conversations")
+    memory_episodes: bool = Field(True, description="recall earlier exchanges")
     memory_scope: Literal["conversation", "user"] = Field("conversation", description="whose exchanges are recalled")
-    memory_top_k: int = Field(3, ge=1, description="exchanges that are recalled")
-    memory_in_prompt: int = Field(2, ge=0, description="of them in a prompt")
-    memory_least: float = Field(0.3, ge=0, le=1, description="how well an exchange must fit to be recalled")
-    memory_days: int = Field(0, ge=0, description="only exchanges of so many days are recalled; 0: all")
-    memory_token_budget: int = Field(2_000, ge=0, description="tokens of a prompt for the conversation and memory")
-    summary_from: int = Field(10, ge=2, description="messages of a conversation from which on it is summed up")
-    summary_every: int = Field(5, ge=1, description="messages that the window let go of before a summary is brought up")
-    summary_anew: int = Field(10, ge=1, description="every so many updates it is made of all messages again")
-    tape_mb: float = Field(32, ge=0, description="how long the tape of one run may grow")
-    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_named("postgres_dsn", "POSTGRES_DSN"))
-    postgres_host: str = Field("", validation_alias=_named("postgres_host", "POSTGRES_HOST"))
-    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_named("postgres_port", "POSTGRES_PORT"))
-    postgres_user: str = Field("", validation_alias=_named("postgres_user", "POSTGRES_USER"))
-    postgres_password: SecretStr = Field(
-        SecretStr(""), validation_alias=_named("postgres_password", "POSTGRES_PASSWORD")
+    memory_top_k: int = Field(3, ge=1, description="how many exchanges are recalled")
+    memory_in_prompt: int = Field(2, ge=0, description="how many recalled exchanges a prompt includes")
+    memory_least: float = Field(0.3, ge=0, le=1, description="the lowest similarity of a recalled exchange")
+    memory_days: int = Field(0, ge=0, description="recall only exchanges of the last days; 0: all")
+    memory_token_budget: int = Field(
+        2_000, ge=0, description="tokens of a prompt that the conversation and memory may use"
     )
-    postgres_db: str = Field("", validation_alias=_named("postgres_db", "POSTGRES_DB"))
+    summary_from: int = Field(10, ge=2, description="messages after which a conversation is summarized")
+    summary_every: int = Field(
+        5, ge=1, description="messages that leave the history window before the summary is updated"
+    )
+    summary_anew: int = Field(10, ge=1, description="updates after which the summary is rebuilt from all messages")
+    tape_mb: float = Field(32, ge=0, description="megabytes that the tape of one run may use")
+    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_alias("postgres_dsn", "POSTGRES_DSN"))
+    postgres_host: str = Field("", validation_alias=_alias("postgres_host", "POSTGRES_HOST"))
+    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_alias("postgres_port", "POSTGRES_PORT"))
+    postgres_user: str = Field("", validation_alias=_alias("postgres_user", "POSTGRES_USER"))
+    postgres_password: SecretStr = Field(
+        SecretStr(""), validation_alias=_alias("postgres_password", "POSTGRES_PASSWORD")
+    )
+    postgres_db: str = Field("", validation_alias=_alias("postgres_db", "POSTGRES_DB"))
 
     # the index
-    exact_search_limit: int = Field(20_000, ge=1, description="vectors up to which search is exact")
+    exact_search_limit: int = Field(20_000, ge=1, description="number of vectors up to which search is exact")
     vector_store: Literal["chroma", "lancedb"] = Field("chroma", description="what searches the vectors of large bases")
     lancedb_path: str = Field("", description="a folder for LanceDB, as ~/.lancedb; empty: one in each base")
     chroma_url: str = Field("", description="a Chroma server for the vectors of large bases; empty: files of the base")
-    chroma_timeout_s: float = Field(60, gt=0, description="for one answer of that server")
+    chroma_timeout_s: float = Field(60, gt=0, description="seconds for one answer of that server")
     chunk_characters: int = Field(1_200, ge=100)
 
     @field_validator(*MODELS, mode="before")
     @classmethod
-    def _by_name(cls, given: Any, info: ValidationInfo) -> Any:
-        return named(str(info.field_name), given)
+    def _by_name(cls, model: Any, info: ValidationInfo) -> Any:
+        return model_name(str(info.field_name), model)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """For a notebook that shows them: no user and no password in an address."""
         for name, value in super().__repr_args__():
             yield name, re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value
 
-    def model_of(self, role: str) -> str:
+    def role_model(self, role: str) -> str:
         """Return the name of the role's model, "" for its deterministic default.
 
         A role without a model of its own has the chat model; planning that is to be one step has its own alone.

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 Json = dict[str, Any]
 """An object of plain data, as JSON has it."""
 Data = Mapping[str, Any]
-"""The same, where it is only read."""
+"""The same, read-only."""
 
 
 class Passage(TypedDict):
@@ -75,7 +75,7 @@ class Community(TypedDict):
 class Mention(TypedDict):
     """A known name in a text: ``text[start:end]`` names ``entity_id``.
 
-    ``others`` bear the name too, and nothing in the text tells them from it: the name is ambiguous.
+    ``others`` share the name, and nothing in the text distinguishes them: the name is ambiguous.
     """
 
     start: int
@@ -112,7 +112,7 @@ class Shared(TypedDict):
 
 
 class Enriched(TypedDict):
-    """What a source outside the corpus said: evidence and a piece of graph, for one run and never stored in a base.
+    """The reply of an external source: evidence and a piece of graph, for one run and never stored in a base.
 
     ``notes`` say why there is less than was asked for; ``asked`` counts its answers.
     """
@@ -349,7 +349,7 @@ class Decision(TypedDict):
 
 
 class Enrichment(TypedDict):
-    """What was asked of a source outside the corpus at merge: names, what went wrong, a piece of graph for this run."""
+    """A request to an external source at merge: names, what went wrong, a piece of graph for this run."""
 
     asked: list[str]
     notes: list[str]
@@ -368,7 +368,7 @@ class Merged(TypedDict):
 
 
 class RagRun(TypedDict):
-    """What one agent of a run came to; ``result_ids`` name its evidence among what was merged."""
+    """The result of one agent of a run; ``result_ids`` name its evidence among what was merged."""
 
     worker_name: str
     result_ids: list[str]
@@ -391,11 +391,11 @@ class Supported(TypedDict):
     Attributes:
         sentence: with its marks.
         verdict: of the passages that it cites; ``uncited`` where it cites none.
-        probability: how likely they support it, 0 to 1; 1 and 0 where a model says so.
+        probability: how likely they support it, 0 to 1; 1 and 0 where a model judged it.
         cited: the marks.
         by: those of them that support it, wholly or in part.
         why: the names, numbers or dates that they do not have, or a model's reason.
-        judge: the model that said so, "" for the rules.
+        judge: the model that judged it, "" for the rules.
     """
 
     sentence: str
@@ -408,10 +408,10 @@ class Supported(TypedDict):
 
 
 class SectionOutline(TypedDict):
-    """A section before it is written: what it is to say, and from what.
+    """A section before it is written: its topic and its evidence.
 
     Attributes:
-        section_id: ``1``, ``2``, ``2.1``: its place in the tree; a section stands behind its parent.
+        section_id: ``1``, ``2``, ``2.1``: its place in the tree; a section comes after its parent.
         title: its heading.
         summary: what it is about, in a line.
         query: what is asked for it.
@@ -481,16 +481,16 @@ class SectionContent(TypedDict):
 
 
 class Clarification(TypedDict):
-    """Something that a question leaves open.
+    """A point that a question leaves open.
 
     Attributes:
         question_id: ``name:…`` or ``scope``.
         kind: what is open: whom a name means, or which subject; ``model`` where a model asks.
         question: as a person is asked.
         options: what may be answered, the likeliest first; empty where anything may.
-        assumed: what is assumed where nobody answers.
-        must: whether a report must not go on without an answer.
-        answer: what a person said, or "".
+        assumed: what is assumed without an answer.
+        must: whether a report must wait for an answer.
+        answer: the user's answer, or "".
     """
 
     question_id: str
@@ -520,6 +520,7 @@ def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[An
     """
 
     def reduce(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
+        # A dict keeps the place of the first entry: a record that is replaced does not move in the list.
         return list({tuple(item[name] for name in names): item for item in [*(old or []), *(new or [])]}.values())
 
     return reduce
@@ -548,15 +549,15 @@ class StepTask(TypedDict):
 
 
 class Noted(TypedDict):
-    """What a message says that is worth remembering.
+    """A note that memory takes from a message.
 
     Attributes:
         section: where it belongs: ``name``, ``preferences``, ``current_intent``, ``facts``.
         content: a note that stands alone.
-        about: what it is about.
-        attribute: which fact it is where a person has one of it, else "".
+        about: its subject.
+        attribute: the fact, if a user has exactly one of its kind ("name"), else "".
         polarity: ``like`` or ``dislike`` of a preference, else "".
-        replaces: ids of memories that do not hold any more.
+        replaces: ids of memories that no longer hold.
     """
 
     section: str
@@ -567,12 +568,12 @@ class Noted(TypedDict):
     replaces: list[str]
 
 
-class Asked(TypedDict):
+class MemoryQuestion(TypedDict):
     """A question that memory answers: of the conversation, or of what is noted of the person.
 
     Attributes:
         about: its subject; "" of anything.
-        whose: ``user`` or ``assistant``, whoever said it; "" for either.
+        whose: whose words are asked for: ``user`` or ``assistant``; "" for either.
         notes: ids of the memories that answer; None where the conversation is asked.
     """
 
@@ -581,8 +582,8 @@ class Asked(TypedDict):
     notes: list[str] | None
 
 
-class Obeyed(TypedDict):
-    """A memory that became a condition on what is searched, and the words in which a person is told."""
+class AppliedPreference(TypedDict):
+    """A memory that became a condition of the search; ``told`` explains it to the user."""
 
     memory_id: str
     condition: Condition
@@ -590,7 +591,7 @@ class Obeyed(TypedDict):
 
 
 class Remembered(TypedDict):
-    """One thing that was recalled: whether it stands in the prompt, how long it is, or why it was left out.
+    """One recalled entry: whether it is in the prompt, how long it is, or why it was left out.
 
     ``part`` is ``core``, ``summary``, ``episode`` or ``history``; ``id`` that of a memory, an episode or a message.
     """
@@ -606,7 +607,7 @@ class Remembered(TypedDict):
 
 
 class RetrievalState(TypedDict, total=False):
-    """The child graph: what it needs, what it gives, what it carries between its nodes."""
+    """The state of the child graph: its input, its output, and what its nodes pass on."""
 
     message: str
     query: str
@@ -631,7 +632,7 @@ class RetrievalState(TypedDict, total=False):
     report: Json
     known: list[Json]
     noted: list[Noted]
-    obeyed: list[Obeyed]
+    obeyed: list[AppliedPreference]
     struck: list[str]
     given_plan: Json | None
     assumptions: list[str]
@@ -664,7 +665,7 @@ class ConversationState(RetrievalState, total=False):
     episodic_memory: list[Json]
     recalled_episodes: list[Json]
     remembered: list[Remembered]
-    recalls: Asked | None
+    recalls: MemoryQuestion | None
     to_search: str
     clarifications: list[Clarification]
     outline: ReportOutline

@@ -96,9 +96,9 @@ class MemoryKnowledge(KnowledgeBase):
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """Return one passage a document."""
         ids = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
-        return self.passages_of([i for i in ids if i in self._texts])
+        return self.document_passages([i for i in ids if i in self._texts])
 
-    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Return one passage a document."""
         return [
             Passage(

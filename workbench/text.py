@@ -44,7 +44,7 @@ SIZES = _table(_KINDS)
 _SCALE_SIZES = _table(_SCALES.replace("\n", ""))
 
 
-def written(pattern: str) -> re.Pattern[str]:
+def compile_words(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of English and Chinese words: a word ends where Chinese begins."""
     return re.compile(re.sub(r"\n *", "", pattern), re.ASCII | re.IGNORECASE)
 
@@ -57,7 +57,7 @@ UNIT = rf"(?:(?!(?-i:G)(?!B))(?:{_any(SIZES)})(?:(?<=[a-z])s)?(?![a-z]))"
 SCALE = rf"(?:(?:(?-i:M)|(?<=[$€£¥]\d)m|(?!m(?![a-z]))(?:{_any(_SCALE_SIZES)}))(?![a-z]))"
 DIGITS = r"""(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d{1,18})?|\d{1,3}(?:\.\d{3})+,\d{1,18}|\d{1,3}(?:\.\d{3}){2,}
     |\d{1,3}(?:[ ']\d{3})+(?:[.,]\d{1,18})?|\d{1,18}(?:[.,]\d{1,18})?)(?:e[-+]?\d\d?)?(?![\d_])"""
-_AMOUNT = written(
+_AMOUNT = compile_words(
     rf"""[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?{DIGITS})(?P<close>\))?\s*(?P<scale>{SCALE})?
     \s*(?P<unit>(?:[a-z]|[^\x00-\x7f]|[%°$+]).{{0,19}}|/100?)?"""
 )
@@ -65,10 +65,10 @@ _UNSURE = re.compile(r"[1-9]\d{0,2}\.\d{3}|\d+,\d{1,2}")
 """1.200 and 3,5 depend on who writes them."""
 
 
-def whole(text: str) -> int | None:
+def read_number(text: str) -> int | None:
     """Return a small whole number in digits or in words of either language.
 
-    >>> whole("12"), whole("three"), whole("一百二十"), whole("二〇一五"), whole("many")
+    >>> read_number("12"), read_number("three"), read_number("一百二十"), read_number("二〇一五"), read_number("many")
     (12, 3, 120, 2015, None)
     """
     words = WORDS.split("|")
@@ -131,7 +131,7 @@ def amount(value: object) -> tuple[float, str] | None:
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English words that carry no name and say nothing by themselves."""
+"""English words that carry no name and no meaning of their own."""
 _MORE_STOP_WORDS = """
     are be been but did do does had has have he her his how i me my our she so that their them there these they this
     those was we were what when where which who whom whose why will you your
@@ -141,12 +141,12 @@ STOP_WORDS = FUNCTION_WORDS | frozenset(_MORE_STOP_WORDS.split())
 _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 
-def language_of(text: str) -> str:
-    """``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
+def detect_language(text: str) -> str:
+    """Return ``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
 
-    >>> language_of("Who wrote 《茶馆》?"), language_of("茶馆哪一年出版？"), language_of("Lao She")
+    >>> detect_language("Who wrote 《茶馆》?"), detect_language("茶馆哪一年出版？"), detect_language("Lao She")
     ('en', 'zh', 'en')
-    >>> language_of("《茶馆》")
+    >>> detect_language("《茶馆》")
     'zh'
     """
     bare = re.sub(r"《[^《》]*》", "", text)
@@ -162,12 +162,13 @@ _STORM = re.compile(f"({_MARK}{{30}}){_MARK}+")
 
 _secrets: dict[str, None] = {}
 SHORTEST_SECRET = 8
-"""Characters; what is shorter stands by chance in too much."""
+"""Characters; a shorter text appears by chance in too many places."""
 
 
 def keep_secret(*texts: str) -> None:
-    """Let these stand in nothing that is kept from now on, raw or in JSON; of overlapping ones the longest counts."""
+    """Mask these texts in everything that is stored from now on, raw or in JSON; of overlapping ones the longest."""
     forms = (form for text in texts if len(text) >= SHORTEST_SECRET for form in (text, json.dumps(text)[1:-1]))
+    # Longest first, because `without_secrets` replaces in this order: a secret that contains another goes first.
     secrets_now = sorted({*_secrets, *forms}, key=lambda form: (-len(form), form))
     _secrets.clear()
     _secrets.update(dict.fromkeys(secrets_now))
@@ -181,7 +182,7 @@ def without_secrets(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without NUL and lone surrogates, in Unicode's composed form, so that every store and model takes it.
+    """Return the text without NUL and lone surrogates, in Unicode's composed form, for every store and model.
 
     Without secrets that the process knows, too.
     """
@@ -227,12 +228,12 @@ def visible_json(text: str) -> str:
 @cache
 def _tables() -> tuple[dict[int, str], dict[int, str]]:
     """Traditional characters to simplified ones; and those that two writings of a word may differ in to one of them."""
-    _, old, new, _, some, one = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
-    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(some, one, strict=True)))
+    _, old, new, _, rare, usual = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(rare, usual, strict=True)))
 
 
 def simplified(text: str) -> str:
-    """The text in simplified characters, one for each; everything else is as it was.
+    """Return the text in simplified characters, one for each; everything else is unchanged.
 
     >>> simplified("臥虎藏龍 by Lao She")
     '卧虎藏龙 by Lao She'
@@ -285,7 +286,7 @@ _STEMMING = threading.Lock()
 
 @lru_cache(maxsize=100_000)
 def stem(term: str) -> str:
-    """A term as it is kept: English words without possessive and ending (Snowball), Chinese as it is.
+    """Return the stem of a term: English words without possessive and ending (Snowball), Chinese unchanged.
 
     >>> stem("invented"), stem("lee's"), stem("茶馆"), stem("1993")
     ('invent', 'lee', '茶馆', '1993')
@@ -327,11 +328,11 @@ _ABBREVIATION = re.compile(
 
 
 _LONG = 2_000
-"""A sentence that goes on after an abbreviation ends here, so that a file of nothing else is read in linear time."""
+"""A sentence that continues after an abbreviation ends here, so that a file of nothing else is read in linear time."""
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
+    """Return the sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
 
     >>> sentences("It stars John C. Reilly. It is good! 《茶馆》很好。真的？")
     ['It stars John C. Reilly.', 'It is good!', '《茶馆》很好。', '真的？']
@@ -346,7 +347,7 @@ def sentences(text: str) -> list[str]:
 
 
 def closed_up(key: str) -> str:
-    """A key of a name as it is written: without the spaces between Chinese characters.
+    """Return a name's key in its written form: without the spaces between Chinese characters.
 
     >>> closed_up("霸 王 别 姬"), closed_up("farewell my concubine")
     ('霸王别姬', 'farewell my concubine')
@@ -373,7 +374,7 @@ MONTHS = (
 _MONTHS = [month[:3] for month in MONTHS]
 MONTH_NAMES = "|".join([*MONTHS, "sept", *_MONTHS])
 YEAR = r"(?:1[5-9]|20)\d\d"
-_WRITTEN = [
+_DAY_FORMS = [
     rf"(?<!\d)(?P<y>{YEAR})(?P<m>[01]\d)(?P<d>[0-3]\d)(?!\d)",
     rf"(?<!\d)(?P<y>{YEAR})([-/.])(?P<m>[01]?\d)\2(?P<d>[0-3]?\d)(?!\d)",
     rf"(?<![\d./-])(?P<d>1[3-9]|2\d|3[01])([./-])(?P<m>[01]?\d)\2(?P<y>{YEAR})(?!\d)",
@@ -383,9 +384,9 @@ _WRITTEN = [
     rf"\b(?P<d>[0-3]?\d)(?:st|nd|rd|th)?(?: of)? (?P<m>{MONTH_NAMES})\b\.?(?:,? (?P<y>{YEAR})\b)?",
     rf"\b(?P<m>{MONTH_NAMES})\.? (?P<d>[0-3]?\d)(?:st|nd|rd|th)?\b(?:,? (?P<y>{YEAR})\b)?",
 ]
-_PATTERNS = [re.compile(pattern, re.I) for pattern in _WRITTEN]
+_PATTERNS = [re.compile(pattern, re.I) for pattern in _DAY_FORMS]
 _LONGEST = 40
-"""A longer value is a text that speaks of a day."""
+"""Characters; a longer value is prose that mentions a day."""
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -396,18 +397,18 @@ class Day(NamedTuple):
     month: int
     day: int
 
-    def is_(self, other: Day) -> bool:
-        """Whether they may be one day.
+    def may_equal(self, day: Day) -> bool:
+        """Check whether two days may be the same; a day without a year matches every year.
 
-        >>> Day(0, 8, 10).is_(Day(2026, 8, 10)), Day(2025, 8, 10).is_(Day(2026, 8, 10))
+        >>> Day(0, 8, 10).may_equal(Day(2026, 8, 10)), Day(2025, 8, 10).may_equal(Day(2026, 8, 10))
         (True, False)
         """
-        return self[1:] == other[1:] and (self.year == other.year or 0 in (self.year, other.year))
+        return self[1:] == day[1:] and (self.year == day.year or 0 in (self.year, day.year))
 
-    def written(self) -> str:
-        """The ways in which texts write it, together: what to search for.
+    def search_terms(self) -> str:
+        """Return all written forms of the day: what to search for.
 
-        >>> Day(2026, 8, 1).written(), Day(0, 8, 1).written()
+        >>> Day(2026, 8, 1).search_terms(), Day(0, 8, 1).search_terms()
         ('20260801 2026 08 01 1 aug august 8月1日', '08 01 1 aug august 8月1日')
         """
         year, month, day = self
@@ -440,10 +441,10 @@ def month_number(written: str) -> int:
 
 
 @lru_cache(maxsize=32_768)
-def day_of(value: str) -> Day | None:
-    """The day with which a typed value begins or that is all that it says; None where it is none or several.
+def read_day(value: str) -> Day | None:
+    """Return the day that a typed value begins with or consists of; None without one, or with several.
 
-    >>> day_of("20260810_18:00"), day_of("1993")
+    >>> read_day("20260810_18:00"), read_day("1993")
     (Day(year=2026, month=8, day=10), None)
     """
     match = days(value)
@@ -485,7 +486,7 @@ def dates(text: str) -> list[tuple[int, int, str]]:
 
 
 def iso(value: object) -> str:
-    """A typed value that is a date, in ISO form of its own precision; "" where it is none.
+    """Return a typed value that is a date, in ISO form of its own precision; "" for anything else.
 
     >>> iso("10 August 2026"), iso("2024年3月"), iso(1993), iso("20260810_18:00"), iso("1993 papers"), iso(93)
     ('2026-08-10', '2024-03', '1993', '2026-08-10', '', '')
@@ -500,12 +501,12 @@ def iso(value: object) -> str:
     for pattern in _MONTH_ALONE:
         if match := pattern.fullmatch(text):
             return f"{match['y']}-{month_number(match['m']):02}"
-    day = day_of(text)
+    day = read_day(text)
     return f"{day.year}-{day.month:02}-{day.day:02}" if day and day.year and _is_date(text) else ""
 
 
 def _is_date(text: str) -> bool:
-    """Whether a text is a day and at most its time, and not a sentence with a day in it."""
+    """Check whether a text consists of a day and at most its time, and is not a sentence that mentions one."""
     start, end, _ = days(text)[0]
     return not re.search(r"[^\W\d_]{4,}", text[:start] + text[end:])
 

@@ -71,12 +71,12 @@ def test_memory_is_seen_corrected_and_switched_off(
     until(lambda: [row["content"] for row in store.memory.view().memories] == held, "it is taken back")
 
     run = store.runs.list()[0]
-    [obeyed] = run.obeyed
+    [obeyed] = run.applied_preferences
     panel.locator(f'[data-do=without][data-of="{obeyed["memory_id"]}"]').focus()
     page.keyboard.press("Enter")
     until(lambda: len(store.runs.list()) == 4 and store.runs.list()[0].status == "done", "a fork")
     fork = store.runs.list()[0]
-    assert fork.origin == run.run_id and not fork.obeyed
+    assert fork.origin == run.run_id and not fork.applied_preferences
     expect(bench.root.locator(".wb-head")).to_contain_text(fork.run_id)
 
 

@@ -27,7 +27,7 @@ from workbench.language.question import read
 from workbench.plans import Plan
 from workbench.session import Workbench
 from workbench.settings import Settings
-from workbench.text import clean, fold, language_of, sentences, terms, visible
+from workbench.text import clean, detect_language, fold, sentences, terms, visible
 from workbench.tools.registry import check
 
 FILMS = [
@@ -196,8 +196,8 @@ def plans(place: Place, rng: Random) -> bool:
         plan.topological_order()
         plan.critical_path()
         plan.diff(Plan.load(PLAN))
-    elif not all(p["message"] and p["mend"] for p in problems):
-        raise Lost(f"a problem without its mend: {problems}")
+    elif not all(p["message"] and p["fix"] for p in problems):
+        raise Lost(f"a problem without its fix: {problems}")
     return not problems
 
 
@@ -237,7 +237,7 @@ def names(place: Place, rng: Random) -> bool:
 def texts(place: Place, rng: Random) -> bool:
     """The reading of a question, by itself."""
     one = clean(text(rng, 30)[:4_000])
-    for look in (fold, terms, sentences, language_of, visible):
+    for look in (fold, terms, sentences, detect_language, visible):
         look(one)
     found = read(one, [place.wb.knowledge.get("film")])["names"]
     if any(one[n["start"] : n["end"]] != n["surface"] for n in found):

@@ -45,9 +45,9 @@ def plans(raw: bytes) -> None:
 def answers(raw: bytes) -> None:
     """The bytes as the JSON of an answer at each review point, as far as it can be judged without a run."""
     from workbench.graphs.review import EDITS, ReviewAnswer
-    from workbench.graphs.reviewers import written
+    from workbench.graphs.reviewers import as_json
 
-    given = written(json.loads(raw))
+    given = as_json(json.loads(raw))
     for edits in EDITS.values():
         ReviewAnswer[edits].model_validate(given)  # type: ignore[valid-type]
 

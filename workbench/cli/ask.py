@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.follow import carry
-from workbench.cli.page import JsonFile, Page, Pair, paged, points_of
+from workbench.cli.page import JsonFile, Page, Pair, paged, parse_points
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -22,7 +22,7 @@ _stream = click.option(
 )  # fmt: skip
 
 
-def words_of(text: str) -> str:
+def read_argument(text: str) -> str:
     """Read the text, which ``-`` has on standard input."""
     return sys.stdin.read() if text == "-" else text
 
@@ -31,7 +31,7 @@ def words_of(text: str) -> str:
 @click.argument("message")
 @kb_option
 @click.option(
-    "--review", type=points_of, default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
+    "--review", type=parse_points, default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
 )
 @click.option("--session", help="The conversation to continue.  [default: a new one]")
 @click.option("--user", default="default", show_default=True, help="Whose conversation.")
@@ -46,7 +46,7 @@ def ask(page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: 
     With --review the run stops at those points: on a terminal you are asked, elsewhere it stays paused (exit code 3)
     and `workbench resume` continues it.
     """
-    question = words_of(message)
+    question = read_argument(message)
 
     def begin(wb: Workbench) -> Run:
         return wb.start(question, kb=list(kb) or None, models=dict(models), **more)
@@ -60,7 +60,7 @@ def ask(page: Page, message: str, kb: tuple[str, ...], *, stream: bool, models: 
 @click.option("--reject", is_flag=True, help="Stop here: answer with what there is.")
 @click.option(
     "--edit", type=JsonFile('{"query": "..."}'), metavar="FILE",
-    help='Go on with changes: a JSON object, as {"query": "..."}; - is standard input.',
+    help='Continue with changes: a JSON object, as {"query": "..."}; - is standard input.',
 )  # fmt: skip
 @click.option("--respond", metavar="TEXT", help="Say it in words; they become part of the query.")
 @click.option("--note", default="", metavar="TEXT", help="Why; kept with the decision.")

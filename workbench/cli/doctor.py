@@ -95,7 +95,7 @@ def _chat(_: Path, settings: Settings) -> Iterator[Check]:
 
     roles: dict[str, list[str]] = {}
     for role in ROLES:
-        if name := settings.model_of(role):
+        if name := settings.role_model(role):
             require_chat_model(settings, "chat_model" if name == settings.chat_model else f"{role}_model")
             roles.setdefault(name, []).append(role)
     if roles:
@@ -131,7 +131,7 @@ def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
         yield Check(left["kind"], "note", left["detail"], "workbench gc --yes")
     yield from (Check(entry["kind"], "note", entry["detail"]) for entry in to_inspect(workspace, library))
     faults = list(faults_of(workspace, settings))
-    yield from (Check(fault["what"], "problem", fault["detail"], fault["mend"]) for fault in faults)
+    yield from (Check(fault["what"], "problem", fault["detail"], fault["fix"]) for fault in faults)
     if not faults:
         yield Check("files", "ok", "databases and indexes are whole")
 

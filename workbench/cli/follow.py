@@ -197,7 +197,7 @@ def _at_pause(request: Data) -> tuple[str, ...]:
 
 def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str = "") -> int:
     """Say the last word of a command on a run: its answer or its pause, how to go on; return the exit code."""
-    from workbench.views.labels.sentences import read_told, took_told
+    from workbench.views.labels.sentences import duration_text, reading_text
     from workbench.views.outline import outline
 
     status, run_id = document["status"], document["run_id"]
@@ -219,9 +219,9 @@ def finish(page: Page, document: Document, parts: tuple[str, ...], streamed: str
     shown = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
     page.show(outline(document, tuple(part for part in parts if not (shown and part == "answer"))))
     alone = "head" not in parts
-    if alone and (read := read_told(document, labels)):
+    if alone and (read := reading_text(document, labels)):
         page.say(read, "dim")
-    took = took_told(document["figures"], labels)
+    took = duration_text(document["figures"], labels)
     page.say(f"{labels.status(status)} · {took} · {page.command('show', run_id)}", "dim")
     if alone:
         whose = [] if document["user_id"] == "default" else ["--user", document["user_id"]]

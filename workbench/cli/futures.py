@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from workbench.cli.follow import ANSWER, finish, follow
-from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, points_of
+from workbench.cli.page import FAILED, JsonFile, Page, Pair, paged, parse_points
 from workbench.errors import Divergence
 from workbench.state import Json
 from workbench.views.labels import labels_for
@@ -50,7 +50,7 @@ class Decision(JsonFile):
     help='approve, reject, or a JSON file: {"action": "edit", "edits": {...}}.',
 )  # fmt: skip
 @click.option("--at", metavar="ID", help="Review point, as 1-reflect, or checkpoint; alone it asks you there.")
-@click.option("--review", type=points_of, metavar="POINTS", help="Where the new run stops and asks.")
+@click.option("--review", type=parse_points, metavar="POINTS", help="Where the new run stops and asks.")
 @click.option("--query", metavar="TEXT", help="Ask this instead.")
 @click.option("--as-of", metavar="DATE", help="Ask as of another date.")
 @click.option("--known", metavar="DATE", help="Ask for what was known by another date.")
@@ -63,7 +63,7 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
     What the change does not touch comes from its tape, and the run itself stays unchanged. `workbench compare RUN_ID
     NEW_ID` then shows what the edit changed.
     """
-    from workbench.views.labels.sentences import saved_told
+    from workbench.views.labels.sentences import savings_text
 
     changed = {name: value for name, value in edits.items() if value is not None}
     if settings:
@@ -75,7 +75,7 @@ def fork(page: Page, run_id: str, settings: Any, models: Any, **edits: Any) -> i
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)
     if not page.as_json:
-        saved = saved_told(document["figures"], labels_for(document["message"]))
+        saved = savings_text(document["figures"], labels_for(document["message"]))
         page.say(f"{saved} · {page.command('compare', run_id, run.run_id)}", "dim")
     return code
 

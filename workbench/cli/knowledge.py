@@ -126,7 +126,7 @@ def list_(page: Page) -> int:
 @_name
 @paged
 def inspect(page: Page, name: str) -> None:
-    """Look into NAME: counts, growth, coverage, what belongs to nothing, what is there twice."""
+    """Look into NAME: counts, growth, coverage, fields and files."""
     with page.open() as wb:
         page.present(wb.inspect_knowledge(name))
 

@@ -47,7 +47,7 @@ class Pair(click.ParamType):
         return field, text
 
 
-def points_of(review: str) -> str | list[str]:
+def parse_points(review: str) -> str | list[str]:
     """Read ``plan,reflect``, or ``all``."""
     return review if review == "all" else [point.strip() for point in review.split(",") if point.strip()]
 

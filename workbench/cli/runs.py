@@ -92,10 +92,10 @@ def runs(
 
 def _row(run: Json) -> tuple[str, ...]:
     """Return what was asked, under it how it was read, where that differs, and who works on it."""
-    from workbench.views.labels.sentences import read_told
+    from workbench.views.labels.sentences import reading_text
 
     begun = datetime.fromisoformat(run["created_at"]).astimezone()
-    words = (run["message"], read_told(run, labels_for(run["message"])), run["holder"] or "")
+    words = (run["message"], reading_text(run, labels_for(run["message"])), run["holder"] or "")
     return run["run_id"], Labels("en").status(run["status"]), f"{begun:%Y-%m-%d %H:%M}", _lines(*words)
 
 

@@ -95,7 +95,7 @@ class _Effect(TypedDict):
     kind: str
     name: str
     version: str
-    given: Any
+    arguments: Any
     value: Any
     seconds: float
     tokens: int
@@ -124,10 +124,10 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     Raises:
         CapsuleError: the run has not ended, or leaves nothing behind.
     """
-    contents = redacted(contents_of(run), secrets(settings))
+    contents = redacted(capsule_contents(run), secrets(settings))
     message = contents["run"]["message"]
     title, language = escape(visible(message)), labels_for(message).html_lang
-    body = run_html(document_of(contents))
+    body = run_html(capsule_document(contents))
     page = f'<!doctype html>\n<html lang="{language}"><meta charset="utf-8"><title>{title}</title>\n{body}\n</html>\n'
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -138,7 +138,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     return packed.getvalue()
 
 
-def contents_of(run: Recording) -> Json:
+def capsule_contents(run: Recording) -> Json:
     """Return everything that is stored of a run that has ended.
 
     Raises:
@@ -164,7 +164,7 @@ def imported(path: Path, store: RunStore, run: Callable[[str], Recording], setti
     run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
         return run_id
-    if redacted(contents_of(run(run_id)), secrets(settings)) != contents:
+    if redacted(capsule_contents(run(run_id)), secrets(settings)) != contents:
         raise CapsuleError(
             f"{path} holds a run {run_id}, and another one of that id is here. Nothing was brought in; --as-new "
             "(as_new=True) brings it in under a new id."
@@ -188,7 +188,7 @@ def read(path: Path) -> Json:
         contents: Json = json.loads(content)
         text = json.dumps(contents, ensure_ascii=False, allow_nan=False).encode()  # SQLite stores no half characters
         TypeAdapter(_Contents).validate_json(text, strict=True)
-        run_html(document_of(contents))
+        run_html(capsule_document(contents))
     except _BROKEN as error:
         raise CapsuleError(f"{path} is refused: {_reason(error)}. Nothing was brought in.") from None
     return contents
@@ -201,7 +201,7 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def document_of(contents: Data) -> Json:
+def capsule_document(contents: Data) -> Json:
     """Return the document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
     row, result = contents["run"], contents["run"]["result"] or {}
     plans = [Plan.load(row["plan"]) for row in contents["plans"]]

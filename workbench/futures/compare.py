@@ -64,7 +64,7 @@ class Side:
     def pieces(self) -> dict[Identity, Json]:
         """Return the evidence by identity: rank, score, and the steps that found it."""
         found_by, last = dict[Identity, list[Json]](), last_records(self.run.records)
-        for step_id, results in self.run.found.items():
+        for step_id, results in self.run.results_by_step.items():
             for rank, result in enumerate(results, 1):
                 place = {"step_id": step_id, "tool": last[step_id]["tool"], "rank": rank, "score": result["score"]}
                 found_by.setdefault(identity(result), []).append(place)
@@ -148,7 +148,7 @@ class Side:
             steps.setdefault(record["step_id"], []).append(record)
         return steps
 
-    def points_of(self, where: str) -> dict[str, Point]:
+    def points_by_name(self, where: str) -> dict[str, Point]:
         """Return the points of one kind by name."""
         return {point.name: point for point in self.points.values() if point.where == where}
 
@@ -321,7 +321,7 @@ def _plans(sides: Sequence[Side]) -> list[Json | None]:
 
 
 def _steps(sides: Sequence[Side]) -> list[Json]:
-    rows, courses = [], [side.points_of("step") for side in sides]
+    rows, courses = [], [side.points_by_name("step") for side in sides]
     for step_id in _in_order([side.steps for side in sides]):
         points = [course.get(step_id) for course in courses]
         values = [point and point.value for point in points]
@@ -388,7 +388,7 @@ def _changes(values: Sequence[Any], gained: str, lost: str, changed: str, same: 
 
 def _decisions(sides: Sequence[Side]) -> list[Json]:
     rows = []
-    for number, points in enumerate(zip_longest(*(side.points_of("decision").values() for side in sides))):
+    for number, points in enumerate(zip_longest(*(side.points_by_name("decision").values() for side in sides))):
         same = _alike([point and point.value for point in points])
         rows.append({"number": number, "same": same, "sides": [point and point.brief for point in points]})
     return rows

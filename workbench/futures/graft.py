@@ -95,7 +95,7 @@ class Joined:
         return wanted and self.origins[step.step_id][0] == self._base and step.step_id not in used
 
 
-def edits_of(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, Json]:
+def graft_edits(steps: Mapping[str, Sequence[Recording]], base: Recording | None = None) -> tuple[str, Json]:
     """Return the run into whose plan the steps are joined, and the edits of the fork that runs it.
 
     Args:

@@ -32,7 +32,7 @@ def replayed(
     effects = run.tape()
     require_whole(run.run_id, effects)
     asks_model = any(effect.kind == "model" for effect in effects)
-    if mode == "regression" and asks_model and not any(map(settings.model_of, ROLES)):
+    if mode == "regression" and asks_model and not any(map(settings.role_model, ROLES)):
         raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
     if corpus == "check":
         same_corpus(run, effects, knowledge)
@@ -79,7 +79,7 @@ def _changed(run: Recording, name: str, base: Any) -> dict[str, bool]:
             continue
         if not doc_id or doc_id in changed:
             continue
-        now = {passage["chunk_id"]: passage["text"] for passage in base.passages_of([doc_id])}
+        now = {passage["chunk_id"]: passage["text"] for passage in base.document_passages([doc_id])}
         if now.get(result["source_id"]) != result["evidence"]:
             changed[doc_id] = bool(now)
     return changed
@@ -91,13 +91,13 @@ def same_bytes(run: Recording, again: Recording) -> None:
     Raises:
         Divergence: the first part that differs.
     """
-    original, replay = (json.loads(canonical(whole(r))) for r in (run, again))
+    original, replay = (json.loads(canonical(full_document(r))) for r in (run, again))
     for part in original:
         if paths := differences(original[part], replay.get(part)):
             expected, actual = ({"version": "", "input": document.get(part)} for document in (original, replay))
             raise Divergence("result", part, expected, actual, [f"input{path}" for path in paths])
 
 
-def whole(run: Recording) -> Json:
+def full_document(run: Recording) -> Json:
     """Return the run's document with its evidence and what was merged; ``canonical`` of it is equal for equal runs."""
     return {**run.to_dict(), "evidence": run.evidence, "merged": run.state.get("merged", {})}

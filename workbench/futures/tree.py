@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
-from workbench.plans import edit_of, work_seconds
+from workbench.plans import plan_edit, work_seconds
 from workbench.records.proposals import JUDGED_BY
 from workbench.state import Data, Json
 from workbench.views.blocks import Block
@@ -134,7 +134,7 @@ def edits(row: Data, origin: Data) -> list[Json]:
     if row["message"] != origin["message"]:
         changes.append({"what": "query", "query": row["message"]})
     if new.get("plan") and new["plan"] != old.get("plan"):
-        changes.append({"what": "plan", **edit_of(origin["plan"], new["plan"])})
+        changes.append({"what": "plan", **plan_edit(origin["plan"], new["plan"])})
     settings, before = new.get("settings", {}), old.get("settings", {})
     if settings != before:
         changes.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})

@@ -19,7 +19,7 @@ ACTIONS = {"accept": "approve", "edit": "edit", "response": "respond", "ignore":
 """Type of an inbox's response -> our action."""
 
 
-def interrupt_of(request: Request) -> Json:
+def to_agent_inbox(request: Request) -> Json:
     """Return our request as an Agent Inbox reads it: ``{"action_request", "config", "description"}``.
 
     The arguments are what can be edited, with their current values; the description is plain text.
@@ -37,7 +37,7 @@ def interrupt_of(request: Request) -> Json:
     }
 
 
-def answer_of(response: Any, request: Request) -> Any:
+def from_agent_inbox(response: Any, request: Request) -> Any:
     """Convert an answer to the middleware's shape; return it unchanged where it has neither shape.
 
     Args:
@@ -100,7 +100,7 @@ def _parse(args: Data, request: Request) -> Json:
     parsed = {}
     for name, value in args.items():
         if name in schema.get("properties", {}):
-            parsed[name] = _typed(value, proposals.property_of(name, schema).get("type"), str(name))
+            parsed[name] = _typed(value, proposals.property_schema(name, schema).get("type"), str(name))
         elif name not in proposed or value not in (proposed[name], json.dumps(proposed[name])):
             parsed[name] = value  # the review point refuses it, and lists the known names
     return parsed

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workbench.errors import Divergence, KnowledgeError
-from workbench.graphs.roles import ModelForm, numbered, say, told_evidence
+from workbench.graphs.roles import ModelForm, ask_model, evidence_text, numbered
 from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
@@ -52,7 +52,7 @@ async def supported(context: Context, text: str, evidence: Evidence, question: s
         groups = _groups(citing, evidence, context.settings.merge_max_characters)
         for checked_group in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
             verdicts |= checked_group
-    judge = context.settings.model_of("checker") if verdicts else ""
+    judge = context.settings.role_model("checker") if verdicts else ""
     return [_combined(each, verdicts.get(each.sentence, ""), judge) for each in statements]
 
 
@@ -60,12 +60,12 @@ def _by_rules(context: Context, text: str, evidence: Evidence) -> list[Support]:
     cited = {int(n): evidence[int(n) - 1] for n in re.findall(r"\[(\d+)\]", text) if 1 <= int(n) <= len(evidence)}
     try:
         bases = {n: _base(result, context) for n, result in cited.items()}
-        sources = {n: source_of(result, bases[n]) for n, result in cited.items()}
-        tables = {n: table_of(result, bases[n]) for n, result in cited.items()}
+        sources = {n: source_text(result, bases[n]) for n, result in cited.items()}
+        tables = {n: fields_text(result, bases[n]) for n, result in cited.items()}
         base = next(filter(None, bases.values()), None)
-        return checked(text, sources, meant(base) if base else None, {n: t for n, t in tables.items() if t})
+        return checked(text, sources, shares_by_meaning(base) if base else None, {n: t for n, t in tables.items() if t})
     except (Divergence, KnowledgeError):  # a replay without the base
-        return checked(text, {n: source_of(result, None) for n, result in cited.items()})
+        return checked(text, {n: source_text(result, None) for n, result in cited.items()})
 
 
 def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> Iterator[list[Support]]:
@@ -73,7 +73,7 @@ def _groups(statements: Sequence[Support], evidence: Evidence, limit: int) -> It
     group, cited = list[Support](), set[int]()
     for statement in statements:
         pieces = [evidence[n - 1] for n in sorted(cited | {*statement.cited})]
-        if group and (len(group) == _SENTENCES or len(told_evidence(pieces, sys.maxsize)) > limit):
+        if group and (len(group) == _SENTENCES or len(evidence_text(pieces, sys.maxsize)) > limit):
             yield group
             group, cited = [], set()
         group, cited = [*group, statement], cited | {*statement.cited}
@@ -86,9 +86,9 @@ async def _by_model(context: Context, group: Sequence[Support], evidence: Eviden
     lines = [f"{each.sentence} (cites {', '.join(str(places[n]) for n in each.cited)})" for each in group]
     slots = {
         "sentences": numbered(lines),
-        "evidence": told_evidence([evidence[n - 1] for n in cited], context.settings.merge_max_characters),
+        "evidence": evidence_text([evidence[n - 1] for n in cited], context.settings.merge_max_characters),
     }
-    reply = await say(context, "checker", CheckedAll, slots, question=question)
+    reply = await ask_model(context, "checker", CheckedAll, slots, question=question)
     verdicts = reply.form.sentences if reply.form else []
     return {group[each.sentence - 1].sentence: each.verdict for each in verdicts if each.sentence <= len(group)}
 
@@ -113,9 +113,9 @@ def _combined(support: Support, verdict: str, judge: str) -> Supported:
     )
 
 
-def meant(base: KnowledgeBase) -> Shares:
+def shares_by_meaning(base: KnowledgeBase) -> Shares:
     """Return a function that tells how much of a sentence texts say, by the meaning of words where the base has it."""
-    return lambda sentence, texts: Reading.of(sentence, texts, base).shares()
+    return lambda sentence, texts: Reading.read(sentence, texts, base).shares()
 
 
 def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
@@ -123,13 +123,13 @@ def _base(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
     return context.knowledge.get(name) if name in context.knowledge.names() else None
 
 
-def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
+def source_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     """Return the title and the text of a piece of evidence."""
     title = str(result["metadata"].get("title") or "")
     return "\n".join([" / ".join(_writings(title, base)) if title else "", result["evidence"]]).strip()
 
 
-def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
+def fields_text(result: RetrievalResult, base: KnowledgeBase | None) -> str:
     """Return the typed fields of a piece in sentences, each with all words for the field; "" without any."""
     title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
     called = {f["name"]: [w for words in f["called"].values() for w in words] for f in (base.schema() if base else ())}

@@ -18,10 +18,10 @@ from pydantic import Field
 from workbench.events import logged, progress
 from workbench.extensions import provided, required
 from workbench.graphs.generate import generate
-from workbench.graphs.memory import obeying, recall
+from workbench.graphs.memory import recall, with_preferences
 from workbench.graphs.planner import fresh_state
 from workbench.graphs.retrieval import build_retrieval
-from workbench.graphs.roles import ModelForm, say, told_history
+from workbench.graphs.roles import ModelForm, ask_model, history_text
 from workbench.graphs.route import (
     Route,
     build_router,
@@ -90,7 +90,7 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> Json:
     )
     if state.get("noted") and runtime.context.tape.mode == "live" and not state.get("partial"):
         keep = required("nodes", "keep", "memory")
-        keep(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
+        keep(runtime.context.memory, state, runtime.context.settings.role_model("memory") or RULES)
     result = {**state, **change}
     runs.save_result(run_id, {key: result[key] for key in RESULT_KEYS if key in result})
     return change
@@ -167,7 +167,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     context, message = runtime.context, state["message"]
     report_change = required("nodes", "topic", "reports")(state) if state.get("report") else {}
     query, route = await _standing_alone({**state, **report_change}, context)
-    route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
+    route, conditions = with_preferences(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {
@@ -214,8 +214,8 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
         return message, route
     query = None
     if history and "follow_up" in context.models:
-        slots = {"history": told_history(history, context.settings.history_window), "message": message}
-        reply = await say(context, "follow_up", StandsAlone, slots, question=message)
+        slots = {"history": history_text(history, context.settings.history_window), "message": message}
+        reply = await ask_model(context, "follow_up", StandsAlone, slots, question=message)
         query = " ".join(reply.form.question.split()) if reply.form else None
     query = query or standalone(message, history, context.bases(names))
     if query == state["message"]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from workbench.extensions import provided
 from workbench.language.answer import judge
 from workbench.ports import Bases, Context
-from workbench.records.figures import Found
+from workbench.records.figures import ResultsByStep
 from workbench.records.tape import FROM_TAPE, Tape
 from workbench.state import Data, Enrichment, ExecutionRecord, Json, RetrievalResult, RetrievalState
 from workbench.tools import enrichment
@@ -34,7 +34,7 @@ class Added(NamedTuple):
         return {"asked": self.summary["asked"], "found": self.pieces, "notes": self.summary["notes"]}
 
 
-async def enriched(state: RetrievalState, context: Context, results_by_step: Found) -> Added | None:
+async def enriched(state: RetrievalState, context: Context, results_by_step: ResultsByStep) -> Added | None:
     """Return what an external source adds to the evidence; None when nothing is missing or no source can be asked."""
     decision = state.get("route_decision")
     question = decision.get("question") if decision else None
@@ -104,7 +104,7 @@ def _is_stopped(state: RetrievalState) -> bool:
     return state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
 
 
-def missing_names(state: RetrievalState, results_by_step: Found, bases: Bases) -> list[str]:
+def missing_names(state: RetrievalState, results_by_step: ResultsByStep, bases: Bases) -> list[str]:
     """Return the names of the question without evidence, and those without a field that is asked for."""
     signals = state["reflections"][-1]["signals"]
     evidence = [result for results in results_by_step.values() for result in results]

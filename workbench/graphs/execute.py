@@ -14,7 +14,7 @@ from workbench.events import progress
 from workbench.knowledge.dated import DatedBase, dated, last_day
 from workbench.plans import PlanStep
 from workbench.ports import Context
-from workbench.records.tape import Tape, given_of
+from workbench.records.tape import Tape, attempt_arguments
 from workbench.state import ExecutionRecord, Json, RetrievalResult, StepStatus, StepTask, SubStep
 from workbench.text import clean
 from workbench.tools.registry import resolve_input
@@ -63,7 +63,7 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> Json:
 
 def describe_effect(task: StepTask, step: PlanStep, context: Context) -> Json:
     """Return what determines this attempt: the documents, the tool's input and budget, and the calls before it."""
-    args = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
+    args = attempt_arguments(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
     base = dated(context.knowledge.get(args["kb"]), task["dates"])
     return {"version": base.fingerprint(), "given": args}
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import ModelForm, Said, say
+from workbench.graphs.roles import ModelForm, Reply, ask_model
 from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
 from workbench.knowledge.names.entities import LONGEST_NAME, Name, Stated
 from workbench.ports import Context
@@ -22,7 +22,7 @@ from workbench.records.prompts import fenced
 from workbench.records.spending import Spent, price, spent
 from workbench.records.tape import Effect, NoTape, estimated_tokens
 from workbench.state import Json
-from workbench.text import fold, language_of, sentences
+from workbench.text import detect_language, fold, sentences
 
 _PASSAGES, _CHARACTERS = 4, 6_000
 """Of one call."""
@@ -31,7 +31,7 @@ _FAILURES = 3
 _UNTYPED = "Other"
 
 
-class Thing(ModelForm):
+class ExtractedEntity(ModelForm):
     """Something with a name."""
 
     name: str = Field(min_length=1, max_length=LONGEST_NAME)
@@ -50,7 +50,7 @@ class ReadPassage(ModelForm):
     """The names and statements of one passage."""
 
     passage: int = Field(ge=1, le=_PASSAGES)
-    entities: list[Thing] = Field(max_length=40)
+    entities: list[ExtractedEntity] = Field(max_length=40)
     relations: list[Fact] = Field(max_length=40)
 
 
@@ -64,7 +64,7 @@ class _Call(NamedTuple):
     """A call that may be made: about how many tokens it takes, and the call."""
 
     tokens: int
-    make: Callable[[], Coroutine[Any, Any, Said]]
+    make: Callable[[], Coroutine[Any, Any, Reply]]
 
 
 class _Counted(NoTape):
@@ -98,8 +98,8 @@ class ModelExtractor:
         self._tape, self._budget, self._submit = _Counted(), settings.index_token_budget, submit
         within = settings.model_copy(update={"token_budget": self._budget, "money_budget": 0.0})
         self._context = replace(context, settings=within, tape=self._tape)
-        self.model = settings.model_of("extractor")
-        labels = [context.prompts.of("extractor", language).label for language in ("en", "zh")]
+        self.model = settings.role_model("extractor")
+        labels = [context.prompts.for_language("extractor", language).label for language in ("en", "zh")]
         self.recipe = f"{self.model} {' '.join(labels)}"
         self._failed, self._begun, self._dearer, self._why = 0, 0, 1.0, ""
 
@@ -114,7 +114,7 @@ class ModelExtractor:
         return Forecast(self.model, count, read + texts, money, self._budget)
 
     def _prompt(self, name: str, language: str, slots: Mapping[str, str]) -> Any:
-        return self._context.prompts.of(name, language).messages(slots)
+        return self._context.prompts.for_language(name, language).messages(slots)
 
     def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
         """Return the names and statements of each passage, by its place; see ``extraction.Extractor``."""
@@ -137,17 +137,17 @@ class ModelExtractor:
         return self._call(ReadPassages, "extractor", {"passages": fenced(texts)}, texts)
 
     def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
-        tokens = estimated_tokens(self._prompt(prompt, language_of(text), slots)) + estimated_tokens(text)
+        tokens = estimated_tokens(self._prompt(prompt, detect_language(text), slots)) + estimated_tokens(text)
         options: Json = {"question": text, "prompt": prompt, "quiet": True}
-        return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **options))
+        return _Call(tokens, lambda: ask_model(self._context, "extractor", form, slots, **options))
 
-    def _each(self, calls: Sequence[_Call]) -> list[Said | None]:
+    def _each(self, calls: Sequence[_Call]) -> list[Reply | None]:
         """Return what each call gives, so many at once; None for those that were not made."""
 
-        async def every() -> list[Said | None]:
+        async def every() -> list[Reply | None]:
             free = asyncio.Semaphore(self._context.settings.max_concurrency)
 
-            async def one(call: _Call) -> Said | None:
+            async def one(call: _Call) -> Reply | None:
                 async with free:
                     if not self._allowed(call.tokens):
                         return None
@@ -166,7 +166,7 @@ class ModelExtractor:
             return [None] * len(calls)
         work = self._submit(every())
         try:
-            replies: list[Said | None] = work.result()
+            replies: list[Reply | None] = work.result()
             return replies
         except BaseException:  # an interrupt: nothing more is asked
             work.cancel()
@@ -188,7 +188,7 @@ def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
     batch: list[int] = []
     length, language = 0, ""
     for at, passage in enumerate(passages):
-        own = language_of(passage.text)
+        own = detect_language(passage.text)
         if batch and (len(batch) == _PASSAGES or length + len(passage.text) > _CHARACTERS or own != language):
             yield batch
             batch, length = [], 0

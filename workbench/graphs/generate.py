@@ -15,16 +15,16 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.extensions import provided, required
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.roles import NONE, accounted, budget_spent, told_evidence
-from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
+from workbench.graphs.roles import NONE, accounted, budget_spent, evidence_text
+from workbench.knowledge.dated import DatedBase, dated_bases, question_dates
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
-from workbench.models.chat import Limits, server_of, stream_text, usage_of
+from workbench.models.chat import Limits, server_name, stream_text, token_usage
 from workbench.models.thinking import Thinking
 from workbench.plans import ENDED_WELL
-from workbench.ports import Context, written
+from workbench.ports import Context, call_writer
 from workbench.state import Citation, ConversationState, Data, Json, RetrievalResult
-from workbench.text import clean, language_of, visible
+from workbench.text import clean, detect_language, visible
 from workbench.views.labels import Labels
 
 
@@ -35,16 +35,16 @@ def messages(state: Data, context: Context) -> list[list[str]]:
     window = sum(part["kept"] for part in parts) if parts else context.settings.history_window
     if earlier and earlier[-1]["role"] == "user" and earlier[-1]["content"] == message:
         earlier.pop()  # whoever filled the history had already stored the question
-    language = language_of(message)
+    language = detect_language(message)
     query = clean(state.get("query") or "")
     slots = {
         "question": clean(message) + (f"\n(That is: {query})" if query and query != clean(message) else ""),
         "memory": _remembered(state, language) or NONE,
         "totals": totals(state, context, Labels(language)),
-        "evidence": told_evidence(found(state), context.settings.merge_max_characters)
+        "evidence": evidence_text(merged_evidence(state), context.settings.merge_max_characters)
         or Labels(language)("prompt_nothing"),
     }
-    system, question = context.prompts.of("writer", language).messages(slots)
+    system, question = context.prompts.for_language("writer", language).messages(slots)
     before = earlier[-window:] if window else []
     return [system, *(["human" if m["role"] == "user" else "ai", clean(m["content"])] for m in before), question]
 
@@ -113,8 +113,8 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
     if short is not None:
         answer = Answer(short, [])
     elif "writer" in context.parts:
-        text = await written(context, state.get("query") or state["message"], found(state))
-        text, citations, _ = cite(text, found(state))
+        text = await call_writer(context, state.get("query") or state["message"], merged_evidence(state))
+        text, citations, _ = cite(text, merged_evidence(state))
         answer = Answer(text.strip(), citations)
     elif "writer" in context.models and not (over := budget_spent(context)):
         answer, spoken = await streamed(state, runtime), True
@@ -122,14 +122,15 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
         if "writer" in context.models:
             runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
         answer = offline(state, context)
-    support = await supported(context, answer.text, found(state), state["message"]) if found(state) else []
+    evidence = merged_evidence(state)
+    support = await supported(context, answer.text, evidence, state["message"]) if evidence else []
     if spoken and support:
         answer = answer._replace(text=with_marks(answer.text, support))
     if short is None and state.get("use_retrieval", True):
         answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
         acknowledge = required("nodes", "acknowledge", "memory")
-        note = acknowledge(state["noted"], language_of(state["message"]) == "zh", state.get("user_id") or "default")
+        note = acknowledge(state["noted"], detect_language(state["message"]) == "zh", state.get("user_id") or "default")
         answer = answer._replace(text=f"{answer.text}\n\n{note}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
@@ -141,10 +142,10 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> Json:
 
 def dates_note(state: Data, context: Context) -> str:
     """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
-    as_of, known_date = dates_asked(state)
+    as_of, known_date = question_dates(state)
     if not as_of and not known_date:
         return ""
-    say = Labels(language_of(state["message"]))
+    say = Labels(detect_language(state["message"]))
     hidden = sum(len(base.hidden) for base in dated_bases(context, state) if isinstance(base, DatedBase))
     dates = [
         *([say("reply_as_of", date=as_of)] if as_of else []),
@@ -158,7 +159,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
 
     A chat model answers a greeting itself; it is not left to guess why nothing was found.
     """
-    say = Labels(language_of(state["message"]))
+    say = Labels(detect_language(state["message"]))
     zh = say.language == "zh"
     if (state.get("report") or {}).get("stopped"):
         return say("reply_stopped")
@@ -172,7 +173,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(say, names, state["message"], example)
-    if found(state):
+    if merged_evidence(state):
         return None
     if state.get("stop_reason") == "stopped_by_reviewer":
         return say("reply_stopped")
@@ -183,7 +184,7 @@ def without_evidence(state: Data, context: Context) -> str | None:
     return None
 
 
-def found(state: Data) -> list[RetrievalResult]:
+def merged_evidence(state: Data) -> list[RetrievalResult]:
     """Return the merged evidence, in the order of its numbers."""
     return (state.get("merged") or {}).get("retrieval_results") or []
 
@@ -191,9 +192,9 @@ def found(state: Data) -> list[RetrievalResult]:
 async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answer:
     """Let the writer's model answer, chunk by chunk as it sends them."""
     context = runtime.context
-    text, citations, unknown = cite("".join(await _spoken(state, runtime)), found(state))
+    text, citations, unknown = cite("".join(await _spoken(state, runtime)), merged_evidence(state))
     if not text.strip():
-        server = server_of(context.models["writer"])
+        server = server_name(context.models["writer"])
         raise ModelError(f"The chat model at {server} answered with nothing. Ask again, or use another.")
     if unknown:
         numbers = ", ".join(f"[{n}]" for n in unknown)
@@ -207,23 +208,23 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
     usage: list[dict[str, int]] = []
 
     def heard(chunk: Any) -> None:
-        usage.extend(filter(None, [usage_of(chunk)]))
+        usage.extend(filter(None, [token_usage(chunk)]))
 
     async def write() -> Json:
         chunks, thinking = list[str](), Thinking()
         prompt_messages = [tuple(message) for message in prompt]
         async for chunk in stream_text(
-            context.models["writer"], prompt_messages, Limits.of(context.settings), heard, thinking
+            context.models["writer"], prompt_messages, Limits.from_settings(context.settings), heard, thinking
         ):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
         if thinking.prefilled:  # what came before the closing tag was no answer
             chunks = [visible(thinking.said)]
-        own = context.prompts.of("writer", language_of(state["message"]))
+        own = context.prompts.for_language("writer", detect_language(state["message"]))
         thought = {"thought": visible(thinking.thought)} if thinking.thought else {}
         return {"chunks": chunks, **thought, **accounted(context, "writer", own, usage[-1] if usage else None)}
 
-    args = {"model": context.settings.model_of("writer"), "messages": prompt}
+    args = {"model": context.settings.role_model("writer"), "messages": prompt}
     effect = await context.tape.aeffect("model", "writer", args, write, clock=context.clock.monotonic)
     for chunk in effect.value["chunks"] if effect.replayed else ():
         runtime.stream_writer(token(chunk))
@@ -233,6 +234,6 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 def offline(state: Data, context: Context) -> Answer:
     """Write the answer without a model."""
     bases = dated_bases(context, state)
-    question, results = state["route_decision"]["question"], found(state)
+    question, results = state["route_decision"]["question"], merged_evidence(state)
     judgement = judge(question, results, bases, state["message"], state.get("history", []))
     return Answer(*write(judgement, question, results), judgement.kind)

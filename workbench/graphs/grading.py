@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from workbench.errors import ModelError, Unusable
-from workbench.graphs.roles import ModelForm, numbered, say
+from workbench.graphs.roles import ModelForm, ask_model, numbered
 from workbench.ports import Context
 
 _PASSAGES, _CHARACTERS = 50, 12_000
@@ -50,7 +50,7 @@ async def graded(context: Context, query: str, texts: Sequence[str]) -> list[flo
     each = _CHARACTERS // max(1, count)
     listed = "\n\n".join(f"[{n}] {' '.join(text.split())[:each]}" for n, text in enumerate(texts, 1))
     slots = {"question": query, "needs": numbered([query]), "evidence": listed}
-    reply = await say(context, "grader", Order, slots, question=query, at="rerank", problems=problems, quiet=True)
+    reply = await ask_model(context, "grader", Order, slots, question=query, at="rerank", problems=problems, quiet=True)
     if reply.form is None:
         raise Unusable(f"The grader gave no order, so the passages keep theirs: {reply.refused[-1]}")
     first = [n - 1 for n in reply.form.passages]

@@ -10,7 +10,7 @@ from workbench.extensions import missing, provided
 from workbench.graphs.route import Route
 from workbench.language.words import is_small_talk
 from workbench.ports import Context, KnowledgeBase
-from workbench.state import ConversationState, Data, Json, Message, Obeyed
+from workbench.state import AppliedPreference, ConversationState, Data, Json, Message
 
 MISSING = missing("memory", "memory")
 
@@ -21,7 +21,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     A greeting that the rules answer needs no more than the last messages either.
     """
     part, context = provided("nodes", "recall"), runtime.context
-    greeted = is_small_talk(state["message"]) and "writer" not in context.models
+    greeted = is_small_talk(state.get("message", "")) and "writer" not in context.models
     if part and not greeted:
         return dict(await part(state, runtime))
     history = read_history(state, context)
@@ -43,9 +43,9 @@ def read_history(state: Data, context: Context) -> list[Message]:
     return [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in window(state, context)]
 
 
-def obeying(
+def with_preferences(
     state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
-) -> tuple[Route, list[Obeyed]]:
+) -> tuple[Route, list[AppliedPreference]]:
     """Return the route with preferences of the person as conditions, and these."""
-    part = provided("nodes", "obeying")
+    part = provided("nodes", "with_preferences")
     return part(state, route, bases, struck) if part else (route, [])

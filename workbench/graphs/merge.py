@@ -12,10 +12,10 @@ from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
 from workbench.graphs.enrich import STEP, enriched
-from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, workers_of
+from workbench.graphs.route import AGENT_TOOLS, Worker, make_worker_name, parse_workers
 from workbench.plans import ENDED_WELL, IDLE, last_records
-from workbench.ports import Bases, Context, RunLog, ordered
-from workbench.records.figures import Found, Identity, identity, retrieval_seconds, winners
+from workbench.ports import Bases, Context, RunLog, call_merger
+from workbench.records.figures import Identity, ResultsByStep, identity, retrieval_seconds, winners
 from workbench.state import (
     Data,
     Evidence,
@@ -40,7 +40,7 @@ SPAN = 10.0
 """Log odds that count as 1."""
 
 
-def agreed(results_by_step: Found) -> dict[Identity, float]:
+def agreed(results_by_step: ResultsByStep) -> dict[Identity, float]:
     """Return the probability of each passage that the search or the chain found; nothing unless both of them ran.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
@@ -54,11 +54,11 @@ def agreed(results_by_step: Found) -> dict[Identity, float]:
             if _tool(result) not in (SEARCH, CHAIN, HOP):
                 key = identity(result)
                 scores[key] = max(scores.get(key, 0.0), result["score"])
-    signals = signals_of(results_by_step)
+    signals = merge_signals(results_by_step)
     return {key: max(probability(MODEL, values), scores.get(key, 0.0)) for key, values in signals.items()}
 
 
-def signals_of(results_by_step: Found) -> dict[Identity, dict[str, float]]:
+def merge_signals(results_by_step: ResultsByStep) -> dict[Identity, dict[str, float]]:
     """Return what the model weighs of each passage: the search where no title led a chain anywhere, else both.
 
     ``first``: whether a search put it first.
@@ -132,14 +132,14 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         by_score=settings.merge == "by_score",
     )
     if "merger" in context.parts:
-        results = await ordered(context, state["query"], merged["retrieval_results"])
+        results = await call_merger(context, state["query"], merged["retrieval_results"])
         merged = _merged(results, merged["statistics"], settings.merge_max_characters)
     if added:
         merged["enrichment"] = added.summary
         merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
-    runs = _runs(records, merged, workers_of(decision["worker_name"] if decision else "", prefixes))
+    runs = _runs(records, merged, parse_workers(decision["worker_name"] if decision else "", prefixes))
     for event in merged_events(merged, runs):
         runtime.stream_writer(event)
     return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
@@ -209,7 +209,7 @@ def matching_documents(decision: RouteDecision | None, bases: Bases) -> frozense
 
 
 def merge(
-    results_by_step: Found,
+    results_by_step: ResultsByStep,
     records: Records = (),
     *,
     max_results: int = 50,
@@ -247,7 +247,9 @@ def merge(
     return _merged(unique[:max_results], statistics, max_characters)
 
 
-def _in_order(results_by_step: Found, matching: Collection[str] | None, by_score: bool) -> list[RetrievalResult]:
+def _in_order(
+    results_by_step: ResultsByStep, matching: Collection[str] | None, by_score: bool
+) -> list[RetrievalResult]:
     unique = distinct(results_by_step, matching)
     if not by_score:
         places = list(dict.fromkeys(map(identity, chain.from_iterable(results_by_step.values()))))
@@ -274,7 +276,7 @@ def _merged(results: list[RetrievalResult], statistics: Data, max_characters: in
     }
 
 
-def distinct(results_by_step: Found, matching: Collection[str] | None = None) -> list[RetrievalResult]:
+def distinct(results_by_step: ResultsByStep, matching: Collection[str] | None = None) -> list[RetrievalResult]:
     """Return one piece for each (source, granularity) of a base: the highest score, with every tool that found it.
 
     Where a search and a chain both ran, the score is their joint probability. A chain to a piece stays with it.

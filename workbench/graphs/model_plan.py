@@ -18,13 +18,13 @@ from workbench.graphs.roles import (
     NONE,
     OF_ALL,
     ModelForm,
+    ask_model,
     card,
     described,
+    history_text,
     left,
     offered,
-    say,
-    told_history,
-    told_steps,
+    steps_text,
 )
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Bases, Context, Tools
@@ -78,8 +78,8 @@ async def planned_by_model(
         "corpus": card(bases),
         "tools": described(tools),
         "reading": json.dumps(route, ensure_ascii=False),
-        "history": told_history(state.get("history", []), settings.history_window),
-        "before": told_steps(before, records) if before else NONE,
+        "history": history_text(state.get("history", []), settings.history_window),
+        "before": steps_text(before, records) if before else NONE,
         "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
         "wish": state.get("wish") or (state.get("report") or {}).get("preferences") or NONE,
@@ -88,9 +88,9 @@ async def planned_by_model(
 
     def problems(filled: Any) -> list[str]:
         plan = _plan(filled, query, route, context)
-        return [f"{p['message']} {p['mend']}" for p in check(plan, context.tools)]
+        return [f"{p['message']} {p['fix']}" for p in check(plan, context.tools)]
 
-    reply = await say(context, "planner", form, slots, question=query, problems=problems)
+    reply = await ask_model(context, "planner", form, slots, question=query, problems=problems)
     if reply.form is None:
         return None, reply.refused
     answer = "repaired" if reply.mended else "first"

@@ -23,9 +23,9 @@ from workbench.language.names import together
 from workbench.language.quoting import weights
 from workbench.plans import last_records
 from workbench.ports import Bases
-from workbench.records.proposals import MET, SETTLED, Verdict
+from workbench.records.proposals import DECIDED, MET, Verdict
 from workbench.state import Data, Evidence, Json, QueryIntent, Records, RetrievalResult, RouteDecision
-from workbench.text import fold, language_of, mentions, sentences
+from workbench.text import detect_language, fold, mentions, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
 
@@ -91,7 +91,7 @@ def read_supply(decision: RouteDecision, bases: Bases) -> Supply:
     if filters and intent in ("list", "recommend"):
         ids = [(base, base.select(filters)) for base in bases]
         matching = {doc_id: "" for _, doc_ids in ids for doc_id in doc_ids}
-        matching |= {p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.passages_of(doc_ids)}
+        matching |= {p["doc_id"]: p["title"] for base, doc_ids in ids for p in base.document_passages(doc_ids)}
         relevant = len(matching)
     elif linked and intent in ("qa", "compare"):
         relevant = len(frozenset().union(*(linked_name.passages for linked_name in linked)))
@@ -107,7 +107,10 @@ def _linked_name(name: str, bases: Bases) -> LinkedName:
             writings |= dict.fromkeys([entity["name"], *sorted(entity["aliases"])])
             own = [entity["doc_id"]] if entity["doc_id"] else []
             sources |= {entity["entity_id"], *own}
-            passages |= {*base.mentions_of(entity["entity_id"]), *(p["chunk_id"] for p in base.passages_of(own))}
+            passages |= {
+                *base.entity_mentions(entity["entity_id"]),
+                *(p["chunk_id"] for p in base.document_passages(own)),
+            }
             continue
         for writing in dict.fromkeys([name, together(name, base)]):
             writings[writing] = None
@@ -177,7 +180,7 @@ class Entry(TypedDict):
 
 def read_needs(query: str, decision: RouteDecision) -> list[Need]:
     """Return what an answer needs, in the order of the question, and last what kind of answer."""
-    question, label, intent = decision.get("question"), Labels(language_of(query)), decision["query_intent"]
+    question, label, intent = decision.get("question"), Labels(detect_language(query)), decision["query_intent"]
     names = decision["extracted_entities"]["low_level"]
     needs = [Need(name, "name", name=name) for name in names]
     if question is None:
@@ -186,7 +189,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         needs += owned or [Need(field, "field", field)]
     needs += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
-    last = Need(label.known(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
+    last = Need(label.get(f"need_answer_{question['answer_type']}", label("need_sentence")), "answer")
     if intent == "recommend":
         needs, last = [], Need(label("need_candidates"), "all")  # what is named is what others are compared with
     elif intent == "list" and decision["filters"]:
@@ -238,7 +241,7 @@ class Ledger(NamedTuple):
             met = float(bool(pieces))
         else:
             texts = [f"{result['metadata'].get('title') or ''}. {line}" for result, line in lines]
-            shares = Reading.of(need.text, texts, self.bases[0]).shares()
+            shares = Reading.read(need.text, texts, self.bases[0]).shares()
             met = max(shares, default=0.0)
             best = sorted(zip(shares, pieces, strict=True), key=lambda pair: -pair[0])
             pieces = [piece for share, piece in best if share >= MET]
@@ -302,7 +305,7 @@ def steer(query: str, entries: Sequence[Entry]) -> str:
 
 def is_settled(entry: Data) -> bool:
     """Check whether a person confirmed or struck a need."""
-    return entry["said"] in SETTLED
+    return entry["said"] in DECIDED
 
 
 def unmet(seen: Data) -> list[Entry]:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from workbench.graphs.needs import read_needs
-from workbench.graphs.route import AGENT_TOOLS, workers_of
+from workbench.graphs.route import AGENT_TOOLS, parse_workers
 from workbench.language.names import names_in
 from workbench.plans import Plan, PlanBudget, PlanStep, step_renamed
 from workbench.ports import Bases, KnowledgeBase, Tools
 from workbench.settings import Settings, default_settings
 from workbench.state import Condition, Json, NameRead, QueryIntent, RouteDecision
-from workbench.text import STOP_WORDS, fold, language_of, terms
+from workbench.text import STOP_WORDS, detect_language, fold, terms
 from workbench.tools.registry import BUILT_IN
 from workbench.views.labels import Labels
 
@@ -39,7 +39,7 @@ def say(key: str, query: str, **words: object) -> str:
     >>> say("plan_who", "老舍是谁？", name="Lao She")
     '确认 Lao She 是谁'
     """
-    return Labels(language_of(query))(key, query=query, **words)
+    return Labels(detect_language(query))(key, query=query, **words)
 
 
 def slug(name: str) -> str:
@@ -79,7 +79,7 @@ class RulePlanner:
         """Return the plan for a question: a branch for each worker of each knowledge base."""
         branches, notes, by_intent = list[list[PlanStep]](), list[str](), False
         bases = {base.name: base for base in knowledge}
-        for worker in workers_of(decision["worker_name"], list(bases)):
+        for worker in parse_workers(decision["worker_name"], list(bases)):
             base, tool = bases[worker.kb_prefix], ""
             if worker.agent_type in AGENT_TOOLS:
                 wanted, *alternatives = AGENT_TOOLS[worker.agent_type]
@@ -182,7 +182,7 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Bases) -> list[s
 
 def listed(words: Sequence[str], query: str) -> str:
     """Join words in the language of the query."""
-    return ("、" if language_of(query) == "zh" else ", ").join(words)
+    return ("、" if detect_language(query) == "zh" else ", ").join(words)
 
 
 # --- The steps of one knowledge base ---

@@ -14,7 +14,7 @@ from workbench.graphs.model_plan import planned_by_model
 from workbench.graphs.plan import FULL, SEARCH, say, scaled_budget
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import read_question
-from workbench.plans import ENDED_WELL, Plan, PlanStep, call_of, fresh_id, last_records, needed, step_renamed
+from workbench.plans import ENDED_WELL, Plan, PlanStep, call_key, fresh_id, last_records, needed, step_renamed
 from workbench.ports import Context, Tools
 from workbench.settings import Settings
 from workbench.state import Decision, Json, Records, RetrievalState, RouteDecision
@@ -99,7 +99,7 @@ def continued(new_plan: Plan, before: Plan, records: Records) -> Plan:
     needed_ids = {step_id for step in before.steps if step.step_id in last for step_id in needed(before, step.step_id)}
     begun = [step for step in before.steps if step.step_id in needed_ids]
     ran = {
-        call_of(step.tool, step.tool_input): step.step_id
+        call_key(step.tool, step.tool_input): step.step_id
         for step in begun
         if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
     }
@@ -109,7 +109,7 @@ def continued(new_plan: Plan, before: Plan, records: Records) -> Plan:
     added: list[PlanStep] = []
     for step_id in new_plan.topological_order():
         step = step_renamed(new_plan.step(step_id), ids)
-        old = ran.get(call_of(step.tool, step.tool_input))
+        old = ran.get(call_key(step.tool, step.tool_input))
         if old:
             ids[step_id] = old
             continue

@@ -37,14 +37,14 @@ from workbench.graphs.plan import without_refused
 from workbench.graphs.roles import (
     NONE,
     ModelForm,
+    ask_model,
     budget_spent,
     described,
+    evidence_text,
     left,
     numbered,
     offered,
-    say,
-    told_evidence,
-    told_steps,
+    steps_text,
 )
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.dated import dated_bases
@@ -55,13 +55,13 @@ from workbench.plans import (
     Plan,
     PlanBudget,
     PlanStep,
-    call_of,
+    call_key,
     calls,
     fresh_id,
     last_records,
     work_seconds,
 )
-from workbench.ports import Bases, Context, KnowledgeBase, proposed
+from workbench.ports import Bases, Context, KnowledgeBase, call_reflector
 from workbench.records.proposals import MET
 from workbench.records.tape import RULES
 from workbench.state import (
@@ -74,8 +74,8 @@ from workbench.state import (
     RetrievalState,
     StopReason,
 )
-from workbench.text import fold, language_of
-from workbench.tools.next_hop import SubQuestion, quality_of, sub_questions
+from workbench.text import detect_language, fold
+from workbench.tools.next_hop import SubQuestion, measure_quality, sub_questions
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
 
@@ -140,7 +140,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> Json:
         await _prepare(proposal, now, supply, one_step)
         reflection = propose(proposal, context.settings.max_iterations, one_step)
     if "reflector" in context.parts:
-        reflection = cast(Reflection, await proposed(context, query, now.evidence, reflection))
+        reflection = cast(Reflection, await call_reflector(context, query, now.evidence, reflection))
     problems = check(now.plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
@@ -182,7 +182,7 @@ async def _prepare(proposal: Proposal, now: Pass, supply: Supply, one_step: bool
     typed = any(result["metadata"].get("fields") for result in first)
     hops_made = any(record["tool"] == HOP for record in proposal.records)
     if query and not (typed or hops_made or supply.intent in ("list", "recommend")):
-        seen["quality"] = quality_of(query, first, now.base)
+        seen["quality"] = measure_quality(query, first, now.base)
         if seen["quality"] < QUALITY:
             proposal.hops = sub_questions(query, now.evidence, now.base)
     before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
@@ -211,7 +211,7 @@ class Proposal:
     enrich: bool = False  # whether a source outside can be asked
 
     def __post_init__(self) -> None:
-        self.say, self.last = Labels(language_of(self.query)), last_records(self.records)
+        self.say, self.last = Labels(detect_language(self.query)), last_records(self.records)
         self.done = calls(self.plan, self.records, self.activated)
         self.steps, self.activate, self.reasons = list[PlanStep](), list[str](), list[str]()
         self.rewrite_query = ""
@@ -246,7 +246,7 @@ class Proposal:
 
     def add(self, tool: str, reason: str, budget: PlanBudget, objective: str = "", **tool_input: Any) -> bool:
         """Propose a call unless the tool is not there or had this input; return whether it is proposed."""
-        call = call_of(tool, tool_input)
+        call = call_key(tool, tool_input)
         if tool not in self.tools or call in self.done:
             return False
         self.done.add(call)
@@ -258,7 +258,7 @@ class Proposal:
 
     def is_done(self, step: PlanStep) -> bool:
         """Check whether a step's call was made already, or will be."""
-        return call_of(step.tool, step.tool_input) in self.done
+        return call_key(step.tool, step.tool_input) in self.done
 
     def search(self, tool: str, reason: str, budget: PlanBudget, query: str) -> bool:
         """Propose a plain search; return whether it is proposed."""
@@ -280,7 +280,7 @@ class Proposal:
             self.search("naive_search", self.say("reflect_add", tool="naive_search"), FALLBACK, self.query)
             return
         self.activate += [step.step_id for step in asleep]
-        self.done |= {call_of(step.tool, step.tool_input) for step in asleep}
+        self.done |= {call_key(step.tool, step.tool_input) for step in asleep}
         self.reasons.append(self.say("reflect_activate", steps=self.say("comma").join(self.activate)))
 
     def again(self) -> None:
@@ -334,7 +334,9 @@ class Proposal:
         where = {"kb_prefix": self.prefix} if self.prefix else {}
         for hop in self.hops:
             objective = self.say("reflect_hop", title=hop.title, name=hop.name)
-            self.add(HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.asked(self.query), **where)
+            self.add(
+                HOP, self.say("reflect_ask", query=hop.query), HOPS, objective, **hop.to_input(self.query), **where
+            )
 
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""
@@ -437,7 +439,7 @@ class Rewritten(ModelForm):
 async def rewritten_by_model(context: Context, query: str, writings: Sequence[str], at: str) -> tuple[str, str]:
     """Return the question in the rewriter's words, or "" and a note that says why not."""
     slots = {"question": query, "names": ", ".join(writings) or NONE}
-    reply = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
+    reply = await ask_model(context, "rewriter", Rewritten, slots, question=query, at=at)
     if reply.form is None:
         return "", f"the model did not rewrite ({reply.refused[-1]})"
     return " ".join(reply.form.query.split()), ""
@@ -480,15 +482,15 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     slots = {
         "question": query,
         "needs": numbered([f"{entry['need']} (so far: {entry['met']:.2f})" for entry in needs]),
-        "steps": told_steps(now.plan, records),
+        "steps": steps_text(now.plan, records),
         "signals": json.dumps({name: seen[name] for name in _SHOWN if name in seen}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": told_evidence(passages, context.settings.merge_max_characters),
+        "evidence": evidence_text(passages, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
     form_class = _form(step_form(tools, [base.name for base in now.bases]))
-    reply = await say(context, "reflector", form_class, slots, question=query, at=now.label)
+    reply = await ask_model(context, "reflector", form_class, slots, question=query, at=now.label)
     form = reply.form
     if form is None:
         return None, reply.refused
@@ -500,7 +502,7 @@ async def reflected_by_model(now: Pass, proposal: Proposal) -> tuple[Reflection 
     if form.enough and not enough:
         reason = f"nothing says {', '.join(unsaid)}" if now.evidence else "there is no evidence"
         overruled.insert(0, f"enough: {reason}")
-    proposal.seen = {**seen, "needs": judged, "judge": context.settings.model_of("reflector")}
+    proposal.seen = {**seen, "needs": judged, "judge": context.settings.role_model("reflector")}
     facts = [form.reasoning.strip().rstrip("。. ") or proposal.say("reflect_model")]
     if overruled:
         proposal.seen["overruled"] = overruled

@@ -21,7 +21,7 @@ from workbench.graphs.review import (
     skip,
     unended,
 )
-from workbench.knowledge.dated import dates_asked
+from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.ports import Context, Tools
 from workbench.records.tape import key_of_record
@@ -77,7 +77,7 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
             remaining_s=state["remaining_s"],
             sources={source: refs[source] or "" for source, _ in step.references().values() if source in refs},
             upstream={i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()},
-            dates=dates_asked(state),
+            dates=question_dates(state),
             tried=tried,
             wave=state["wave"],
             total=total,

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
-from workbench.graphs.agent_inbox import answer_of
+from workbench.graphs.agent_inbox import from_agent_inbox
 from workbench.graphs.execute import make_record
-from workbench.graphs.memory import obeying
+from workbench.graphs.memory import with_preferences
 from workbench.graphs.needs import thresholds
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, read_question
@@ -308,7 +308,7 @@ def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck:
     """Return the state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
     read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
-    route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
+    route, conditions = with_preferences(state, Route(read, state["kb_prefixes"]), bases, struck)
     return {"query": query, "route_decision": route.decision, "obeyed": conditions}
 
 
@@ -330,7 +330,7 @@ def _ask(
     memories = {condition["memory_id"]: condition["told"] for condition in state.get("obeyed", [])}
     if memories and point != "reflect":
         details["obeyed"] = [{"memory_id": memory_id, "told": words} for memory_id, words in memories.items()]
-    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=details)
+    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, details=details)
 
 
 def ask_person(
@@ -343,7 +343,7 @@ def ask_person(
     check_edits: Callable[[Any], None] = lambda _: None,
     *,
     key: str = "",
-    told: Data = MappingProxyType({}),
+    details: Data = MappingProxyType({}),
 ) -> Decision:
     """Pause for an answer. The code before this call runs again on resume, so it must not have effects.
 
@@ -356,7 +356,7 @@ def ask_person(
         edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
         check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
         key: which of several that may ask at this point at once, such as a section's id.
-        told: further keys of the request: ``ahead``, ``in_force``.
+        details: further keys of the request: ``ahead``, ``in_force``.
     """
     review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
     request = {
@@ -367,7 +367,7 @@ def ask_person(
         "run_id": state.get("run_id", ""),
         "review_id": review_id,
         "point": point,
-        **told,
+        **details,
     }
     answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
     answer_decision = answer.decisions[0]
@@ -412,7 +412,7 @@ def _answer_model(request: Data, edits: type[BaseModel], check_edits: Callable[[
         @classmethod
         def _either_shape(cls, data: Any) -> Any:
             try:
-                return answer_of(data, request)
+                return from_agent_inbox(data, request)
             except InvalidAnswer as error:
                 refuse([((), str(error))])
 
@@ -452,7 +452,7 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
             return (*ARGS, *where)
         return (*ARGS, *where, step_ids.index(problem["step_id"]), *problem["field"].split("."))
 
-    refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
+    refuse((place(p), f"{p['message']} {p['fix']}") for p in problems)
 
 
 def _rewritten_history(old: Plan, new: Plan, records: Records) -> list[Json]:

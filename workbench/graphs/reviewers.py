@@ -79,7 +79,7 @@ class ReplayReviewer:
                 raise fault
             return answer("approve", who="rules") if self._mismatch == "rules" else None
         del self._left[0]
-        return again(decision)
+        return repeat_answer(decision)
 
     def _fault(self, decision: Data | Decision, request: Data) -> Exception | None:
         if decision["point"] != request["point"]:
@@ -98,7 +98,7 @@ class ReplayReviewer:
         )
 
 
-def again(decision: Data | Decision) -> Answer:
+def repeat_answer(decision: Data | Decision) -> Answer:
     """Return the answer that gives a recorded decision once more."""
     return answer(
         decision["action"],
@@ -110,7 +110,7 @@ def again(decision: Data | Decision) -> Answer:
     )
 
 
-def written(given: Any) -> Answer:
+def as_json(reply: Any) -> Answer:
     """Return an answer as it can be written down: JSON, without what no store takes, and not endless.
 
     A list with one response in it, as an Agent Inbox sends it, is that response.
@@ -118,16 +118,16 @@ def written(given: Any) -> Answer:
     Raises:
         InvalidAnswer: says what it is instead; the run waits as before.
 
-    >>> written({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
+    >>> as_json({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
     {'decisions': [{'type': 'respond', 'message': 'a b'}]}
     """
-    if isinstance(given, list) and len(given) == 1:
-        given = given[0]
-    if not isinstance(given, Mapping) or not given:
-        kind = "nothing" if not given else f"a {type(given).__name__}"
+    if isinstance(reply, list) and len(reply) == 1:
+        reply = reply[0]
+    if not isinstance(reply, Mapping) or not reply:
+        kind = "nothing" if not reply else f"a {type(reply).__name__}"
         raise InvalidAnswer(f"{_REFUSED} $: an answer is {_SHAPE}, and this is {kind}.")
     try:
-        text = json.dumps(dict(given), ensure_ascii=False)
+        text = json.dumps(dict(reply), ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None

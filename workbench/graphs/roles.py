@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workbench.errors import ModelError
-from workbench.models.chat import Limits, filled_in, reply_text, thoughts_of, usage_of
+from workbench.models.chat import Limits, filled_in, reply_text, thinking_text, token_usage
 from workbench.models.wire import tell
 from workbench.plans import Plan, last_records
 from workbench.ports import Context, KnowledgeBase, Tool, Tools
@@ -23,7 +23,7 @@ from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
 from workbench.state import Data, Evidence, Json, Message, Records
-from workbench.text import clean, language_of
+from workbench.text import clean, detect_language
 from workbench.tools.registry import BUILT_IN
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -35,7 +35,7 @@ class ModelForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-_MEND = {
+_REPAIR = {
     "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
     "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
 }
@@ -48,7 +48,7 @@ def model_plans(context: Context) -> bool:
     return "planner" in context.models and getattr(context.planner, "name", "") == RULES
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """A model's reply: the filled-in form, or None; the faults of its replies; whether it needed the repair.
 
     ``replied`` is True if its server answered, usably or not.
@@ -60,7 +60,7 @@ class Said(NamedTuple):
     replied: bool = True
 
 
-async def say(
+async def ask_model(
     context: Context,
     role: str,
     form: type[Form],
@@ -72,7 +72,7 @@ async def say(
     prompt: str = "",
     language: str = "",
     quiet: bool = False,
-) -> Said:
+) -> Reply:
     """Ask the role's model to fill in a form; once more, with the problems, when it cannot be used.
 
     Args:
@@ -87,12 +87,12 @@ async def say(
         language: of the prompt, where it is not the question's.
         quiet: do not report that the rules take over.
     """
-    language = language or language_of(question)
-    prompt_template, refused = context.prompts.of(prompt or role, language), list[str]()
+    language = language or detect_language(question)
+    prompt_template, refused = context.prompts.for_language(prompt or role, language), list[str]()
     messages = prompt_template.messages(slots)
     for attempt in (1, 2):
         if over := budget_spent(context):
-            return Said(None, [*refused, over], replied=False)
+            return Reply(None, [*refused, over], replied=False)
         reply = await _reply(
             context, role, messages, form, prompt_template, f"{at} repair".strip() if attempt == 2 else at
         )
@@ -102,12 +102,12 @@ async def say(
         filled, wrong = _read(reply["text"], form)
         wrong = wrong or (list(problems(filled)) if filled is not None else [])
         if filled is not None and not wrong:
-            return Said(filled, refused, attempt == 2)
+            return Reply(filled, refused, attempt == 2)
         refused += wrong
-        messages = [*messages, ["ai", reply["text"]], ["human", _MEND[language] + "\n".join(wrong)]]
+        messages = [*messages, ["ai", reply["text"]], ["human", _REPAIR[language] + "\n".join(wrong)]]
     if not quiet:
         tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
-    return Said(None, refused, replied=not reply.get("error"))
+    return Reply(None, refused, replied=not reply.get("error"))
 
 
 async def _reply(
@@ -122,18 +122,18 @@ async def _reply(
 
     async def call() -> Json:
         try:
-            message = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
+            message = await filled_in(model, [tuple(m) for m in messages], form, Limits.from_settings(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        thought = {"thought": clean(thoughts)} if (thoughts := thoughts_of(message)) else {}
+        thought = {"thought": clean(thoughts)} if (thoughts := thinking_text(message)) else {}
         return {
             "text": clean(reply_text(message)),
             "at": at,
             **thought,
-            **accounted(context, role, prompt_template, usage_of(message)),
+            **accounted(context, role, prompt_template, token_usage(message)),
         }
 
-    args = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
+    args = {"model": context.settings.role_model(role), "messages": messages, "schema": form.model_json_schema()}
     effect = await context.tape.aeffect("model", role, args, call, clock=context.clock.monotonic)
     return dict(effect.value)
 
@@ -144,7 +144,7 @@ def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, i
     names = ("temperature", "top_p", "seed", "max_tokens")
     values = {name: getattr(model, name, None) for name in names}
     sampling = {name: value for name, value in values.items() if isinstance(value, (int, float))}
-    money = price(context.prices, context.settings.model_of(role), usage)
+    money = price(context.prices, context.settings.role_model(role), usage)
     return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": sampling}
 
 
@@ -196,7 +196,7 @@ def numbered(items: Sequence[str]) -> str:
     return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
-def told_history(history: Sequence[Message], window: int) -> str:
+def history_text(history: Sequence[Message], window: int) -> str:
     """Return the last messages, one per line."""
     lines = [
         f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}" for m in (history[-window:] if window else [])
@@ -213,11 +213,11 @@ OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", 
 _VALUES, _TITLES, _KINDS, _LONGEST_VALUE, _NAME = 8, 12, 20, 400, 80
 
 
-def told_evidence(results: Evidence, limit: int) -> str:
+def evidence_text(results: Evidence, limit: int) -> str:
     """Return the evidence with its numbers, titles, typed fields, sources and scores, as many as fit, at least one.
 
     >>> piece = {"evidence": "It is green.", "score": 0.9, "metadata": {"title": "Moss", "fields": {"year": 2003}}}
-    >>> told_evidence([piece], 1000)
+    >>> evidence_text([piece], 1000)
     '[1] Moss (year: 2003; score 0.90)\\nIt is green.'
     """
     blocks, length = list[str](), 0
@@ -285,7 +285,7 @@ def _inputs(tool: Tool) -> str:
     return f" Its inputs: {json.dumps(own, ensure_ascii=False)}" if own else ""
 
 
-def told_steps(plan: Plan | None, records: Records) -> str:
+def steps_text(plan: Plan | None, records: Records) -> str:
     """Return what ran so far: each step's tool and input, how it ended, what it found."""
     last = last_records(records)
     lines = []

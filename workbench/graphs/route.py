@@ -15,13 +15,13 @@ from pydantic import Field, create_model
 
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
-from workbench.graphs.roles import ModelForm, card, say
+from workbench.graphs.roles import ModelForm, ask_model, card
 from workbench.language.question import read
 from workbench.language.words import is_small_talk
-from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, routed
+from workbench.ports import Bases, Context, KnowledgeBase, KnowledgeBases, call_router
 from workbench.ports import Field as DataField
 from workbench.state import Condition, ExtractedEntities, Json, QueryIntent, Question, RouteDecision
-from workbench.text import language_of, terms
+from workbench.text import detect_language, terms
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -35,9 +35,9 @@ __all__ = [
     "is_small_talk",
     "make_worker_name",
     "parse_worker_name",
+    "parse_workers",
     "read_question",
     "read_workers",
-    "workers_of",
 ]
 
 GENERAL, DEFAULT = "general", "default"
@@ -107,12 +107,12 @@ def read_workers(names: str) -> list[Worker]:
     return [parse_worker_name(name) for name in names.split(",")]
 
 
-def workers_of(names: str, prefixes: Sequence[str]) -> list[Worker]:
+def parse_workers(names: str, prefixes: Sequence[str]) -> list[Worker]:
     """Return the workers of a run, base by base; a single name holds for every base.
 
-    >>> [make_worker_name(*w[:2]) for w in workers_of("papers:graph_agent,naive_rag_agent", ["papers"])]
+    >>> [make_worker_name(*w[:2]) for w in parse_workers("papers:graph_agent,naive_rag_agent", ["papers"])]
     ['papers:graph_agent:retrieve_only', 'papers:naive_rag_agent:retrieve_only']
-    >>> [worker.kb_prefix for worker in workers_of("papers:graph_agent", ["papers", "notes"])]
+    >>> [worker.kb_prefix for worker in parse_workers("papers:graph_agent", ["papers", "notes"])]
     ['papers', 'notes']
     """
     workers = read_workers(names)
@@ -273,7 +273,7 @@ def read_question(question: str, bases: Bases, today: str = "") -> Understood:
     if is_small_talk(question):
         reading = Question(
             text=question,
-            language="zh" if language_of(question) == "zh" else "en",
+            language="zh" if detect_language(question) == "zh" else "en",
             intent="unknown",
             answer_type="text",
             names=[],
@@ -315,7 +315,7 @@ class Understood(TypedDict):
 
 def _with_worker(route: Route, worker_name: str) -> Route:
     """Name the workers: those that were asked for, or the one that plans by intent; none for ``general``."""
-    workers = workers_of(worker_name, route.kb_prefixes)
+    workers = parse_workers(worker_name, route.kb_prefixes)
     name = ",".join(make_worker_name(*worker[:2]) for worker in (workers if "," in worker_name else workers[:1]))
     return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
 
@@ -353,7 +353,7 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     names, change = context.knowledge.names(), Json()
     choice = _choose(message, wished, state["fits"], names, context.settings.auto_route)
     if "router" in context.parts and wished is None:
-        workers = await routed(context, message, names)
+        workers = await call_router(context, message, names)
         if workers is not None:
             choice = Choice(_wished([], workers) or [], "heuristic", 1.0, "chosen by the registered router")
             change["worker_name"] = workers
@@ -378,7 +378,7 @@ async def _routed_by_model(context: Context, message: str, names: Sequence[str])
         reason=(str, Field("", max_length=300)),
     )
     slots = {"question": message, "bases": card(context.bases(names))}
-    reply = await say(context, "router", form, slots, question=message)
+    reply = await ask_model(context, "router", form, slots, question=message)
     if reply.form is None:
         return None, f"the model did not route ({reply.refused[-1]})"
     return list(dict.fromkeys(reply.form.bases)), reply.form.reason.strip() or "the model says so"

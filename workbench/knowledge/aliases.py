@@ -37,11 +37,11 @@ def is_alias(name: str) -> bool:
     return plain in _NAMES or bool(_OF_TITLE.fullmatch(plain) or _IN_CHINESE.fullmatch(plain))
 
 
-def twin_of(name: str, fields: Data) -> str | None:
+def find_translation(name: str, fields: Data) -> str | None:
     """Return the field whose values this one says in another language, value for value; None when it is no such field.
 
     >>> fields = {"authors": ["Lao She"], "authors_zh": ["老舍"], "zh_staff": ["赵文"], "staff": ["A", "B"]}
-    >>> [twin_of(name, fields) for name in fields]
+    >>> [find_translation(name, fields) for name in fields]
     [None, 'authors', None, None]
     """
     match = _TWIN.fullmatch(name.lower())
@@ -53,7 +53,7 @@ def twin_of(name: str, fields: Data) -> str | None:
 
 def says_names(name: str, fields: Data) -> bool:
     """Check whether a field only says other names: it relates its document to nothing."""
-    return is_alias(name) or twin_of(name, fields) is not None
+    return is_alias(name) or find_translation(name, fields) is not None
 
 
 def of_document(fields: Data) -> Iterator[str]:
@@ -66,7 +66,7 @@ def of_document(fields: Data) -> Iterator[str]:
 def of_values(fields: Data) -> Iterator[tuple[str, str]]:
     """(name, another name of it) for the values that have a twin in another language."""
     for name, value in fields.items():
-        field = None if is_alias(name) else twin_of(name, fields)
+        field = None if is_alias(name) else find_translation(name, fields)
         if field is not None:
             yield from zip(_texts(fields[field]), _texts(value), strict=True)
 

@@ -22,17 +22,17 @@ FIELDS = {
 }
 """The typed fields by which a document is dated, under the names that they may have."""
 
-_FILTERED = ("passages_of", "relations_of", "mentions_of", "communities", "communities_of")
+_FILTERED = ("document_passages", "entity_relations", "entity_mentions", "communities", "entity_communities")
 """Methods of a base whose results are filtered."""
 _MORE = 4
 """How many times as much is searched again where too many of the best passages are left out."""
 
 
-def dates_asked(state: Data) -> list[str]:
+def question_dates(state: Data) -> list[str]:
     """Return the dates of what is to hold and to be known: as given, else as the question says it; else ""."""
-    as_of, known = state.get("dates") or ("", "")
+    as_of, known_by = state.get("dates") or ("", "")
     question = (state.get("route_decision") or {}).get("question") or {}
-    return [as_of or question.get("date_asked", ""), known]
+    return [as_of or question.get("date_asked", ""), known_by]
 
 
 def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
@@ -42,7 +42,7 @@ def dated(base: KnowledgeBase, dates: Sequence[str]) -> KnowledgeBase:
 
 def dated_bases(context: Context, state: Data) -> list[KnowledgeBase]:
     """Return the bases that a run asks, as of the dates that it asks."""
-    dates = dates_asked(state)
+    dates = question_dates(state)
     return [dated(base, dates) for base in context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])]
 
 
@@ -69,7 +69,7 @@ def typed_facts(base: KnowledgeBase, dates: Sequence[str]) -> list[dict[str, str
     """Return every value of a typed field as of these dates, by document, with the dates of the document."""
     base, dates_by = dated(base, dates), date_fields(base)
     facts = []
-    for passage in base.passages_of(sorted(base.select())):
+    for passage in base.document_passages(sorted(base.select())):
         fields = {name: value for name, value in passage["fields"].items() if name not in dates_by.values()}
         if passage["position"] == 0 and fields:
             document = {"document": passage["title"], "doc_id": passage["doc_id"]}
@@ -161,7 +161,7 @@ class DatedBase:
         """Count the values of a field."""
         if not self.hidden:
             return self._base.tally(field, conditions)
-        first = (p for p in self._base.passages_of(self.select(conditions)) if p["position"] == 0)
+        first = (p for p in self._base.document_passages(self.select(conditions)) if p["position"] == 0)
         values = (p["fields"].get(field) for p in first)
         lists = (value if isinstance(value, list) else [value] for value in values if value is not None)
         counted = Counter(str(value) for each in lists for value in set(each))

@@ -23,10 +23,10 @@ from workbench.knowledge.graph import graph
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.stores import place_of
+from workbench.knowledge.indexes.stores import vector_place
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.surfaces import candidates, key_of
+from workbench.knowledge.names.surfaces import candidates, surface_key
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank
@@ -41,7 +41,7 @@ from workbench.ports import (
     Passage,
     Relation,
     RelationKind,
-    scored,
+    call_reranker,
 )
 from workbench.settings import Settings
 from workbench.state import Condition, Json, Sort
@@ -182,7 +182,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _CACHED_WORDS = 50_000
 _BLOCK = 4096
-NEAR = 0.55
+SIMILAR = 0.55
 """The cosine from which two words mean nearly the same."""
 _CLOSED = (-1, -1)  # the identity of no file: that of a closed one may be given to another
 
@@ -274,7 +274,7 @@ class CorpusKnowledge:
             if self._seen is None or self._seen.generation != generation:
                 if self._seen:
                     self._seen.close()
-                self._seen = View(self._index, self._folder, generation, place_of(self._folder, self._settings))
+                self._seen = View(self._index, self._folder, generation, vector_place(self._folder, self._settings))
             return self._seen
 
     @property
@@ -342,7 +342,7 @@ class CorpusKnowledge:
             ModelError: it cannot be read, or a grader is asked for and there is no model for it.
         """
         if self.reranker is not None and model in ("", rerank.CHOSEN):
-            return scored(self.reranker, query, texts)
+            return call_reranker(self.reranker, query, texts)
         name = self._settings.rerank_model if model == rerank.CHOSEN else model or "auto"
         if name == "none":
             return None
@@ -378,7 +378,7 @@ class CorpusKnowledge:
         return Matches(words, rarity, rows)
 
     @_in_one_generation
-    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
+    def similar_words(self, text: str) -> dict[str, list[tuple[str, float]]]:
         """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
 
         Only of words in a script in which the corpus is not written, and nothing without word vectors.
@@ -396,7 +396,7 @@ class CorpusKnowledge:
         cosines = np.concatenate([*blocks]).round(2)
         neighbours = {}
         for query, column in zip(queries, cosines.T, strict=True):
-            close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= NEAR)]
+            close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= SIMILAR)]
             if close:
                 neighbours[query] = sorted(close, key=lambda pair: (-pair[1], pair[0]))
         return neighbours
@@ -414,7 +414,7 @@ class CorpusKnowledge:
         return [passages[chunk_id] for chunk_id in chunk_ids if chunk_id in passages]
 
     @_in_one_generation
-    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+    def document_passages(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Return every passage of these documents, in the order of the documents, then by position."""
         places = {doc_id: place for place, doc_id in enumerate(dict.fromkeys(doc_ids))}
         passages = map(_passage, self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", list(places)))
@@ -518,17 +518,17 @@ class CorpusKnowledge:
     @_in_one_generation
     def find_entity(self, name: str) -> Entity | None:
         """Return the entity that has this name or alias, compared folded; the best connected one if several do."""
-        key = key_of(name)
+        key = surface_key(name)
         surface = surfaces(self._index, [key]).get(key)
         return self.entity(surface.bearers[0].entity_id) if surface else None
 
     @_in_one_generation
-    def relations_of(self, entity_id: str) -> list[Relation]:
+    def entity_relations(self, entity_id: str) -> list[Relation]:
         """Return relations in which the entity stands on either side, by id."""
         return relations(self._index, "WHERE source = ? OR target = ?", (entity_id, entity_id))
 
     @_in_one_generation
-    def mentions_of(self, entity_id: str) -> list[str]:
+    def entity_mentions(self, entity_id: str) -> list[str]:
         """Return ids of the passages that name the entity, by id."""
         return self._column("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", entity_id)
 
@@ -553,7 +553,7 @@ class CorpusKnowledge:
         return graph.read(self._index)
 
     @_in_one_generation
-    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+    def entity_communities(self, entity_ids: Sequence[str]) -> list[Community]:
         """Return the communities in which one of these entities is, by id."""
         rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
         return graph.read(self._index, sorted({row[0] for row in rows}))
@@ -565,7 +565,7 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def describe(self) -> Json:
-        """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
+        """Return counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         return {
             "counts": self.counts(),
             "fingerprint": self.fingerprint(),
@@ -575,7 +575,7 @@ class CorpusKnowledge:
             "search": "hnsw" if self._is_large and self._settings.vector_store == "chroma" else "exact",
             "vector_store": self._settings.vector_store,
             "chroma": self._view.in_chroma,
-            "chroma_at": place_of(self._folder, self._settings).mark,
+            "chroma_at": vector_place(self._folder, self._settings).mark,
             "fields": self.schema(),
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
@@ -597,7 +597,7 @@ class CorpusKnowledge:
         """Return the texts, those of the base's passages with their titles, and a vector for each."""
         import numpy as np
 
-        digests = [vectors.key_of("", text) for text in texts]
+        digests = [vectors.vector_key("", text) for text in texts]
         stored = {
             digest: (vectors.titled(title, json.loads(aliases), text), np.frombuffer(blob, np.float32))
             for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))

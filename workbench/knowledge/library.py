@@ -26,7 +26,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
 from workbench.knowledge.reading import corpus
 from workbench.records.lease import holder_in, locked, note_holder
-from workbench.records.sqlite import named
+from workbench.records.sqlite import translate_errors
 from workbench.settings import Settings
 from workbench.state import Json
 
@@ -186,7 +186,7 @@ class Library:
             if folder.is_symlink():  # what it points at is somebody else's
                 folder.unlink()
                 return
-            stores.forget(stores.place_of(folder, self._settings), folder / "index.db")
+            stores.forget(stores.vector_place(folder, self._settings), folder / "index.db")
             aside = folder.with_name(f".{name}.removed-{uuid.uuid4().hex[:8]}")
             folder.rename(aside)  # at once, so that nobody opens what is half removed
             shutil.rmtree(aside)
@@ -199,7 +199,7 @@ class Library:
     def damage(self, name: str) -> str:
         """Return what is wrong with the files in which the vectors of a base are searched; "" where nothing is."""
         folder = self.root / name
-        return stores.damage(stores.place_of(folder, self._settings), folder / "index.db")
+        return stores.damage(stores.vector_place(folder, self._settings), folder / "index.db")
 
     def close(self) -> None:
         """Close every base."""
@@ -229,7 +229,7 @@ class Library:
         from filelock import FileLock, Timeout
 
         lock, holder = FileLock(self.root / f".{name}.lock"), self.root / f".{name}.holder.json"
-        with named(self.root):
+        with translate_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire(timeout=_PATIENCE_S)
@@ -239,7 +239,7 @@ class Library:
                 ) from None
         folder = self.root / name
         try:
-            with named(self.root):
+            with translate_errors(self.root):
                 note_holder(holder)
                 settle(folder)
                 if make:

@@ -2,7 +2,7 @@
 
 A vocabulary is a TOML file next to the corpus (``NAME.vocabulary.toml`` next to ``NAME.jsonl``, ``vocabulary.toml`` in
 a folder, or ``kb add --vocabulary FILE``), stored with the base. Without one a field goes by its own name and a value
-by itself; countries are known in both languages to every base (``words.json``).
+automatically; countries are known in both languages to every base (``words.json``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
-from workbench.records.sqlite import named
+from workbench.records.sqlite import translate_errors
 from workbench.state import Data, Json
 from workbench.text import CJK, fold
 
@@ -59,7 +59,7 @@ Words = Annotated[
 
 
 class FieldMeaning(NamedTuple):
-    """What a field says: the relation, the type of its values; ``reverse``: they act; ``category``: they only group."""
+    """The meaning of a field: the relation, the type of its values; ``reverse``: they act; ``category``: they group."""
 
     relation: str
     type: str
@@ -87,7 +87,7 @@ _RELATIONS = {
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class FieldWords:
-    """What a vocabulary says of one field: every part may be missing."""
+    """The entry of one field in a vocabulary: every part may be missing."""
 
     names: Words = field(default_factory=dict)
     type: _Type = ""
@@ -99,7 +99,7 @@ class FieldWords:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Vocabulary:
-    """What the words of one corpus mean."""
+    """The meanings of the words of one corpus."""
 
     documents: Words = field(default_factory=dict)
     fields: Mapping[str, FieldWords] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class Vocabulary:
         return (*related, *works)
 
     def called(self, name: str) -> dict[str, list[str]]:
-        """What a field is called: its own name in the language it is written in, before or after what is given."""
+        """Return what a field is called: its own name in its own language, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
         names = self.fields.get(name, FieldWords()).names
         language = "zh" if CJK.search(own) else "en"
@@ -252,7 +252,7 @@ def keep(folder: Path, path: Path) -> None:
     """
     load(path)
     new = folder / f".{FILE}.new"
-    with named(folder):
+    with translate_errors(folder):
         shutil.copyfile(path, new)
         os.replace(new, folder / FILE)
 
@@ -335,10 +335,10 @@ def country(word: str) -> str:
     return _nation_words().get(fold(word), "")
 
 
-def words_of(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
+def section_words(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
     """Return what a word says: a kind of relation by all its words, or a way of asking.
 
-    >>> "妻子" in words_of("relation")["spouse"], "who" in words_of("asking")["person"]
+    >>> "妻子" in section_words("relation")["spouse"], "who" in section_words("asking")["person"]
     (True, True)
     """
     own = section == "relation"

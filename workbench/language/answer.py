@@ -17,7 +17,15 @@ from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.followup import asks_for_more
 from workbench.language.names import bare
-from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, brief_title, in_reading_order, sentences_of
+from workbench.language.quoting import (
+    Quote,
+    Quotes,
+    Sentence,
+    best_quotes,
+    brief_title,
+    in_reading_order,
+    split_sentences,
+)
 from workbench.language.quoting import weights as fitted
 from workbench.ports import Bases, Field
 from workbench.state import Citation, Data, Evidence, Json, NameRead, Question, RetrievalResult
@@ -26,7 +34,7 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
-NEAR = 0.5
+SIMILAR = 0.5
 """How near in meaning a word of an answer must be to a word of the question, of those that are no names."""
 CLOSED = '.!?。！？；…"”’』」)）'
 """A text that ends in one of these needs no full stop."""
@@ -78,17 +86,17 @@ def judge(
         message: as the person typed it; without one nothing is asked back.
         history: the messages before it, oldest first, each with ``role`` and ``content``.
     """
-    documents = documents_of(results)
+    documents = group_by_document(results)
     listed = [entry["content"] for entry in history if entry["role"] == "assistant"]
     fields = FieldsWriter(question, documents, bases, listed if asks_for_more(message, question) else ())
-    missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
+    missing = tuple(name["name"] for name in question["names"] if not is_about(name, results))
     none = Judgement(text=_nothing(fields, missing), documents=documents, missing_names=missing)
     if left := left_open(message, results, bases, history) if message else None:
         return replace(none, kind="asks", text=_asking(left, fields))
     if not results and not (question["count"] or question["total"]):
         return none
     none = replace(none, holding=tuple(document.doc_id for document in fields.holding))
-    searched = [name for name in question["names"] if _is_in_script_of(name, results)]
+    searched = [name for name in question["names"] if _same_script(name, results)]
     all_missing = missing and len(missing) == len(searched) == len(question["names"])
     recommends = question["intent"] == "recommend"
     if all_missing and not recommends and not _is_anywhere(searched, bases):
@@ -145,14 +153,14 @@ def write(judgement: Judgement, question: Question, results: Evidence) -> tuple[
     return text, citations
 
 
-def documents_of(results: Evidence) -> dict[str, Document]:
+def group_by_document(results: Evidence) -> dict[str, Document]:
     """Group the evidence by document, in the order of its numbers."""
     pieces: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
         if result["source_type"] != "community":
             pieces.setdefault(str(result["metadata"].get("doc_id") or result["result_id"]), []).append((n, result))
     by_document: dict[str, list[Sentence]] = {}
-    for sentence in sentences_of(results):
+    for sentence in split_sentences(results):
         by_document.setdefault(sentence.doc_id, []).append(sentence)
     documents = {}
     for doc_id, own in pieces.items():
@@ -168,7 +176,7 @@ def documents_of(results: Evidence) -> dict[str, Document]:
     return documents
 
 
-def speaks_of(name: NameRead, results: Evidence) -> bool:
+def is_about(name: NameRead, results: Evidence) -> bool:
     """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
     writings = {fold(bare(name["surface"])), fold(name["name"])}
     for result in results:
@@ -182,7 +190,7 @@ def speaks_of(name: NameRead, results: Evidence) -> bool:
     return False
 
 
-def _is_in_script_of(name: NameRead, results: Evidence) -> bool:
+def _same_script(name: NameRead, results: Evidence) -> bool:
     """Return True where most of the evidence is in the script of a name: across scripts its absence says nothing."""
     chinese = sum(bool(CJK.search(result["evidence"])) for result in results)
     return bool(CJK.search(name["name"])) == (2 * chinese > len(results))
@@ -250,7 +258,7 @@ def _says_words(question: Question, quotes: Sequence[Quote], bases: Bases) -> bo
     if not words or not bases:
         return True
     _, _, rows = bases[0].matches(words, [f"{quote.sentence.title}. {quote.text}" for quote in quotes])
-    return max((cosine for row in rows for cosine in row), default=1.0) >= NEAR
+    return max((cosine for row in rows for cosine in row), default=1.0) >= SIMILAR
 
 
 def _unclear(fields: FieldsWriter) -> str:

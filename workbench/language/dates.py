@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from workbench.language.phrases import Draft, Phrase, comparison
-from workbench.text import MONTH_NAMES, WORDS, YEAR, dates, days, month_number, whole
+from workbench.text import MONTH_NAMES, WORDS, YEAR, dates, days, month_number, read_number
 
 _UNKNOWN = "∼?"
 """Values are written ∼date or ∼first∼last, with a ? where they are a guess; ∼-05 is a month without a year."""
@@ -134,7 +134,7 @@ def read_dates(text: str, today: str = "") -> list[DateSpan]:
     """
     day = date.fromisoformat(today[:10]) if today else None
     draft = Draft(text)
-    draft.rewrite(_NUMERAL, lambda match: str(whole(match[0])))
+    draft.rewrite(_NUMERAL, lambda match: str(read_number(match[0])))
     for pattern, template in _EDGES_AND_DAYS:
         draft.rewrite(pattern, template)
     draft.rewrite(_PERIOD, lambda match: _period(match, day) if day else _UNKNOWN)

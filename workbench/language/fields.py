@@ -9,7 +9,7 @@ from functools import cached_property
 
 from workbench.language.citing import marked
 from workbench.language.quoting import Sentence
-from workbench.language.wording import TABLE, TOTALS_ZH, fields_of, in_words, shown
+from workbench.language.wording import TABLE, TOTALS_ZH, fields_by_name, in_words, shown
 from workbench.ports import Bases, Field
 from workbench.state import Condition, Data, Question
 from workbench.text import CJK, amount, fold, stems
@@ -66,7 +66,7 @@ class FieldsWriter:
     @cached_property
     def schema(self) -> dict[str, Field]:
         """Return the fields of all bases, by name."""
-        return {TABLE["name"]: TABLE} | fields_of(self.bases)
+        return {TABLE["name"]: TABLE} | fields_by_name(self.bases)
 
     @cached_property
     def selected(self) -> list[str]:

@@ -16,7 +16,7 @@ from workbench.language.question import read
 from workbench.language.words import is_small_talk
 from workbench.ports import Bases
 from workbench.state import Data, NameRead, Question
-from workbench.text import language_of
+from workbench.text import detect_language
 
 CARRIED = 3
 """Names or words that are carried over: more would drown the message (``experiments/followups.py``)."""
@@ -82,7 +82,7 @@ def _joined(message: str, turns: Sequence[Turn], bases: Bases) -> str:
     if not _leans(message, question, names, bool(opened)):
         return message
     carried = _carried(message, turns, bases)
-    brackets = "{}（{}）" if language_of(message) == "zh" else "{} ({})"
+    brackets = "{}（{}）" if detect_language(message) == "zh" else "{} ({})"
     return brackets.format(message, ", ".join(carried)) if carried else message
 
 

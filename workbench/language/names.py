@@ -1,7 +1,7 @@
 """The names in a question: what knowledge bases know by name, and what is only written like one.
 
 A base links the names that it knows. Other quoted or capitalised words are names too: they are searched for, and the
-answer says so when the corpus does not have them.
+answer points out names that the corpus does not have.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from workbench.language.dates import read_dates
 from workbench.language.phrases import Draft, Phrase, comparison
-from workbench.text import DIGITS, SCALE, SIZES, UNIT, WORDS, decimal, scaled, whole, written
+from workbench.text import DIGITS, SCALE, SIZES, UNIT, WORDS, compile_words, decimal, read_number, scaled
 
 _COUNTER = "[个部篇本条项份家册集首名位次场件种只台]"
 _WORD = rf"\b(?:{WORDS})\b"
@@ -21,7 +21,7 @@ _BEST = r"(?:top|first|last|latest|newest|oldest|best|worst|(?<!at )(?:most|leas
 _COUNT = rf"(\d{{1,3}}|{_WORD})"
 _ZH_COUNT = rf"(\d{{1,3}}|{_ZH})"
 _NOUN = rf"(?![\d.,:%]| ?(?:{UNIT}|{SCALE}|\d|-|(?:of|or|and|to|than|is|are|was)\b))"
-_LIMIT = written(
+_LIMIT = compile_words(
     rf"""\b{_BEST} {_COUNT}{_NOUN}|\b{_COUNT}\b(?: of the)? {_BEST}\b
     |(?:^|\b(?:which|what|give|show|list|name|find|get|suggest|recommend|any|me|us|only) )(?:the )?{_COUNT}(?= ){_NOUN}
     |前{_ZH_COUNT}(?!个?{UNIT}){_COUNTER}?|最[一-鿿]{{1,3}}?的?{_ZH_COUNT}{_COUNTER}(?!{UNIT})
@@ -89,7 +89,7 @@ def read_limit(text: str) -> int | None:
     (3, 3, 5, None)
     """
     match = _LIMIT.search(text)
-    return whole("".join(match.groups(""))) if match else None
+    return read_number("".join(match.groups(""))) if match else None
 
 
 def convert(value: float, unit: str, to_unit: str) -> float | None:
@@ -109,7 +109,7 @@ def _number(match: re.Match[str]) -> _Number | None:
     if bool(groups["open"]) != bool(groups["close"]):
         return None
     word = groups["word"] or groups["zh"]
-    number, unclear = (float(whole(word) or 0), False) if word else decimal(groups["digits"])
+    number, unclear = (float(read_number(word) or 0), False) if word else decimal(groups["digits"])
     if groups["open"]:  # an accountant's minus, or an aside
         number, unclear = -number, True
     unit = groups["unit"] or groups["currency"]

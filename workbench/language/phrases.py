@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from workbench.text import simplified, written
+from workbench.text import compile_words, simplified
 
 VALUE = "∼"
 """A text that begins with it is a value, and no longer read."""
@@ -44,7 +44,7 @@ class Draft:
 
     def rewrite(self, pattern: str, make: str | Callable[[re.Match[str]], Any]) -> None:
         """Replace each match by a template, or by what a function makes of it."""
-        matches = written(pattern).finditer(self.text)
+        matches = compile_words(pattern).finditer(self.text)
         self.replace((m.start(), m.end(), m.expand(make) if isinstance(make, str) else make(m)) for m in matches)
 
     def replace(self, edits: Iterable[tuple[int, int, Any]]) -> None:
@@ -86,7 +86,7 @@ def comparison(before: Mapping[str, str], behind: Mapping[str, str]) -> re.Patte
     led = "|".join(f"(?P<b_{op}>{words})" for op, words in before.items())
     followed = "|".join(f"(?P<a_{op}>{words})" for op, words in behind.items())
     first, second = (rf"(?:the )?(?:(?P<edge{n}>[≈⊢⊣]) ?)?(?P<value{n}>{_SIGN})(?P<tail{n}>[≈⊢⊣]?)" for n in (1, 2))
-    return written(
+    return compile_words(
         rf"""(?:(?:(?P<between>\bbetween|介于)|{led})[ -]?)?{first}
         (?: ?(?:{_RANGE}|(?P<loose>\band\b|[和与跟])) ?{second}(?P<close>[之期]?间|为止)?| ?(?:{followed}))?"""
     )

@@ -18,18 +18,18 @@ from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.numbers import NumberSpan, read_limit, read_numbers
 from workbench.language.wording import (
     TABLE,
-    fields_of,
+    field_words,
+    fields_by_name,
     fits,
     fold_in_place,
     in_unit,
     in_words,
     word_spans,
-    words_of,
 )
 from workbench.language.words import closed_words, is_small_talk, pattern, stop_words
 from workbench.ports import Bases, Field
 from workbench.state import AnswerType, Condition, NameRead, Op, QueryIntent, Question, Sort, Total
-from workbench.text import CJK, fold, language_of
+from workbench.text import CJK, detect_language, fold
 
 LONGEST = 3_000
 """Characters of a question that are read."""
@@ -87,12 +87,12 @@ class _Reader:
     """
 
     def __init__(self, text: str, bases: Bases, today: str):
-        self.text, self.bases, self.language = text, bases, language_of(text)
+        self.text, self.bases, self.language = text, bases, detect_language(text)
         self.used, self.refused = list[At](), dict[At, bool]()
         self.conditions = list[tuple[int, Condition, str]]()
         self.heads = list[At]()
         self.understood, self.not_applied, self.date_asked = list[str](), list[str](), ""
-        self.fields = list(fields_of(bases).values())
+        self.fields = list(fields_by_name(bases).values())
         self.folded = fold_in_place(text[:LONGEST])
         self.names, values = self._names_and_values()
         taken = [*map(at, self.names), *(match.span() for match in QUOTED.finditer(self.folded))]
@@ -118,7 +118,7 @@ class _Reader:
         """Read everything, what the rest depends on first."""
         numbers = read_numbers(blotted(self.plain, map(at, [*self.dates, *self.values])))
         has_document = any(name["doc_id"] for name in self.names)
-        fitting = any(number.op != "eq" and self._field_of(number) for number in numbers)
+        fitting = any(number.op != "eq" and self._number_field(number) for number in numbers)
         fitting = fitting or any(self.nearest(date, "date", 8) or self.only("date") for date in self.dates)
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
@@ -226,7 +226,7 @@ class _Reader:
     def _called(self) -> list[Span]:
         """Return where fields are called by their words, longer words first; words of values belong to the values."""
         called = list[Span]()
-        pairs = [(fold(word), field) for field in self.fields for word in words_of(field)]
+        pairs = [(fold(word), field) for field in self.fields for word in field_words(field)]
         for word, field in sorted(pairs, key=lambda pair: -len(pair[0])):
             spans = [Span(*span, field) for span in word_spans(word, self.plain)]
             called += [span for span in spans if not meets(span, [*called, *self.values, *self.dates])]
@@ -403,7 +403,7 @@ class _Reader:
             span = at(number)
             if meets(span, self.used) or (limit is not None and number.low == limit and not number.unit):
                 continue
-            field, field_word = self._field_of(number), self.nearest(span, "number")
+            field, field_word = self._number_field(number), self.nearest(span, "number")
             own = field_word is not None and field_word.field == field
             distance = max(field_word.start - span[1], span[0] - field_word.end) if field_word and own else REACH
             if number.op == "eq" and not (distance <= 4 or (field and number.unit and selecting)):
@@ -416,7 +416,7 @@ class _Reader:
             bounds = [in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
             self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, field_word)
 
-    def _field_of(self, number: NumberSpan) -> Field | None:
+    def _number_field(self, number: NumberSpan) -> Field | None:
         """Return the number's field: by its unit, by the nearest word of a field, or by what an adjective measures."""
         by_unit = [f for f in self.of_type("number") if number.unit and fits(number.unit, f)]
         if len(by_unit) == 1:
@@ -431,7 +431,9 @@ class _Reader:
         for adjective, words in closed_words()["measures"].items():
             if re.search(adjective, text):
                 own = re.compile(words, re.I)
-                matching = [f for f in fields if any(own.match(fold(w)) for w in (*words_of(f), f["name"], f["unit"]))]
+                matching = [
+                    f for f in fields if any(own.match(fold(w)) for w in (*field_words(f), f["name"], f["unit"]))
+                ]
                 return matching[0] if len(matching) == 1 else None
         return None
 

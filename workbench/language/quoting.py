@@ -2,7 +2,7 @@
 
 It works in four steps, and reads nothing of a question but its words and its question word:
 
-1. ``sentences_of`` splits the first pieces of evidence into sentences, list items and rows, without markup.
+1. ``split_sentences`` splits the first pieces of evidence into sentences, list items and rows, without markup.
 2. ``Reader`` sees ``SIGNALS`` of each sentence. A word of the question counts by its rarity among these sentences.
 3. ``Reader.choose`` takes the sentence with the best weighted sum, then the one that adds most to it, and so on
    until the budget of words is spent: what a chosen sentence says counts less in the next, what is new counts more.
@@ -110,7 +110,7 @@ def best_quotes(
         budget: words in all, with their titles; a Chinese character counts half a word.
         limit: the most sentences.
     """
-    reader = Reader(question, sentences_of(results[:PASSAGES]), similar, rerank)
+    reader = Reader(question, split_sentences(results[:PASSAGES]), similar, rerank)
     chosen = reader.beginning() or reader.choose({**weights()["signals"], **weights()["steps"]}, budget, limit)
     seen = reader.together(chosen)
     score = sum(weight * seen[name] for name, weight in weights()["answers"].items())
@@ -130,7 +130,7 @@ _ASKS = re.compile(r"[?？][\"'”’」』)）*_\s]*$|[吗呢嗎][。.]?$")
 _SPEAKER = re.compile(r"^(?:[QA]|问|答|問)\s*[:：]\s*")
 
 
-def sentences_of(results: Evidence) -> list[Sentence]:
+def split_sentences(results: Evidence) -> list[Sentence]:
     """Return the sentences that may be quoted; one that asks is the heading of those after it."""
     chosen, seen = [], set[tuple[str, str]]()
     for n, result in enumerate(results, 1):
@@ -242,18 +242,18 @@ class Reader:
         self.documents = np.array([sentence.doc_id for sentence in pool])
         chinese = bool(CJK.search(question))
         self.foreign = np.array([float(bool(CJK.search(text)) != chinese) for text in self.texts])
-        self.said = self._held(self.texts)
+        self.said = self._measure_coverage(self.texts)
         self.weights = rarity(self.said)
         first = [row == 0 or pool[row - 1][:4] != sentence[:4] for row, sentence in enumerate(pool)]
         self.below = np.where(first, 1.0, 0.7)[:, None]  # what follows a question at once answers it
-        headed = self.below * self._held([sentence.heading for sentence in pool])
-        self.above = np.maximum(self._held([sentence.title for sentence in pool]), headed)
+        headed = self.below * self._measure_coverage([sentence.heading for sentence in pool])
+        self.above = np.maximum(self._measure_coverage([sentence.title for sentence in pool]), headed)
         self.covered = np.maximum(self.said, 0.8 * self.above)
-        self.near = self._near(matches) if matches is not None and pool else np.maximum(self.said, headed)
+        self.near = self._measure_meaning(matches) if matches is not None and pool else np.maximum(self.said, headed)
         self.near_weights = rarity(self.near >= _SAME)
         self.signals = self._signals(rerank)
 
-    def _held(self, texts: Sequence[str]) -> np.ndarray:
+    def _measure_coverage(self, texts: Sequence[str]) -> np.ndarray:
         """Return sentences x words: 1 where the text says the word."""
         matrix = np.zeros((len(texts), len(self.place)))
         for row, text in enumerate(texts):
@@ -262,7 +262,7 @@ class Reader:
                     matrix[row, self.place[word]] = 1
         return matrix
 
-    def _near(self, matches: Similar) -> np.ndarray:
+    def _measure_meaning(self, matches: Similar) -> np.ndarray:
         """Return sentences x words: how near the nearest word is of a sentence, or of what it stands below."""
         texts = list(dict.fromkeys([*self.texts, *(sentence.heading for sentence in self.pool)]))
         _, _, rows = matches(self.question, texts)  # a plain list where a tape gives it
@@ -385,7 +385,7 @@ class Reader:
             return text
         clauses = [clause for clause in _CLAUSE.split(text) if clause]
         sizes = [words_in(clause) for clause in clauses]
-        matrix = self._held(clauses)
+        matrix = self._measure_coverage(clauses)
         kinds = [_holds_kind(self.question, clause) for clause in clauses]
         best, window = -1.0, (0, 1)
         for begin in range(len(clauses)):
@@ -447,11 +447,11 @@ def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
             heading = bare(block.text)
         elif block.kind == "text":
             yield from ((heading, sentence) for sentence in _sentences(block.text, title))
-        elif words := _whole(block):
+        elif words := _whole_piece(block):
             yield heading, cut(words)
 
 
-def _whole(block: Block) -> str:
+def _whole_piece(block: Block) -> str:
     """Return a list item, a row or code in words."""
     if block.kind == "item":
         return bare(ITEM.sub("", block.text))

@@ -13,7 +13,7 @@ from math import log1p, sqrt
 from workbench.language.preferences import read_preferences
 from workbench.language.words import is_small_talk
 from workbench.state import Data
-from workbench.text import content_stems, language_of, sentences
+from workbench.text import content_stems, detect_language, sentences
 
 LONGEST = 180
 """Characters of a sentence that is chosen."""
@@ -43,7 +43,7 @@ def summarize(messages: Sequence[Data], facts: Sequence[str] = ()) -> str:
     sentence, answer = max(questions, key=lambda pair: _weight(pair[0], words))  # of equal ones the first: the topic
     newest = questions[-1][0]
     lines = [sentence, _best(answer, sentence), newest if newest != sentence else ""]
-    heads = _HEADS["zh" if language_of(sentence) == "zh" else "en"]
+    heads = _HEADS["zh" if detect_language(sentence) == "zh" else "en"]
     return "\n".join(f"{head}{line}" for head, line in zip(heads, lines, strict=True) if line)
 
 

@@ -88,7 +88,7 @@ def checked(
     >>> [statement.verdict for statement in statements]
     ['supported', 'unsupported', 'uncited']
     """
-    return [held(sentence, sources, shares, tables) for sentence in statements(text)]
+    return [check_sentence(sentence, sources, shares, tables) for sentence in statements(text)]
 
 
 def statements(text: str) -> list[str]:
@@ -102,7 +102,7 @@ def _states(text: str, cites: bool) -> bool:
     return cites or not _SAYS_NOTHING.search(text)
 
 
-def held(
+def check_sentence(
     sentence: str,
     sources: Mapping[int, str],
     shares: Shares | None = None,
@@ -122,10 +122,10 @@ def held(
     each = {n: probability(own[n]) if n in own else 1.0 for n in cited}
     sure, missing = max([*each.values(), probability(every)]), lost(text, together)
     why = ", ".join(missing)
-    verdict, _ = judged(every, why, sure)
-    if verdict == "unsupported" and not every["denied"] and not missing and _exact(text):
-        verdict = "partly"  # its names and numbers are there: other words alone prove nothing
-    return Support(sentence, verdict, round(sure, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
+    label, _ = verdict(every, why, sure)
+    if label == "unsupported" and not every["denied"] and not missing and _exact(text):
+        label = "partly"  # its names and numbers are there: other words alone prove nothing
+    return Support(sentence, label, round(sure, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
 
 
 def _in_table(text: str, table: str, shares: Shares | None) -> bool:
@@ -134,7 +134,7 @@ def _in_table(text: str, table: str, shares: Shares | None) -> bool:
     return not lost(text, table) and not denies(text) and (shares or by_words)(text, [table])[0] >= _ALL
 
 
-def judged(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
+def verdict(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
     """Return the verdict from the signals and the missing names, and the probability that the sources support it."""
     sure = probability(seen) if sure is None else sure
     if (seen["denied"] and sure < 1.0) or sure < PARTLY or (seen["lost"] and sure < SUPPORTED) or "“" in why:
@@ -232,7 +232,7 @@ def _words(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1_024)
 def _content(source: str) -> tuple[str, tuple[str, ...], frozenset[str]]:
     """Return a source folded, its terms, and its numbers."""
-    dates = " ".join(day.written() for *_, day in days(source)).split()
+    dates = " ".join(day.search_terms() for *_, day in days(source)).split()
     return fold(source), _words(source), frozenset(map(_number, [*_NUMBER.findall(source), *dates]))
 
 
@@ -266,5 +266,5 @@ def _exact(sentence: str) -> list[str]:
     return list(dict.fromkeys([*addresses, *_NUMBER.findall(sentence), *quoted, *names]))
 
 
-def _number(written: str) -> str:
-    return written.replace(",", "").rstrip(".")
+def _number(digits: str) -> str:
+    return digits.replace(",", "").rstrip(".")

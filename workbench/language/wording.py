@@ -30,7 +30,7 @@ _SCALES = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "th
 _SCALE = re.compile(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?")
 
 
-def fields_of(bases: Bases) -> dict[str, Field]:
+def fields_by_name(bases: Bases) -> dict[str, Field]:
     """Return the fields of knowledge bases by name, of each name the last."""
     return {field["name"]: field for base in bases for field in base.schema()}
 
@@ -40,7 +40,7 @@ def shown(field: Field, language: str) -> str:
     return (field["called"].get(language) or field["called"].get("en") or [field["name"]])[0]
 
 
-def words_of(field: Field) -> list[str]:
+def field_words(field: Field) -> list[str]:
     """Return every word by which a field is called, in both languages: 发表日期 is called 发表 too."""
     words = [word for words in field["called"].values() for word in words]
     return words + [word[:-2] for word in words if field["type"] == "date" and re.fullmatch("..+(?:日期|时间)", word)]
@@ -74,7 +74,7 @@ def fold_in_place(text: str) -> str:
 
 def fits(unit: str, field: Field) -> bool:
     """Return True where a field counts in a unit, or in another of its kind."""
-    units = [fold(field["unit"]), *map(fold, words_of(field))]
+    units = [fold(field["unit"]), *map(fold, field_words(field))]
     return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
 
 
@@ -84,7 +84,7 @@ def in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
     scale = _SCALE.match(own)
     if scale and (scaled or unit == own[scale.end() :]):
         value, unit = value / _SCALES[scale[1]], ""
-    words = map(fold, words_of(field))
+    words = map(fold, field_words(field))
     own = own or next((word for word in words if convert(1.0, unit, word) is not None), "")
     changed = convert(value, unit, own) if unit and own and unit != own else None
     value = round(value if changed is None else changed, 9)

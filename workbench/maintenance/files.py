@@ -14,8 +14,8 @@ from typing import Any, TypedDict
 
 from workbench.errors import KnowledgeError, WorkspaceError
 from workbench.knowledge.library import Library
-from workbench.records.checkpoints import MEND as MEND_CHECKPOINTS
-from workbench.records.sqlite import REPAIR, faults, named
+from workbench.records.checkpoints import FIX as FIX_CHECKPOINTS
+from workbench.records.sqlite import REPAIR, faults, translate_errors
 from workbench.records.store import runs_are_gone
 from workbench.settings import Settings
 
@@ -23,8 +23,8 @@ _JSON = {
     *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
     *("said", "asked"),
 }
-_OTHERS = ("graph-checkpoints.db", "graphs.db", "experiments.db")
-_MENDS = {"workbench.db": REPAIR, "checkpoints.db": MEND_CHECKPOINTS, **dict.fromkeys(_OTHERS, REPAIR)}
+_OF_PARTS = ("graph-checkpoints.db", "graphs.db", "experiments.db")
+_FIXES = {"workbench.db": REPAIR, "checkpoints.db": FIX_CHECKPOINTS, **dict.fromkeys(_OF_PARTS, REPAIR)}
 _PASSING = (".lock", ".holder.json", "-wal", "-shm", "-journal")
 """Files that mean something only while a process has them open."""
 
@@ -34,20 +34,20 @@ class Fault(TypedDict):
 
     what: str
     detail: str
-    mend: str
+    fix: str
 
 
 def examine(path: Path, settings: Settings) -> Iterator[Fault]:
     """Yield every fault in the workspace's files."""
-    for name, mend in _MENDS.items():
+    for name, fix in _FIXES.items():
         if damage := _damage(path, name):
-            yield Fault(what=name, detail=f"{path / name} is damaged: {damage}", mend=mend)
+            yield Fault(what=name, detail=f"{path / name} is damaged: {damage}", fix=fix)
     library = Library(path / "knowledge", settings)
     sources = library.root.glob("[a-z0-9]*/sources.json")
     try:
         for name in sorted({*library.names(), *(file.parent.name for file in sources)}):
             if damage := _index_damage(library, name):
-                yield Fault(what=f"knowledge {name}", detail=damage, mend=f"workbench kb rebuild {name}")
+                yield Fault(what=f"knowledge {name}", detail=damage, fix=f"workbench kb rebuild {name}")
     finally:
         library.close()
 
@@ -63,7 +63,7 @@ def backup(path: Path, target: Path) -> None:
     """
     if target.exists():
         raise WorkspaceError(f"{target} is there already. Name a new folder.")
-    with named(target), _new_folder(target) as part:
+    with translate_errors(target), _new_folder(target) as part:
         for file in sorted(path.rglob("*")):
             inside = file.relative_to(path)
             hidden = any(name.startswith(".") for name in inside.parts)
@@ -101,7 +101,7 @@ def _damage(path: Path, name: str) -> str:
 
 def _torn_rows(path: Path) -> str:
     """Return which rows, intact for SQLite, do not hold what was written."""
-    with named(path), closing(sqlite3.connect(path)) as connection:
+    with translate_errors(path), closing(sqlite3.connect(path)) as connection:
         connection.text_factory = bytes
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
             table = name.decode()

@@ -23,7 +23,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
 from workbench.models import rerank
 from workbench.records.lease import locked, stale
-from workbench.records.sqlite import named
+from workbench.records.sqlite import translate_errors
 from workbench.records.store import TABLES
 
 _HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|replaced|removed)-.*|ready|holder\.json|lock)")
@@ -166,7 +166,7 @@ def _checkpoints(runs: Path, path: Path, outdated: set[str], yes: bool) -> list[
 
 def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
     """Return what killed processes have left, by file, and with ``delete`` remove it; files of live ones stay."""
-    leases = {file: size_of(file) for file in stale(path / "leases")}
+    leases = {file: folder_size(file) for file in stale(path / "leases")}
     if delete:
         stale(path / "leases", remove=True)
     half = _half_done(library, delete=delete)
@@ -201,7 +201,7 @@ def _half_done(library: Library, *, delete: bool) -> dict[Path, int]:
         in_use = locked(path) or locked(lock) or (path == lock and exists) or (path.suffix == READY and not exists)
         if not name or in_use:
             continue
-        sizes[path] = size_of(path)
+        sizes[path] = folder_size(path)
         if delete:
             with suppress(WorkspaceBusy), library.writing(name, make=False):
                 if path != lock:  # the lock is removed when it is released
@@ -216,7 +216,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def size_of(path: Path) -> int:
+def folder_size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder; the target of a link is not counted."""
     files = [path] if path.is_file() else path.rglob("*") if not path.is_symlink() else []
     return sum(file.stat().st_size for file in files if file.is_file())
@@ -228,10 +228,10 @@ def to_inspect(path: Path, library: Library) -> Iterator[Freed]:
     Neither is ever deleted: a damaged base may be all that there is.
     """
     for file in sorted(library.root.glob(".*.broken-*")):
-        detail = f"{file}, {size_of(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
+        detail = f"{file}, {folder_size(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
         yield Freed(kind="damaged, kept by a rebuild", count=0, bytes=0, detail=detail)
     for file in sorted(path.glob(".forgetting-*.json")):
-        detail = f"{file.name}: forget the same again, and it goes on from where it was"
+        detail = f"{file.name}: forget the same again, and it continues from there"
         yield Freed(kind="forgetting, not ended", count=0, bytes=0, detail=detail)
 
 
@@ -283,17 +283,17 @@ def _compacted(path: Path, yes: bool) -> Freed:
     with _connection(path) as connection:
         (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
-        before = size_of(path) + size_of(log)
+        before = folder_size(path) + folder_size(log)
         if not yes:
             return Freed(kind=kind, count=pages, bytes=pages * size, detail="")
         try:
-            with named(path):
+            with translate_errors(path):
                 if pages:
                     connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except WorkspaceBusy as busy:
             return Freed(kind=kind, count=0, bytes=0, detail=str(busy))
-        after = size_of(path) + size_of(log)
+        after = folder_size(path) + folder_size(log)
         return Freed(kind=kind, count=pages, bytes=max(0, before - after), detail="")
 
 
@@ -311,6 +311,6 @@ def _transaction(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    with named(path), closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
+    with translate_errors(path), closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         yield connection

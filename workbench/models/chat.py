@@ -47,16 +47,16 @@ PROVIDERS = ("openai",)
 
 @dataclass(frozen=True)
 class Limits:
-    """What one answer may take: characters, seconds in all, and how patient to be before it begins."""
+    """Limits of one answer: characters, seconds in all, and the patience before it begins."""
 
     characters: int = 20_000
     seconds: float = 300.0
     patience: Patience = field(default_factory=Patience)
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
-        """As the settings say."""
-        return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.of(settings))
+    def from_settings(cls, settings: Settings) -> Limits:
+        """Read the limits from the settings."""
+        return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.from_settings(settings))
 
 
 def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChatModel | None:
@@ -74,7 +74,7 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
         return None
     require_chat_model(settings, setting)
     if name.startswith(given.PREFIX):
-        model: BaseChatModel = given.known(setting, name)
+        model: BaseChatModel = given.model_object(setting, name)
         return model
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
@@ -131,7 +131,7 @@ def require_chat_model(settings: Settings, setting: str) -> None:
     if not model or model == given.RULES:
         return
     if model.startswith(given.PREFIX):
-        given.known(setting, model)
+        given.model_object(setting, model)
         return
     provider, _, name = model.partition(":")
     if provider not in PROVIDERS or not name:
@@ -209,7 +209,7 @@ async def stream_text(
             yield rest
         if thinking.prefilled:
             _PREFILLED.add(place)
-        _whole(model, finish, length + len(thinking.thought))
+        _require_complete(model, finish, length + len(thinking.thought))
         if thinking.thought and not thinking.said.strip():
             raise LimitReached(
                 "the model thought, and then said nothing. Raise WORKBENCH_CHAT_MAX_TOKENS, or use another model."
@@ -329,7 +329,7 @@ def _chunk_thought(message: BaseMessage) -> str:
     return "".join(part for part in thoughts if isinstance(part, str))
 
 
-def thoughts_of(message: BaseMessage) -> str:
+def thinking_text(message: BaseMessage) -> str:
     """Return everything that a model thought in a whole reply."""
     return "\n".join(filter(None, [_chunk_thought(message), split(str(message.text))[1]]))
 
@@ -342,7 +342,7 @@ def _without(model: BaseChatModel, error: Exception) -> bool:
     if value is None or value is False:
         return False
     setattr(model, own[name], False if name == "stream_options" else None)
-    tell(f"The model at {server_of(model)} takes no {name}: it is asked without.")
+    tell(f"The model at {server_name(model)} takes no {name}: it is asked without.")
     return True
 
 
@@ -355,7 +355,7 @@ def _takes_no_schema(error: Exception) -> bool:
     )
 
 
-def usage_of(message: BaseMessage) -> dict[str, int] | None:
+def token_usage(message: BaseMessage) -> dict[str, int] | None:
     """Return tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
     usage: Any = getattr(message, "usage_metadata", None)
     if not usage:
@@ -365,7 +365,7 @@ def usage_of(message: BaseMessage) -> dict[str, int] | None:
 
 
 class Surrogates:
-    """Puts together a character whose two halves a server sent in two chunks, and drops what is no character.
+    """Joins a character whose two halves a server sent in two chunks, and drops invalid characters.
 
     >>> halves = Surrogates()
     >>> halves.joined("a\\ud83d"), halves.joined("\\ude00b\\x00"), halves.joined("\\ude00")
@@ -388,8 +388,8 @@ def explained(error: BaseException, model: BaseChatModel) -> str:
     return explain(error, _place(model), *model_secrets(model))
 
 
-def server_of(model: BaseChatModel) -> str:
-    """Where the model is, for people."""
+def server_name(model: BaseChatModel) -> str:
+    """Return the address of the model's server, for messages."""
     return address(_place(model))
 
 
@@ -418,7 +418,7 @@ def _too_long(limits: Limits) -> str:
     return f"the answer is longer than {limits.characters:,} characters. Raise WORKBENCH_CHAT_MAX_CHARACTERS"
 
 
-def _whole(model: BaseChatModel, finish: str, length: int) -> None:
+def _require_complete(model: BaseChatModel, finish: str, length: int) -> None:
     """Refuse an answer that is not whole. A model that is no OpenAI server need not say how it ended."""
     if finish == "length":
         raise LimitReached(

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 _WORKERS = min(os.cpu_count() or 1, 4)
-_ASKED = 64
+_CACHED_TEXTS = 64
 """Texts asked for alone whose vector is cached: most tools of a plan ask for the vector of the same question."""
 _log = logging.getLogger(__name__)
 
 
 class TextModel(Protocol):
-    """What an index needs: the name that it remembers, and rows of numpy."""
+    """An embedding model as an index uses it: a name, and texts to rows of numpy."""
 
     name: str
 
@@ -70,7 +70,7 @@ def products(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def text_model(settings: Settings, remembered: str = "") -> TextModel:
-    """The model that the settings name; with ``auto`` the one that an index remembers, else the best that is installed.
+    """Return the model that the settings name; with ``auto`` that of the index, else the best that is installed.
 
     Raises:
         SettingsError: no model of that name.
@@ -84,7 +84,7 @@ def text_model(settings: Settings, remembered: str = "") -> TextModel:
     if name == "use":
         return sentence_encoder()
     if name.startswith(given.PREFIX):
-        return GivenVectors(name, given.known("embedding_model", name))
+        return GivenVectors(name, given.model_object("embedding_model", name))
     if name.startswith("openai:") and name != "openai:":
         return OpenAIVectors(name, settings)
     raise SettingsError(
@@ -147,7 +147,7 @@ class SentenceEncoder:
         except ImportError:
             raise MissingExtra("The embedding model 'use'", "offline") from None
         self._model, self._lock = USE(threads=1), threading.Lock()
-        self._asked = lru_cache(_ASKED)(lambda text: self._encoded([[text]])[0])
+        self._asked = lru_cache(_CACHED_TEXTS)(lambda text: self._encoded([[text]])[0])
         self._threads: Any = None
         try:
             from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
@@ -233,7 +233,7 @@ class GivenVectors:
         """``(len(texts), dimensions)`` float32; one text alone is asked for as a question.
 
         Raises:
-            ModelError: it failed, or gave something that is no vector a text.
+            ModelError: it failed, or returned something other than one vector per text.
         """
         import numpy as np
 
@@ -262,7 +262,7 @@ class OpenAIVectors:
         """``(len(texts), dimensions)`` float32.
 
         Raises:
-            ModelError: the server cannot be reached, refuses, or answers with something that is no vector a text.
+            ModelError: the server cannot be reached, refuses, or returns something other than one vector per text.
         """
         import numpy as np
 
@@ -271,7 +271,9 @@ class OpenAIVectors:
         sent = [clean(text) for text in texts]
         model = self._open()
         try:
-            vectors = patiently_sync(lambda: model.embed_documents(sent), Patience.of(self._settings), self._why)
+            vectors = patiently_sync(
+                lambda: model.embed_documents(sent), Patience.from_settings(self._settings), self._why
+            )
         except Exception as error:
             # `from None`: what the library raised may quote the request with its key.
             raise ModelError(self._why(error)) from None
@@ -279,7 +281,9 @@ class OpenAIVectors:
             return unit_rows(vectors, len(sent))
         except ValueError as problem:
             where = address(self._settings.embedding_base_url or _OPENAI)
-            raise ModelError(f"The embedding model {self.name!r} at {where} gave {problem}. {_MEND}") from None
+            raise ModelError(
+                f"The embedding model {self.name!r} at {where} gave {problem}. {_CHECK_SETTINGS}"
+            ) from None
 
     def _why(self, error: BaseException) -> str:
         settings = self._settings
@@ -315,7 +319,7 @@ def unit_rows(vectors: Any, count: int) -> np.ndarray:
     """``(asked, dimensions)`` float32, rows of length 1.
 
     Raises:
-        ValueError: it is not one finite vector a text, all equally long; says what it is.
+        ValueError: it is not one finite vector per text, all equally long; says what it is.
 
     >>> unit_rows([[3, 4]], 1).tolist()
     [[0.6000000238418579, 0.800000011920929]]
@@ -330,7 +334,7 @@ def unit_rows(vectors: Any, count: int) -> np.ndarray:
     try:
         rows = np.array(vectors, np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError("vectors of different lengths, or of what is no number") from None
+        raise ValueError("vectors of different lengths, or of values that are not numbers") from None
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError("empty vectors")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -342,4 +346,4 @@ def unit_rows(vectors: Any, count: int) -> np.ndarray:
 
 
 _OPENAI = "https://api.openai.com/v1"
-_MEND = "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."
+_CHECK_SETTINGS = "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."

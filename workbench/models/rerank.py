@@ -44,7 +44,7 @@ _SKIPPED = FUNCTION_WORDS | frozenset(_SKIPPED_WORDS.split())
 
 
 def available(settings: Settings, embedding_model: str) -> bool:
-    """Whether texts are reranked: ``auto`` does when the index was made with the sentence encoder and jieba is there.
+    """Check whether texts are reranked: ``auto`` does when the index has the sentence encoder and jieba is there.
 
     Raises:
         MissingExtra: ``maxsim`` is asked for and cannot be had.

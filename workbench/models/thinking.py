@@ -19,7 +19,7 @@ _MARKS = re.compile(
     r"|<\|(?:begin|end)_of_solution\|>",
     re.IGNORECASE,
 )
-"""What stands around what is said, and is no part of it."""
+"""Blanks around the reply, which do not belong to it."""
 _LONGEST = 160
 """Characters of the longest mark: so much of an end may be the beginning of one."""
 

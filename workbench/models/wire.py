@@ -40,15 +40,15 @@ _hears: ContextVar[Callable[[str], object]] = ContextVar("_hears", default=_log.
 
 @dataclass(frozen=True)
 class Patience:
-    """How often to ask again, the first pause in seconds (each next is twice as long), the longest that is waited."""
+    """The number of retries, the first pause in seconds (each further one is twice as long), the longest pause."""
 
     retries: int = 2
     backoff_s: float = 0.5
     longest_s: float = 60.0
 
     @classmethod
-    def of(cls, settings: Settings) -> Patience:
-        """As the settings say."""
+    def from_settings(cls, settings: Settings) -> Patience:
+        """Read the patience from the settings."""
         return cls(settings.model_retries, settings.model_backoff_s, settings.model_longest_wait_s)
 
     def pause(self, error: Exception, failures: int) -> float | None:
@@ -67,7 +67,7 @@ class Patience:
 
 
 def passing(error: BaseException) -> bool:
-    """Whether asking again may help: the server is busy, in trouble or away. A slow one has had its time already."""
+    """Check whether asking again may help: the server is busy, in trouble or away, but not slow."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return (status in _PASSING or status >= 500) and not is_spent(error)
@@ -150,8 +150,8 @@ KEYLESS = "none"
 
 LONGEST = 400
 _BROKE_OFF = "The server broke off its answer; resume the run to ask it again."
-_NO_MODEL = "That is no answer of an OpenAI-compatible server: is {base_url} right? It often ends in /v1."
-_MENDS = {
+_NO_MODEL = "That is not the answer of an OpenAI-compatible server: is {base_url} right? It often ends in /v1."
+_FIXES = {
     "LimitReached": "",
     "RemoteProtocolError": _BROKE_OFF,
     "ReadError": _BROKE_OFF,
@@ -226,16 +226,16 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     """
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
-    lines = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
+    lines = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _error_lines(chain)
     hiding = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
     lines = [redact(line, hiding) for line in lines]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
-    kind = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
-    mend = next(filter(None, map(_special, chain)), kind)
+    kind = next((fix for kind, fix in _FIXES.items() if kind in kinds), "Try again, or see the log of the server.")
+    fix = next(filter(None, map(_special, chain)), kind)
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
     line = " <- ".join(dict.fromkeys(lines))
     line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
-    return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {mend.format(**settings)}".rstrip()
+    return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {fix.format(**settings)}".rstrip()
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -263,7 +263,7 @@ def secrets(settings: Settings) -> list[str]:
 
 
 def address(url: str) -> str:
-    """Where a server is, for people: without user, password and query.
+    """Return the address of a server user, password and query.
 
     >>> address("https://me:pass@example.org:8443/v1?key=abc"), address("")
     ('https://example.org:8443/v1', '')
@@ -273,7 +273,7 @@ def address(url: str) -> str:
 
 
 def _bare(record: logging.LogRecord) -> bool:
-    """Return what the HTTP library logs of a request has no password in its address."""
+    """Remove passwords from the addresses that the HTTP library logs."""
     if isinstance(record.args, tuple):
         record.args = tuple(address(str(arg)) if hasattr(arg, "userinfo") else arg for arg in record.args)
     return True
@@ -283,7 +283,7 @@ for _name in ("httpx", "httpx2"):
     logging.getLogger(_name).addFilter(_bare)
 
 
-def _told(chain: list[BaseException]) -> list[str]:
+def _error_lines(chain: list[BaseException]) -> list[str]:
     """Return each error in a line, without those that only wrap another in the same words."""
     lines = [" ".join(str(error).split()) for error in chain]
     return [
@@ -304,7 +304,7 @@ def hidden(url: str) -> list[str]:
     except ValueError:
         return []
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    values = [value for _, value in parse_qsl(parts.query) if len(value) >= _LEAST]
+    values = [value for _, value in parse_qsl(parts.query) if len(value) >= _SHORTEST]
     if not user and not password:
         return values
     basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
@@ -318,7 +318,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 MOST_BYTES = 32 * 2**20
-_LEAST = 4
+_SHORTEST = 4
 """Characters of what may be a secret in an address: a shorter one, as of `?v=1`, is found everywhere."""
 
 

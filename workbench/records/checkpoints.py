@@ -15,12 +15,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from workbench.errors import WorkspaceBusy, WorkspaceError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_errors
 
-MEND = "Put back a copy that `workbench backup` made, or move the file away: runs go on from what they have stored."
+FIX = "Put back a copy that `workbench backup` made, or move the file away: runs go on from what they have stored."
 _PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
 _LOOK_S = 0.01
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def serializer() -> JsonPlusSerializer:
@@ -47,12 +47,13 @@ class Checkpoints(SqliteSaver):
         Raises:
             WorkspaceError: it is damaged, full, held or read-only.
         """
-        with _named(path):
+        with _translate_errors(path):
             connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
             try:
                 begin_with_log(connection)
                 saver = cls(connection, path)
                 saver.setup()
+                # SQLite must not sleep on the thread of the event loop: `_patiently` waits in asyncio instead.
                 connection.execute("PRAGMA busy_timeout = 0")
             except BaseException:
                 connection.close()
@@ -70,23 +71,23 @@ class Checkpoints(SqliteSaver):
                 yield cursor
 
     async def aget_tuple(self, config: Any) -> Any:
-        """As the saver's."""
-        return await self._patiently(lambda: _whole(self.get_tuple(config)))
+        """Override the saver's method with a patient one."""
+        return await self._patiently(lambda: _checked_parts(self.get_tuple(config)))
 
     async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
-        """As the saver's."""
+        """Override the saver's method with a patient one."""
         for checkpoints in await self._patiently(
-            lambda: [_whole(checkpoint) for checkpoint in self.list(config, **how)]
+            lambda: [_checked_parts(checkpoint) for checkpoint in self.list(config, **how)]
         ):
             yield checkpoints
 
-    async def aput(self, *given: Any, **named: Any) -> Any:
-        """As the saver's."""
-        return await self._patiently(partial(self.put, *given, **named))
+    async def aput(self, *args: Any, **options: Any) -> Any:
+        """Override the saver's method with a patient one."""
+        return await self._patiently(partial(self.put, *args, **options))
 
-    async def aput_writes(self, *given: Any, **named: Any) -> None:
-        """As the saver's."""
-        await self._patiently(partial(self.put_writes, *given, **named))
+    async def aput_writes(self, *args: Any, **options: Any) -> None:
+        """Override the saver's method with a patient one."""
+        await self._patiently(partial(self.put_writes, *args, **options))
 
     async def delete_threads(self, thread_ids: Sequence[str]) -> None:
         """Delete the checkpoints of threads, all or nothing."""
@@ -100,12 +101,12 @@ class Checkpoints(SqliteSaver):
 
         await self._patiently(work)
 
-    async def _patiently(self, work: Callable[[], Found]) -> Found:
+    async def _patiently(self, work: Callable[[], Result]) -> Result:
         """Do it; while another process holds the file, look again and again without holding up the loop."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
-                with _named(self._path):
+                with _translate_errors(self._path):
                     return work()
             except WorkspaceBusy:
                 if time.monotonic() > until:
@@ -113,7 +114,7 @@ class Checkpoints(SqliteSaver):
             await asyncio.sleep(_LOOK_S)
 
 
-def _whole(checkpoint: Any) -> Any:
+def _checked_parts(checkpoint: Any) -> Any:
     """Return the checkpoint, when it has the parts that every one has."""
     if checkpoint is not None and not checkpoint.checkpoint.keys() >= _PARTS:
         raise KeyError(f"without {', '.join(sorted(_PARTS - checkpoint.checkpoint.keys()))}")
@@ -121,9 +122,9 @@ def _whole(checkpoint: Any) -> Any:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
-        with named(path, WorkspaceError, MEND):
+        with translate_errors(path, WorkspaceError, FIX):
             yield
     except (
         ValueError,
@@ -132,4 +133,4 @@ def _named(path: Path) -> Iterator[None]:
         AttributeError,
         NotImplementedError,
     ) as error:  # what is packed is not what was written
-        raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {MEND}") from error
+        raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {FIX}") from error

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from workbench.errors import WorkbenchError, WorkspaceError
 from workbench.extensions import required
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, translate_errors
 from workbench.settings import Settings
 from workbench.state import Citation, Data, Json
 from workbench.text import clean
@@ -318,8 +318,9 @@ class SqlConversations(ABC):
         return feedback_id
 
     def list_feedback(self, message_id: str | None = None, **equals: str) -> list[Json]:
-        """The feedback on a message or on all of them, oldest first; ``equals`` narrows by ``thread_id``, ``user_id``
-        or ``session_id``.
+        """Return the feedback on a message or on all of them, oldest first.
+
+        ``equals`` narrows by ``thread_id``, ``user_id`` or ``session_id``.
 
         Returns:
             Every column of the table, ``metadata`` as a dict, and whose conversation it is.
@@ -368,7 +369,7 @@ class SqliteConversations(SqlConversations):
         super().__init__(now)
         self._path = str(path)
         self._lock = threading.RLock()
-        with named(self._path):
+        with translate_errors(self._path):
             self._connection = sqlite3.connect(
                 self._path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
             )
@@ -380,7 +381,7 @@ class SqliteConversations(SqlConversations):
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """See ``SqlConversations``."""
-        with self._lock, named(self._path):
+        with self._lock, translate_errors(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._execute
@@ -437,7 +438,7 @@ def _dsn(settings: Settings) -> str:
     """Return a DSN of the host and the settings that go with it; empty without a host."""
     if not settings.postgres_host:
         return ""
-    named = {"host": settings.postgres_host, "port": str(settings.postgres_port), "user": settings.postgres_user}
-    named |= {"password": settings.postgres_password.get_secret_value(), "dbname": settings.postgres_db}
-    quoted = {name: value.replace("\\", r"\\").replace("'", r"\'") for name, value in named.items() if value}
+    parts = {"host": settings.postgres_host, "port": str(settings.postgres_port), "user": settings.postgres_user}
+    parts |= {"password": settings.postgres_password.get_secret_value(), "dbname": settings.postgres_db}
+    quoted = {name: value.replace("\\", r"\\").replace("'", r"\'") for name, value in parts.items() if value}
     return " ".join(f"{name}='{value}'" for name, value in quoted.items())

@@ -47,7 +47,7 @@ class PlanDocument(TypedDict):
 
 
 class ReviewRequest(TypedDict):
-    """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
+    """The request of a paused run, in the shape of LangChain's human-in-the-loop middleware.
 
     ``in_force`` is what can be edited besides the proposal, with the current values: query, thresholds, needs.
     ``ahead`` names the steps that will run again when it is approved. ``obeyed`` are memories that became conditions,
@@ -179,7 +179,7 @@ def plan_document(plan: Plan | Data | None) -> Json | None:
 
 
 def evidence_lines(results: Iterable[Data]) -> list[EvidenceLine]:
-    """Merged evidence in its order, numbered from 1, without the texts."""
+    """Return merged evidence in its order, numbered from 1, without the texts."""
     return [
         {
             "n": n,

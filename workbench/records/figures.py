@@ -19,7 +19,7 @@ _WRITERS = ("generate", "kb_handler")
 
 
 class Figures(TypedDict):
-    """What a run took and found, so far.
+    """Figures of a run so far: time, calls, evidence, support.
 
     ``total_s``: while any node of the graph was at work; waiting for a person, and what the tape answered, not at all.
     ``retrieval_s``: while any step was at work. ``generation_s``: writing the answer. Side by side counts once in each.
@@ -105,7 +105,7 @@ def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
 Fate = Literal["found", "cited", "used", "dropped"]
 Why = Literal["", "duplicate", "results", "characters"]
 Identity = tuple[str, str, str]
-Found = Mapping[str, Sequence[RetrievalResult]]
+ResultsByStep = Mapping[str, Sequence[RetrievalResult]]
 """What each step found, by step."""
 
 
@@ -114,7 +114,7 @@ def identity(result: RetrievalResult) -> Identity:
     return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
 
 
-def winners(results_by_step: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
+def winners(results_by_step: ResultsByStep) -> dict[Identity, tuple[str, RetrievalResult]]:
     """Return for each piece the step and finding that represent it: the highest score, the first of equal ones.
 
     >>> piece = {"source_id": "d", "granularity": "low_level", "metadata": {}}
@@ -158,7 +158,7 @@ class Piece(TypedDict):
 
 
 def pieces(
-    results_by_step: Found,
+    results_by_step: ResultsByStep,
     evidence: Sequence[RetrievalResult],
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
@@ -214,7 +214,7 @@ def pieces(
     return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
 
 
-def _by_step(results_by_step: Found) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
+def _by_step(results_by_step: ResultsByStep) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
     """Return the score and the rank that each step gave to each piece."""
     scores: dict[Identity, dict[str, float]] = {}
     ranks: dict[Identity, dict[str, int]] = {}

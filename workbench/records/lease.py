@@ -19,7 +19,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from workbench.records.sqlite import named
+from workbench.records.sqlite import translate_errors
 
 
 class SystemClock:
@@ -86,7 +86,7 @@ class Lease:
     def __init__(self, folder: Path):
         self.folder, self.owner = folder, uuid.uuid4().hex[:12]
         self._lock = FileLock(folder / f"{self.owner}.lock")
-        with named(folder):
+        with translate_errors(folder):
             self._take()
 
     def _take(self) -> None:

@@ -92,7 +92,7 @@ class Prompt:
         ]
 
     def dump(self) -> Json:
-        """As JSON."""
+        """Return the fields as JSON."""
         return {name: getattr(self, name) for name in ("version", "system", "user", "source")}
 
     def _repr_html_(self) -> str:
@@ -108,10 +108,10 @@ class Prompts(MutableMapping[str, Prompt]):
         kept: prompts as ``dump`` gives them, by name, that take the place of both.
     """
 
-    def __init__(self, folder: Path | None = None, kept: Mapping[str, Data] | None = None):
+    def __init__(self, folder: Path | None = None, saved: Mapping[str, Data] | None = None):
         self._folder = folder
         self._edited: dict[str, Prompt] = {}
-        for name, texts in (kept or {}).items():
+        for name, texts in (saved or {}).items():
             prompt = Prompt(*_split(name), **texts)
             _check(prompt)
             self._edited[prompt.name] = prompt
@@ -122,7 +122,7 @@ class Prompts(MutableMapping[str, Prompt]):
 
     def __setitem__(self, name: str, value: Prompt | Mapping[str, str] | str | Path) -> None:
         """Use another prompt from now on: a ``Prompt``, its texts, or the path of a file."""
-        prompt = prompt_of(name, value, self)
+        prompt = make_prompt(name, value, self)
         self._edited[prompt.name] = prompt
 
     def __delitem__(self, name: str) -> None:
@@ -136,7 +136,7 @@ class Prompts(MutableMapping[str, Prompt]):
     def __len__(self) -> int:
         return len(SLOTS) * len(LANGUAGES)
 
-    def of(self, role: str, language: str) -> Prompt:
+    def for_language(self, role: str, language: str) -> Prompt:
         """Return the prompt of a role for a question in this language."""
         return self[f"{role}.{language}"]
 
@@ -158,7 +158,7 @@ class Prompts(MutableMapping[str, Prompt]):
         return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def prompt_of(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
+def make_prompt(name: str, value: Any, among: Mapping[str, Prompt]) -> Prompt:
     """Return a prompt from a ``Prompt``, its texts, or the path of a file.
 
     Raises:
@@ -189,16 +189,16 @@ def read(path: Path, role: str, language: str) -> Prompt:
     """Return a prompt from its file.
 
     Raises:
-        SettingsError: the file cannot be read, or is no prompt of this role.
+        SettingsError: the file cannot be read, or is not a prompt of this role.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         texts = {part: table.pop(part) for part in _PARTS}
         version = table.pop("version", 1)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise SettingsError(f"{path} is no prompt: {error}. It needs `version`, `system` and `user`.") from None
+        raise SettingsError(f"{path} is not a prompt: {error}. It needs `version`, `system` and `user`.") from None
     if table or not isinstance(version, int) or not all(isinstance(text, str) for text in texts.values()):
-        raise SettingsError(f"{path} is no prompt: it has `version`, a number, and `system` and `user`, two texts.")
+        raise SettingsError(f"{path} is not a prompt: it has `version`, a number, and `system` and `user`, two texts.")
     prompt = Prompt(role, language, version, **texts, source=str(path))
     _check(prompt)
     return prompt

@@ -15,7 +15,7 @@ JUDGED_BY = (LIMITS, NEEDS)
 Verdict = Literal["open", "confirmed", "struck"]
 VERDICTS: tuple[Verdict, ...] = ("open", "confirmed", "struck")
 """What a person can say of a need: it is searched for until it is met, it is met, or it is none."""
-SETTLED = VERDICTS[1:]
+DECIDED = VERDICTS[1:]
 """What is searched for no further."""
 MET = 0.5
 """How sure it must be that a need is met."""
@@ -63,13 +63,14 @@ def schema(request: Request) -> Data:
     return _first(request, "review_configs").get("args_schema") or {"type": "object", "properties": {}}
 
 
-def property_of(name: str, of: Data) -> Data:
+def property_schema(name: str, root: Data) -> Data:
     """Return the schema of one property, without references and null.
 
-    >>> property_of("a", {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}})
+    >>> schema = {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}}
+    >>> property_schema("a", schema)
     {'type': 'object'}
     """
-    return resolved(of.get("properties", {}).get(name, {}), of.get("$defs", {}))
+    return resolved(root.get("properties", {}).get(name, {}), root.get("$defs", {}))
 
 
 def resolved(spec: Data, definitions: Data) -> Data:
@@ -99,7 +100,7 @@ def in_force(request: Request) -> Json:
     names = form.get("properties", {})
     editable = {name: values[name] for name in names if values.get(name) is not None}
     if isinstance(editable.get(LIMITS), Mapping):
-        limits = property_of(LIMITS, form).get("properties", {})
+        limits = property_schema(LIMITS, form).get("properties", {})
         editable[LIMITS] = {name: value for name, value in editable[LIMITS].items() if name in limits}
     return editable
 

@@ -77,7 +77,7 @@ def read_prices(path: str) -> Prices:
     """Return the table of a file; nothing for "".
 
     Raises:
-        SettingsError: it cannot be read, or a price is no number of 0 or more.
+        SettingsError: it cannot be read, or a price is not a number of 0 or more.
     """
     if not path:
         return {}

@@ -29,13 +29,15 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def named(path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR) -> Iterator[None]:
+def translate_errors(
+    path: Path | str, kind: type[WorkbenchError] = WorkspaceError, fix: str = REPAIR
+) -> Iterator[None]:
     """Raise what SQLite or the system refuses in the block as an error of ours.
 
     Args:
         path: the file that the block works on.
         kind: of the error for a file that is damaged or cannot be opened.
-        mend: what to do about a damaged file.
+        fix: what to do about a damaged file.
 
     Raises:
         WorkspaceFull: there is no room to write.
@@ -45,15 +47,15 @@ def named(path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: s
     try:
         yield
     except sqlite3.Error as error:
-        raise explained(error, path, kind, mend) from error
+        raise explained(error, path, kind, fix) from error
     except OSError as error:
         raise refused(error, path) from error
     except (json.JSONDecodeError, UnicodeDecodeError, zlib.error, lzma.LZMAError) as error:
-        raise kind(f"{path} is damaged: it does not hold what was written ({error}). {mend}") from error
+        raise kind(f"{path} is damaged: it does not hold what was written ({error}). {fix}") from error
 
 
 def explained(
-    error: sqlite3.Error, path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR
+    error: sqlite3.Error, path: Path | str, kind: type[WorkbenchError] = WorkspaceError, fix: str = REPAIR
 ) -> WorkbenchError:
     """Return an error of SQLite as one of ours.
 
@@ -71,10 +73,10 @@ def explained(
     if primary == sqlite3.SQLITE_CANTOPEN:
         return kind(f"{path} cannot be opened: {error}. Look whether its folder is there and can be written.")
     if primary in DAMAGED:
-        return kind(f"{path} is damaged: {error}. {mend}")
+        return kind(f"{path} is damaged: {error}. {fix}")
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
         return kind(f"{path} is closed. Open the workspace again.")
-    return kind(f"{path}: {error}. {mend}")
+    return kind(f"{path}: {error}. {fix}")
 
 
 def refused(error: OSError, path: Path | str) -> WorkbenchError:
@@ -152,7 +154,7 @@ def faults(path: Path) -> list[str]:
     if path.stat().st_size == 0:
         return ["it is empty"]
     try:
-        with named(path), closing(sqlite3.connect(path, timeout=5)) as connection:
+        with translate_errors(path), closing(sqlite3.connect(path, timeout=5)) as connection:
             problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
             return [] if problems == ["ok"] else problems
     except Exception as error:

@@ -22,7 +22,7 @@ from typing import Any, TypedDict
 import sqlite_utils
 
 from workbench.errors import RunError, UnknownRun, WorkspaceError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.text import without_secrets
@@ -106,7 +106,10 @@ class RunRow(TypedDict):
 
 
 def runs_are_gone(folder: Path) -> bool:
-    """Whether the file of the runs is empty or not there, though their checkpoints are: to open would begin again."""
+    """Check whether the runs' file is empty or missing though their checkpoints are there.
+
+    Opening would start an empty workspace in its place.
+    """
     runs, checkpoints = folder / "workbench.db", folder / "checkpoints.db"
     return not _size(runs) and _size(checkpoints) > 0
 
@@ -145,7 +148,7 @@ class RunStore:
 
     def __init__(self, path: Path | str):
         self._path, self._lock = path, threading.RLock()
-        with named(path):
+        with translate_errors(path):
             connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
             self._db = sqlite_utils.Database(connection)
             try:
@@ -193,7 +196,7 @@ class RunStore:
         )
 
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
-        """The holder stops working on the run and says how it stands; one that was cancelled is no more than done."""
+        """Release the run and store its status; a cancelled run is only marked as done."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
         unless_cancelled = status != "done"
         self._write(
@@ -298,7 +301,7 @@ class RunStore:
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs with all that they did, in one transaction."""
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             for table in TABLES:
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
 
@@ -310,7 +313,7 @@ class RunStore:
 
     def plans(self, run_id: str) -> list[Json]:
         """Return every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
-        rows = self._of(run_id, "plans", "version, author, reason, plan", order="version")
+        rows = self._rows_of_run(run_id, "plans", "version, author, reason, plan", order="version")
         return [{**row, "plan": self._loaded(row["plan"])} for row in rows]
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
@@ -328,7 +331,7 @@ class RunStore:
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Data | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             if body is not None:
                 connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _compressed(body)))
             connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
@@ -379,7 +382,7 @@ class RunStore:
 
     def drafts(self, run_id: str) -> list[str]:
         """Everything that was typed there."""
-        return [row["text"] for row in self._of(run_id, "drafts", "text")]
+        return [row["text"] for row in self._rows_of_run(run_id, "drafts", "text")]
 
     def tool_seconds(self) -> dict[str, list[float]]:
         """Return how long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
@@ -414,10 +417,10 @@ class RunStore:
 
     def past(self, run_id: str) -> list[Json]:
         """Return the checkpoints of a run that has ended, oldest first; nothing where they were let go."""
-        rows = self._of(run_id, "past", "checkpoints")
+        rows = self._rows_of_run(run_id, "past", "checkpoints")
         if not rows:
             return []
-        with named(self._path):
+        with translate_errors(self._path):
             checkpoints = json.loads(lzma.decompress(rows[0]["checkpoints"]))
         result = self.get(run_id)["result"] or {}
         for checkpoint in checkpoints:
@@ -426,7 +429,7 @@ class RunStore:
 
     def pages(self, run_id: str) -> list[bytes]:
         """Return every page of the run's tape, in the order in which they were kept."""
-        return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
+        return [row["effects"] for row in self._rows_of_run(run_id, "tapes", "effects")]
 
     # carried from one workspace to another
 
@@ -437,14 +440,17 @@ class RunStore:
             "run": {name: value for name, value in row.items() if name != "owner"},
             "plans": self.plans(run_id),
             "records": self.records(run_id),
-            "bodies": [{**row, "body": self._loaded(row["body"])} for row in self._of(run_id, "bodies", "ref, body")],
+            "bodies": [
+                {**row, "body": self._loaded(row["body"])} for row in self._rows_of_run(run_id, "bodies", "ref, body")
+            ],
             "decisions": self.decisions(run_id),
             "events": [
-                {**row, "event": self._loaded(row["event"])} for row in self._of(run_id, "events", "key, event")
+                {**row, "event": self._loaded(row["event"])}
+                for row in self._rows_of_run(run_id, "events", "key, event")
             ],
             "tape": [
                 {"page": row["page"], **asdict(effect)}
-                for row in self._of(run_id, "tapes", "page, effects")
+                for row in self._rows_of_run(run_id, "tapes", "page, effects")
                 for effect in unpacked(row["effects"])
             ],
         }
@@ -469,7 +475,7 @@ class RunStore:
             "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
             "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
         }
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             row += _noted(run["result"] or {})
             new = connection.execute(*_insert(f"runs ({', '.join(_ROW)}, query, report)", *row)).rowcount
             for table, values in rows.items() if new else ():
@@ -480,11 +486,11 @@ class RunStore:
     # SQLite
 
     def _write(self, sql: str, values: Iterable[Any]) -> int:
-        with self._lock, named(self._path), self._db.conn as connection:
+        with self._lock, translate_errors(self._path), self._db.conn as connection:
             return connection.execute(sql, tuple(values)).rowcount
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
-        with self._lock, named(self._path):
+        with self._lock, translate_errors(self._path):
             cursor = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor]
@@ -493,16 +499,16 @@ class RunStore:
         """Insert a row, if there is none under its key."""
         self._write(*_insert(table, *values))
 
-    def _of(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
+    def _rows_of_run(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[Json]:
         """Return what a table has of a run, in the order in which it was kept."""
         return self._rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
 
     def _all(self, run_id: str, table: str, column: str) -> list[Any]:
         """Return a column of JSON, read."""
-        return [self._loaded(row[column]) for row in self._of(run_id, table, column)]
+        return [self._loaded(row[column]) for row in self._rows_of_run(run_id, table, column)]
 
     def _loaded(self, text: str | bytes) -> Any:
-        with named(self._path):
+        with translate_errors(self._path):
             return loaded(text)
 
     def _row(self, row: Json) -> RunRow:

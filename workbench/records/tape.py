@@ -70,7 +70,7 @@ def canonical(document: Data) -> bytes:
 
 
 def comparable(value: Any) -> Any:
-    """A value as two runs may share it: no ids of a run, no times, scores to six digits, evidence by score and id."""
+    """Return a value as two runs may share it: no ids, no times, scores to six digits, evidence by score and id."""
     if isinstance(value, Mapping):
         return {name: comparable(inner) for name, inner in value.items() if not _OF_ONE_RUN.fullmatch(name)}
     if isinstance(value, (list, tuple)):
@@ -95,13 +95,13 @@ RULES = "rules"
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing that a run asked of the world, and what came of it.
+    """One effect of a run: a call outside of it, and the result.
 
     Attributes:
         kind: ``tool``, ``model``, ``plan``, ``handler``, ``knowledge``, ``memory`` or ``begin``.
         name: of the tool, model, method.
         version: of the tool, and the fingerprint of the knowledge base.
-        given: the input, as JSON.
+        arguments: the input, as JSON.
         value: what came back, as JSON; of a tool ``{"record", "body"}``.
         seconds: how long it took when it was made.
         tokens: what a model read and wrote.
@@ -112,7 +112,7 @@ class Effect:
     kind: str
     name: str
     version: str
-    given: Any
+    arguments: Any
     value: Any
     seconds: float = 0.0
     tokens: int = 0
@@ -122,23 +122,24 @@ class Effect:
     @cached_property
     def key(self) -> str:
         """32 hex digits."""
-        return key_of(self.kind, self.name, self.version, self.given)
+        return effect_key(self.kind, self.name, self.version, self.arguments)
 
 
 _PARTS = tuple(part.name for part in fields(Effect))
 
 
-def key_of(kind: str, name: str, version: str, arguments: Any) -> str:
+def effect_key(kind: str, name: str, version: str, arguments: Any) -> str:
     """Return the content address of an effect.
 
-    >>> key_of("tool", "naive_search", "1", {"b": 1, "a": 2}) == key_of("tool", "naive_search", "1", {"a": 2, "b": 1})
+    >>> key = effect_key("tool", "naive_search", "1", {"b": 1, "a": 2})
+    >>> key == effect_key("tool", "naive_search", "1", {"a": 2, "b": 1})
     True
     """
     return hashlib.sha256(canonical_json([kind, name, version, arguments]).encode()).hexdigest()[:32]
 
 
 class TapeStore(Protocol):
-    """Where tapes are kept: pages of effects by run."""
+    """The storage of tapes: pages of effects by run."""
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page, once."""
@@ -164,8 +165,8 @@ class Tape:
         run_id: whose tape it is.
         mode: see above.
         sources: runs whose tapes answer; of two that know the same key the first one does.
-        replies: what models said otherwise, by the key of the call.
-        limit: bytes that its pages may have; from then on nothing more is kept, and the tape says so.
+        replies: edited replies of models, by the key of the call.
+        limit: bytes that its pages may have; a full tape is marked, and records nothing more.
     """
 
     def __init__(
@@ -184,12 +185,13 @@ class Tape:
         self.sources = tuple(sources)
         self.known: dict[str, Effect] = {}
         self._twins: dict[str, dict[str, Effect]] = {}
+        # The last source first, so that the first one wins where two know the same key.
         for source in reversed(self.sources):
             effects = read(store, source)
             self.known |= {effect.key: effect for effect in effects}
             self._twins |= twins(effects)
         for key in replies.keys() & self.known.keys():
-            self.known[key] = said_otherwise(self.known[key], replies[key])
+            self.known[key] = with_reply(self.known[key], replies[key])
 
     def find(self, kind: str, name: str, version: str, arguments: Any, step_id: str = "") -> Effect | None:
         """Return the recorded effect, if this mode answers from the tape.
@@ -201,7 +203,7 @@ class Tape:
         """
         if self.mode == "live" or (self.mode == "regression" and kind == "model"):
             return None
-        key = key_of(kind, name, version, arguments)
+        key = effect_key(kind, name, version, arguments)
         effect = self._twins.get(key, {}).get(step_id) or self.known.get(key)
         if effect is None and self.mode != "fork":
             raise divergence(kind, name, version, arguments, self.known.values())
@@ -217,6 +219,7 @@ class Tape:
     def calls(self) -> list[Effect]:
         """Return the calls of models that this run has made so far, or has from another tape."""
         with self._lock:
+            # Pages are unpacked once; from then on `keep` adds each new call under the same lock.
             if self._calls is None:
                 effects = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
                 self._calls = {effect.key: effect for effect in [*effects, *self._fresh] if effect.kind == "model"}
@@ -243,6 +246,7 @@ class Tape:
         recorded = self.find(kind, name, version, arguments)
         if recorded is None:
             began = clock()
+            # Masked before anything sees it: the run must continue with the same value that a replay will read.
             value = masked(await compute())
             seconds, tokens = round(clock() - began, 6), 0
             usage = value.get("usage") if kind == "model" and isinstance(value, Mapping) else None
@@ -260,38 +264,42 @@ class Tape:
         A node that runs again after a kill adds what came otherwise this time, and of one key the later effect counts;
         with ``once`` the first page of the name is the only one.
         """
+        # Swapped under the lock, written outside it: tools on other threads keep effects meanwhile.
         with self._lock:
             fresh, self._fresh = self._fresh, []
         if fresh:
             effects = packed(fresh)
             self._left -= len(effects)
+            # A full tape gets one marker in place of the page: a replay can tell a cut tape from a short run.
             if self._left < 0:
                 page, once, effects = FULL, True, packed([Effect("begin", FULL, "", {}, None)])
+            # The digest keeps apart what two executions of one task recorded; equal pages have equal names, and the
+            # store ignores a name that it has, so a node that runs again after a crash adds nothing twice.
             name = page if once else f"{page} {hashlib.sha256(effects).hexdigest()[:8]}"
             self._store.save_page(self.run_id, name, effects)
 
 
 class NoTape(Tape):
-    """Where nothing is recorded: retrieve-only agents, and custom graphs."""
+    """A tape that records nothing: for retrieve-only agents, and custom graphs."""
 
     def __init__(self) -> None:
         self.mode, self.known = "live", {}
 
     def keep(self, effect: Effect) -> None:
-        """Nowhere."""
+        """Drop the effect."""
 
     def calls(self) -> list[Effect]:
-        """None."""
+        """Return no calls."""
         return []
 
     def flush(self, page: str, *, once: bool = False) -> None:
-        """Nothing to keep."""
+        """Do nothing."""
 
 
-def words_of(effect: Effect) -> str:
+def reply_text(effect: Effect) -> str:
     """Return what a model said in a call, whole.
 
-    >>> words_of(Effect("model", "writer", "", {}, {"chunks": ["In ", "1993."]}))
+    >>> reply_text(Effect("model", "writer", "", {}, {"chunks": ["In ", "1993."]}))
     'In 1993.'
     """
     value = effect.value
@@ -300,7 +308,7 @@ def words_of(effect: Effect) -> str:
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def said_otherwise(effect: Effect, text: str) -> Effect:
+def with_reply(effect: Effect, text: str) -> Effect:
     """Return the call, as if the model had said this."""
     value = {name: reply for name, reply in effect.value.items() if name != "error"}
     reply: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
@@ -359,7 +367,7 @@ def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
     return calls
 
 
-def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> Json:
+def attempt_arguments(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> Json:
     """Return what an attempt at a step is given: its input and budget, and the calls before it.
 
     Steps are named by the keys of their calls, so that a step that has another id in another plan is the same call.
@@ -372,7 +380,7 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
 
     >>> one = PlanStep(step_id="b", objective="", tool="t", tool_input={"names": {"$from": "a.names"}})
     >>> two = one.model_copy(update={"step_id": "z", "tool_input": {"names": {"$from": "y.names"}}})
-    >>> given_of(one, "papers", 1, {"a": "0f"}) == given_of(two, "papers", 1, {"y": "0f"})
+    >>> attempt_arguments(one, "papers", 1, {"a": "0f"}) == attempt_arguments(two, "papers", 1, {"y": "0f"})
     True
     """
     taken = {n: {"$from": f"{upstream.get(s, '')}.{field}"} for n, (s, field) in step.references().items()}
@@ -403,13 +411,13 @@ def answered(
     """
     calls = {effect.key: effect for effect in effects if effect.kind == "tool"}
     last = {record["step_id"]: record for record in records}
-    were = {effect.given["kb"]: effect.version for effect in reversed(calls.values())}
+    were = {effect.arguments["kb"]: effect.version for effect in reversed(calls.values())}
     upstream, ends = dict[str, str](), dict[str, str]()
     for step_id in plan.topological_order():
         step, keys = plan.step(step_id), []
         for attempt in range(step.budget.max_retries + 1, 0, -1):
-            call = given_of(step, kb, attempt, upstream)
-            keys.append(key_of("tool", step.tool, {**were, **versions}.get(call["kb"], ""), call))
+            call = attempt_arguments(step, kb, attempt, upstream)
+            keys.append(effect_key("tool", step.tool, {**were, **versions}.get(call["kb"], ""), call))
         key = next((key for key in keys if key in calls), "")
         ends[step_id] = calls[key].value["record"]["status"] if key else ""
         if not key and step_id in last and "effect" not in last[step_id]:
@@ -422,7 +430,7 @@ def answered(
 def key_of_record(record: ExecutionRecord) -> str:
     """Return the key of the tool call that a record is of; how the step ended, when no tool was called."""
     effect = record.get("effect")
-    return key_of("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
+    return effect_key("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
 
 
 def masked(value: Any) -> Any:
@@ -434,8 +442,8 @@ def masked(value: Any) -> Any:
     ({'chunks': ['Bearer [secret].']}, ['a [secret]'], None)
     """
     if isinstance(value, Mapping) and isinstance(chunks := value.get("chunks"), list):
-        whole = "".join(map(str, chunks))
-        return value if (bare := without_secrets(whole)) == whole else {**value, "chunks": [bare]}
+        joined = "".join(map(str, chunks))
+        return value if (bare := without_secrets(joined)) == joined else {**value, "chunks": [bare]}
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -472,7 +480,7 @@ def divergence(kind: str, name: str, version: str, arguments: Any, effects: Iter
     return Divergence(
         kind=kind,
         name=name,
-        expected=None if closest is None else {"version": closest.version, "input": closest.given},
+        expected=None if closest is None else {"version": closest.version, "input": closest.arguments},
         got={"version": version, "input": arguments},
         differs=["there is no such effect on the tape"] if closest is None else differing(closest, version, arguments),
     )
@@ -481,7 +489,7 @@ def divergence(kind: str, name: str, version: str, arguments: Any, effects: Iter
 def differing(effect: Effect, version: str, arguments: Any) -> list[str]:
     """Return the parts of an effect's key that are not the same: ``version``, or paths into the input."""
     parts = ["version"] if effect.version != version else []
-    return parts + [f"input{path}" for path in differences(effect.given, arguments)]
+    return parts + [f"input{path}" for path in differences(effect.arguments, arguments)]
 
 
 def differences(first: Any, second: Any, path: str = "") -> list[str]:

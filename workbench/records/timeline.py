@@ -27,7 +27,7 @@ GAPS = ("waiting", "stopped")
 
 @dataclass(frozen=True)
 class Bar:
-    """One thing that took time: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth."""
+    """A bar of the timeline: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth."""
 
     kind: Kind
     name: str

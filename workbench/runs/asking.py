@@ -50,12 +50,12 @@ def checked_message(message: Any, longest: int) -> str:
     return cleaned
 
 
-def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
+def checked_points(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
     """Review points, in the order in which a run meets them; ``points`` are all that it has.
 
-    >>> points_of({"reflect", "plan"}), points_of(True), points_of(None)
+    >>> checked_points({"reflect", "plan"}), checked_points(True), checked_points(None)
     (['plan', 'reflect'], ['plan', 'step', 'reflect'], [])
-    >>> points_of(["last", "first"], ("first", "last"))
+    >>> checked_points(["last", "first"], ("first", "last"))
     ['first', 'last']
 
     Raises:
@@ -71,7 +71,7 @@ def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
 
 
 def _several(option: str, value: Any, what: str) -> list[str]:
-    """One string or several, as a list."""
+    """Return one string or several as a list."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
@@ -84,7 +84,8 @@ def _several(option: str, value: Any, what: str) -> list[str]:
 
 
 def _bases(kb: Any, info: ValidationInfo) -> list[str]:
-    names, bases = [] if kb is None else _several("kb", kb, "the name of a knowledge base"), _of(info, "bases")
+    names = [] if kb is None else _several("kb", kb, "the name of a knowledge base")
+    bases = _from_context(info, "bases")
     for name in names:
         if name not in ("", "general") and name not in bases:
             raise UnknownKnowledge(name, sorted(bases))
@@ -92,7 +93,7 @@ def _bases(kb: Any, info: ValidationInfo) -> list[str]:
 
 
 def _points(review: Any, info: ValidationInfo) -> list[str]:
-    return points_of(review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS)
+    return checked_points(review, REVIEW_POINTS if info.data.get("report") is None else REPORT_POINTS)
 
 
 def _name(value: Any, info: ValidationInfo) -> str | None:
@@ -112,7 +113,7 @@ def _name(value: Any, info: ValidationInfo) -> str | None:
 def _worker(value: Any, info: ValidationInfo) -> str:
     if not isinstance(value, str | list | tuple) or not all(isinstance(name, str) for name in value):
         raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only', or several.")
-    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _of(info, "bases")
+    names, bases = clean(value if isinstance(value, str) else ",".join(value)), _from_context(info, "bases")
     if names:
         from workbench.graphs.route import AGENT_TYPES, read_workers
 
@@ -136,7 +137,7 @@ def _plan(value: Any, info: ValidationInfo) -> Json | None:
         return None
     with refusing("plan"):
         plan = value if isinstance(value, Plan) else Plan.load(value)
-    return require(plan, _of(info, "tools")).dump()
+    return require(plan, _from_context(info, "tools")).dump()
 
 
 def _thresholds(value: Any) -> dict[str, float]:
@@ -152,7 +153,7 @@ def _report(value: Any, info: ValidationInfo) -> Json | None:
     if value is None:
         return None
     asked_for = required("nodes", "options", "reports")
-    return dict(asked_for(_of(info, "settings").model_copy(update=info.data.get("settings", {})), value))
+    return dict(asked_for(_from_context(info, "settings").model_copy(update=info.data.get("settings", {})), value))
 
 
 def _decisions(value: Any) -> list[Any] | None:
@@ -180,14 +181,14 @@ def _reviewer(value: Any) -> Any:
 
 
 def _prompts(value: Any, info: ValidationInfo) -> Json:
-    return own_prompts(value, _of(info, "prompts"))
+    return own_prompts(value, _from_context(info, "prompts"))
 
 
 def _date(value: Any, info: ValidationInfo) -> str:
     return iso_date(str(info.field_name), value)
 
 
-def _of(info: ValidationInfo, name: str) -> Any:
+def _from_context(info: ValidationInfo, name: str) -> Any:
     return (info.context or {})[name]
 
 
@@ -292,14 +293,14 @@ def shows(*doors: Callable[..., Any]) -> None:
 
 
 class Runs(list[Any]):
-    """What ``map`` gives: a run for each question, or the error with which it could not begin."""
+    """The output of ``map``: a run for each question, or the error with which it could not begin."""
 
     def __init__(self, runs: Any = (), questions: Any = ()):
         super().__init__(runs)
         self._questions = list(questions)
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a question: what was asked, how it ended, the answer, why one failed, what models took."""
+        """Return one row per question: what was asked, how it ended, the answer, why one failed, what models took."""
         import pandas
 
         return pandas.DataFrame([self._row(place, entry) for place, entry in enumerate(self)], columns=list(_COLUMNS))

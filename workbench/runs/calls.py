@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, shown
-from workbench.records.prompts import Prompt, prompt_of
-from workbench.records.tape import Effect, words_of
-from workbench.settings import ROLES, named
+from workbench.records.prompts import Prompt, make_prompt
+from workbench.records.tape import Effect, reply_text
+from workbench.settings import ROLES, model_name
 from workbench.state import Data, Json
 
 if TYPE_CHECKING:
@@ -80,12 +80,12 @@ class Calls(list[Call]):
     """The calls of a run, in their order; a table in a notebook."""
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a call, without the messages."""
+        """Return one row per call, without the messages."""
         import pandas
 
         return pandas.DataFrame([_row(call) for call in self], columns=list(_COLUMNS))
 
-    def of(self, role: str) -> Calls:
+    def by_role(self, role: str) -> Calls:
         """Those of one role."""
         return Calls(call for call in self if call["role"] == role)
 
@@ -100,7 +100,7 @@ def model_calls(effects: Iterable[Effect]) -> Calls:
 
 
 def model_settings(models: Any) -> dict[str, str]:
-    """Settings that give each role its model.
+    """Return settings that give each role its model.
 
     >>> model_settings({"all": "rules", "writer": "openai:m"})["planner_model"]
     'rules'
@@ -112,7 +112,7 @@ def model_settings(models: Any) -> dict[str, str]:
     if not isinstance(models, Mapping) or not set(models) <= {"all", *ROLES}:
         raise RunError(f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}.")
     by_role = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
-    return {f"{role}_model": named(f"{role}_model", model) for role, model in by_role.items() if role != "all"}
+    return {f"{role}_model": model_name(f"{role}_model", model) for role, model in by_role.items() if role != "all"}
 
 
 def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
@@ -124,7 +124,7 @@ def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, Json]:
     """
     if not isinstance(prompts or {}, Mapping):
         raise RunError(f"prompts is {shown(prompts)}. Give a prompt for each role, as wb.prompts takes them.")
-    new = [prompt_of(name, prompt_text, among) for name, prompt_text in (prompts or {}).items()]
+    new = [make_prompt(name, prompt_text, among) for name, prompt_text in (prompts or {}).items()]
     return {prompt.name: prompt.dump() for prompt in new}
 
 
@@ -145,7 +145,7 @@ def edited_replies(replies: Any, calls: Calls) -> dict[str, str]:
 
 def _call(n: int, effect: Effect) -> Call:
     reply: Data = effect.value if isinstance(effect.value, Mapping) else {}
-    request: Data = effect.given if isinstance(effect.given, Mapping) else {}
+    request: Data = effect.arguments if isinstance(effect.arguments, Mapping) else {}
     usage, role = reply.get("usage") or {}, effect.name
     return Call(
         n=n,
@@ -156,7 +156,7 @@ def _call(n: int, effect: Effect) -> Call:
         model=str(request.get("model") or ""),
         prompt=str(reply.get("prompt") or ""),
         messages=[list(message) for message in request.get("messages", [])],
-        reply=words_of(effect),
+        reply=reply_text(effect),
         thought=str(reply.get("thought") or ""),
         failed=bool(reply.get("error")),
         input=usage.get("input"),

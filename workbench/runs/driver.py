@@ -23,9 +23,9 @@ from workbench.errors import (
     WorkspaceError,
     WorkspaceFull,
 )
-from workbench.graphs.reviewers import Reviewer, written
+from workbench.graphs.reviewers import Reviewer, as_json
 from workbench.ports import Context, Conversations
-from workbench.records.checkpoints import MEND
+from workbench.records.checkpoints import FIX
 from workbench.records.conversations import SqlConversations
 from workbench.records.lease import going_on
 from workbench.records.store import RunStore
@@ -173,7 +173,7 @@ class Driver:
                 answer = await self._reviewed(live, request)
                 if answer is None:
                     break
-                request = await self._advance(live, Answer(written(answer), request["review_id"]), context, config)
+                request = await self._advance(live, Answer(as_json(answer), request["review_id"]), context, config)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)
@@ -194,7 +194,7 @@ class Driver:
             live.publish(None)
 
     async def _reviewed(self, live: Live, request: Data) -> Any:
-        """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
+        """Ask the reviewer, who sees the evidence too; a synchronous one has a thread, so that no other run waits."""
         from workbench.graphs.merge import distinct, gather
 
         results = gather(self.runs.records(live.run_id), self.runs, live.run_id)
@@ -203,6 +203,8 @@ class Driver:
         assert live.reviewer is not None
         if inspect.iscoroutinefunction(called):
             return await cast(Any, live.reviewer(seen))
+        # A pool of its own: a reviewer may wait for a person, and must not use up the threads of tools. It is not
+        # waited for at the end, or a reviewer that never returns would hold a cancelled run.
         pool = ThreadPoolExecutor(1, "reviewer")
         try:
             return await loop.run_in_executor(pool, live.reviewer, seen)
@@ -222,19 +224,19 @@ class Driver:
             self.runs.let_go(live.run_id, ends, message)
         except WorkspaceError:
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
-            live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
+            live.unwritten = kind(f"{message} Then continue with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
 
     def _keep_divergence(self, live: Live, error: BaseException) -> None:
-        """Where a replay did not fit its tape stands on the replay's own tape."""
+        """Record on the replay's own tape where it diverged."""
         if isinstance(error, Divergence):
             effect = Effect("divergence", error.name, "", {}, error.to_dict())
             self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """A place among the few that work at once; after ``PATIENCE_S`` a run begins without one.
+        """Wait for a place among the few runs that work at once; after ``PATIENCE_S`` a run begins without one.
 
         Quick runs share one interpreter: one after the other, half of them are done in half the time, and all together
         none is. A slow one, which waits for a model or a tool, must not hold up the others.
@@ -251,12 +253,15 @@ class Driver:
             self._places.release()
 
     async def _advance(self, live: Live, graph_input: Any, context: Context, config: Data) -> Any:
-        """One stretch of work: the request at which the graph pauses, or None at the end."""
+        """Run the graph to its next pause or its end; return the request of the pause, or None at the end."""
         from langgraph.errors import is_invalid_resume
 
         graph = await self.graph()
+        # The state is read now, not when the answer came: another process may have answered in between.
         if isinstance(graph_input, Answer):
             graph_input = _resuming(graph_input, await graph.aget_state(config))
+        # `sync`: a checkpoint is on disk before the next step starts; a killed process loses only the running one.
+        # `subgraphs`: without it the events of retrieval and reporter nodes would not arrive.
         events = graph.astream(
             graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
         )
@@ -280,7 +285,7 @@ class Driver:
         live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
 
     def _keep_partial(self, live: Live) -> None:
-        """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
+        """Store the part of an interrupted answer; the whole answer replaces it when the run is resumed."""
         row = self.runs.get(live.run_id)
         if "".join(live.tokens).strip() and row["result"] is None:
             self.store.append_message(
@@ -299,7 +304,7 @@ def pending(snapshot: StateSnapshot) -> Json | None:
         return None
     request = getattr(snapshot.interrupts[0], "value", None)
     if not isinstance(request, dict) or "review_id" not in request:
-        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {MEND}")
+        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {FIX}")
     return request
 
 

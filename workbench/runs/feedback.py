@@ -57,7 +57,7 @@ class Feedbacks(list[Feedback]):
     """Verdicts, oldest first; a table in a notebook."""
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a verdict, and a column for each label."""
+        """Return one row per verdict, and a column for each label."""
         import pandas
 
         names = dict.fromkeys(name for verdict in self for name in verdict["labels"])

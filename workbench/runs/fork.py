@@ -14,7 +14,7 @@ from typing import Any, NotRequired, TypedDict
 from pydantic import SecretStr
 
 from workbench.errors import RunError, shown
-from workbench.graphs.reviewers import again
+from workbench.graphs.reviewers import repeat_answer
 from workbench.models.wire import hidden
 from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
@@ -99,9 +99,7 @@ def forked(
         options["graft"] = dict(graft)
     recorded = [dict(d) for d in (decisions if answers is None else answers)]
     if at is not None and not recorded and not options["review"]:
-        raise RunError(
-            f"Run {row['run_id']} asked nobody at any point. Name where the new one is to ask: review=['reflect']."
-        )
+        raise RunError(f"Run {row['run_id']} has no review point. Name one for the new run: review=['reflect'].")
     if plan is not None:
         plan = plan if isinstance(plan, Plan) else Plan.load(plan)
         if at is None:
@@ -136,12 +134,12 @@ def _decided(decisions: list[Json], decision: Data, at: str | None) -> list[Json
     number, point = _place(decisions, at)
     if not point:
         raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
-    again({"point": point, **decision})  # refuses an invalid decision
+    repeat_answer({"point": point, **decision})  # refuses an invalid decision
     return [*decisions[:number], {"point": point, "who": "fork", **decision}]
 
 
 def _place(decisions: list[Json], at: str | None) -> tuple[int, str]:
-    """The number and the point of a review; the point is empty after the last decision, where only a number is given.
+    """Return the number and the point of a review; the point is empty for a number after the last decision.
 
     Raises:
         RunError: there is no such review point.
@@ -174,7 +172,7 @@ def checked(settings: Data) -> Json:
 
 
 class Cost(TypedDict):
-    """What a run took: calls of tools, how long they took (side by side counts once), and tokens that models read and
+    """The cost of a run: calls of tools, how long they took (side by side counts once), and tokens that models read and
     wrote, ``about`` so many where a server does not count them."""
 
     steps: int
@@ -202,7 +200,7 @@ def _cost(effects: Iterable[Effect]) -> Cost:
 
 
 class Forecast(TypedDict):
-    """What a fork will do.
+    """The forecast of a fork.
 
     ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "runs", "p50_s", "p90_s"}``: the tape
     answers it, it runs again, or neither, where it waits to be activated. ``seconds`` is for the steps that run, along

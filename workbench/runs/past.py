@@ -27,7 +27,7 @@ _KEYS: Mapping[str, Callable[[Data], str]] = {
 
 
 class Change(TypedDict, total=False):
-    """What became of one key of the state.
+    """The change of one key of the state.
 
     ``before`` and ``after`` are brief texts; lists whose entries have keys name those that were ``added``, ``changed``
     and ``removed``: records as ``step_id/attempt``, decisions by ``review_id``, reflections by number, a plan by step.
@@ -43,7 +43,7 @@ class Change(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One point at which the run stood still long enough to be kept.
+    """A stored checkpoint of a run.
 
     Attributes:
         id: names it; ``Run.fork(at=id)`` takes it.
@@ -70,7 +70,7 @@ class Checkpoint:
     values: Json = field(repr=False, compare=False)
 
     def to_dict(self) -> Json:
-        """As JSON, without the values."""
+        """Return the fields as JSON, without the values."""
         names = ("id", "graph", "step", "at", "ran", "next", "asks", "decided", "changes")
         return json.loads(json.dumps({name: getattr(self, name) for name in names}))
 
@@ -92,10 +92,10 @@ class Past(list[Checkpoint], Shown):
         Raises:
             RunError: there is none.
         """
-        return named(self.run.run_id, self, checkpoint_id)
+        return find_checkpoint(self.run.run_id, self, checkpoint_id)
 
     def blocks(self) -> list[Block]:
-        """As a table."""
+        """Return a table."""
         rows = [checkpoint.to_dict() for checkpoint in self]
         return past_blocks(self.run.to_dict(), rows, labels_for(self.message))
 
@@ -142,7 +142,7 @@ def unfolded(rows: Sequence[Data]) -> list[Checkpoint]:
     return [Checkpoint(**{name: as_tuple(value) for name, value in row.items()}) for row in rows]
 
 
-def named(run_id: str, past: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
+def find_checkpoint(run_id: str, past: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
     """Return the one of that id, or whose id alone begins so.
 
     Raises:
@@ -202,7 +202,7 @@ def _values(checkpoint: Any) -> Json:
 
 
 def _next(checkpoint: Any) -> tuple[str, ...]:
-    """The nodes that run after this checkpoint: those that an edge leads to, and those that something was sent to."""
+    """Return the nodes that run after this checkpoint: targets of an edge, and of a ``Send``."""
     channels = checkpoint.checkpoint["channel_values"]
     edges = sorted(name.removeprefix("branch:to:") for name in channels if name.startswith("branch:to:"))
     sent = [packet.node for packet in channels.get("__pregel_tasks") or []]
@@ -217,7 +217,7 @@ def _asks(checkpoint: Any) -> str | None:
 
 
 def _changes(before: Data, after: Data) -> Iterable[Change]:
-    """One entry for each key that is not as it was.
+    """Return one entry per changed key.
 
     A key that begins with nothing in it has not changed, nor has one of the parent that a child graph does not hold.
     """

@@ -15,7 +15,7 @@ from workbench.views.drawing import Drawing
 from workbench.views.figures.picture import Picture
 from workbench.views.graph import graph as draw_graph
 from workbench.views.graph import walked
-from workbench.views.knowledge import Around, around, seeds_of, way, with_outside
+from workbench.views.knowledge import Around, around, seed_entities, way, with_outside
 from workbench.views.knowledge import knowledge as draw_knowledge
 from workbench.views.labels import labels_for
 from workbench.views.timeline import when
@@ -56,7 +56,7 @@ def around_answer(run: Recording, path: tuple[str, str] | None = None, expand: I
     base, outside = _base(run, run.workspace.knowledge), run.state.get("merged", {}).get("enrichment")
     documents = [str(piece["source"].get("doc_id", "")) for piece in run.citations]
     documents = documents or [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
-    seeds = seeds_of(base, documents, f"{run.query}\n{run.answer}")
+    seeds = seed_entities(base, documents, f"{run.query}\n{run.answer}")
     opened = [*seeds, *(_entity(base, name) for name in expand)]
     if path is None:
         return with_outside(around(base, seeds, opened), outside)

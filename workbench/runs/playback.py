@@ -38,7 +38,7 @@ from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, Effect, Tape
 from workbench.settings import ROLES, Settings
 from workbench.state import Data, Json
-from workbench.text import language_of
+from workbench.text import detect_language
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
@@ -141,7 +141,7 @@ class TapedBase:
             self._bases.get(self.name).warm()
 
     def reading(self) -> AbstractContextManager[None]:
-        """One generation for a whole block of reads."""
+        """Hold one generation for a whole block of reads."""
         return self._bases.get(self.name).reading() if self._here else nullcontext()
 
     def graph(self) -> Any:
@@ -163,15 +163,16 @@ class TapedBase:
         if method not in READS:
             raise AttributeError(f"A knowledge base has no {method!r}.")
 
-        def read(*arguments: Any, **named: Any) -> Any:
-            if named:  # the tape knows arguments by their places
-                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **named)
+        def read(*arguments: Any, **options: Any) -> Any:
+            if options:  # the tape knows arguments by their places
+                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **options)
                 bound.apply_defaults()
                 arguments = bound.args[1:]
-            given = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
-            place = (method, json.dumps(given, sort_keys=True, ensure_ascii=False))
+            # Sets have no order: sorted, equal calls have equal keys on the tape.
+            plain = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
+            place = (method, json.dumps(plain, sort_keys=True, ensure_ascii=False))
             if place not in self._known:
-                self._known[place] = self._read(method, given)
+                self._known[place] = self._read(method, plain)
             return self._known[place]
 
         return read
@@ -223,7 +224,7 @@ class TapedConversations:
 
 
 class TapedMemory:
-    """What a run knew of a person and a conversation: read once, and part of the tape.
+    """The memory of a user and a conversation, read once and recorded on the tape.
 
     A fork knows what its origin knew; a run from before anything was remembered knows nothing.
     """
@@ -232,11 +233,11 @@ class TapedMemory:
         self._real, self._tape = real, tape
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> Json:
-        """As the store has it, or as the tape does."""
+        """Return the memories of the store, or those on the tape."""
         recorded = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
         if self._tape.mode == "fork" and recorded:
             self._tape.keep(
-                replace(recorded[0], given={"message": message}, replayed=True)
+                replace(recorded[0], arguments={"message": message}, replayed=True)
             )  # it may ask something else
             return dict(recorded[0].value)
         if self._tape.mode != "live" and not recorded:
@@ -250,7 +251,7 @@ class TapedMemory:
         return self._real.remember(user_id, section, content, **about) if self._tape.mode == "live" else ""
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
-        """Ended by a run of its own alone."""
+        """Do nothing: a memory is ended only by a run that records."""
         if self._tape.mode == "live":
             self._real.end(user_id, memory_ids, why)
 
@@ -311,7 +312,7 @@ def run_context(
     tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("replies", {}))
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
-    prompts = Prompts(kept={**begin.get("prompts", {}), **options.get("prompts", {})})
+    prompts = Prompts(saved={**begin.get("prompts", {}), **options.get("prompts", {})})
     day = str(begin.get("clock", row["created_at"]))[:10]
     context = replace(ports, settings=settings, prompts=prompts, today=day)
     if tape.mode == "replay":
@@ -379,7 +380,7 @@ def _outside(tool: Tool) -> Json:
 
 def _used_prompts(context: Context, message: str) -> Json:
     """Return the prompts of the roles that ask a model, whole: a later version of the package has others."""
-    prompts = [context.prompts.of(role, language_of(message)) for role in context.models]
+    prompts = [context.prompts.for_language(role, detect_language(message)) for role in context.models]
     return {prompt.name: prompt.dump() for prompt in prompts}
 
 
@@ -390,7 +391,7 @@ def _settings(settings: Settings, recorded: Data, edited: Data) -> Settings:
 
 def _sealed(context: Context, tape: Tape, begin: Data) -> Context:
     """Return the ports of a replay, every one that could answer replaced by a stand-in."""
-    models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.model_of(role))}
+    models: Any = {role: RecordedModel(name) for role in ROLES if (name := context.settings.role_model(role))}
     planner: Any = RecordedPlanner(next((e.name for e in tape.known.values() if e.kind == "plan"), RULES))
     tools = begin.get("tools")
     return replace(

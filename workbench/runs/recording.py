@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.extensions import Extended
-from workbench.knowledge.dated import dates_asked
+from workbench.knowledge.dated import question_dates
 from workbench.plans import Plan, last_records
 from workbench.records.document import run_document
 from workbench.records.figures import Identity, Piece, identity, pieces
@@ -15,11 +15,11 @@ from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, model_calls
 from workbench.state import (
+    AppliedPreference,
     Citation,
     Decision,
     ExecutionRecord,
     Json,
-    Obeyed,
     Reflection,
     RetrievalResult,
     Supported,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Recording(Extended):
-    """A run as it is stored; it starts nothing and changes nothing.
+    """A stored run, read-only.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     What ``recording`` gives reads everything once, when it is first asked for.
@@ -45,13 +45,13 @@ class Recording(Extended):
         self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
 
     def recording(self, run_id: str = "") -> Recording:
-        """This run, or another one of the workspace, read once.
+        """Return this run, or another run of the workspace; each is read once.
 
         Raises:
             UnknownRun: it is no longer kept.
         """
         still = Recording(self._work, run_id or self.run_id)
-        still._work, still._store = cast(Any, _Once(still._work)), cast(Any, _Once(still._store))
+        still._work, still._store = cast(Any, _MemoizingProxy(still._work)), cast(Any, _MemoizingProxy(still._store))
         still.row  # noqa: B018, raises where there is none
         return still
 
@@ -95,7 +95,7 @@ class Recording(Extended):
     @property
     def as_of(self) -> list[str]:
         """Return the dates of what was to hold and to be known, ``["2003", ""]``; empty where none was asked."""
-        dates = dates_asked({"dates": self.options.get("dates"), "route_decision": self.state.get("route_decision")})
+        dates = question_dates({"dates": self.options.get("dates"), "route_decision": self.state.get("route_decision")})
         return dates if any(dates) else []
 
     @property
@@ -137,7 +137,7 @@ class Recording(Extended):
         return self.state.get("reflections", [])
 
     @property
-    def obeyed(self) -> list[Obeyed]:
+    def applied_preferences(self) -> list[AppliedPreference]:
         """Memories that became conditions on what was searched."""
         return self.state.get("obeyed", [])
 
@@ -147,7 +147,7 @@ class Recording(Extended):
         return self._store.decisions(self.run_id)
 
     @property
-    def found(self) -> dict[str, list[RetrievalResult]]:
+    def results_by_step(self) -> dict[str, list[RetrievalResult]]:
         """Return what each step that has ended well found, by step."""
         return self._work.found_by_step(self.run_id)
 
@@ -164,7 +164,7 @@ class Recording(Extended):
         ``from_step``, the branch from which a graft took the step.
         """
         finders: dict[Identity, dict[str, None]] = {}
-        for step_id, results in self.found.items():
+        for step_id, results in self.results_by_step.items():
             for result in results:
                 finders.setdefault(identity(result), {})[step_id] = None
         records, rows = last_records(self.records), list[Json]()
@@ -180,7 +180,7 @@ class Recording(Extended):
     @property
     def pieces(self) -> list[Piece]:
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
-        return pieces(self.found, self.evidence, self.state.get("merged") or None, self.citations)
+        return pieces(self.results_by_step, self.evidence, self.state.get("merged") or None, self.citations)
 
     @property
     def answer(self) -> str:
@@ -209,7 +209,7 @@ class Recording(Extended):
 
     @property
     def log(self) -> list[Json]:
-        """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
+        """Return one entry per node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
 
         ``events.nested`` puts them in levels: the subgraph, its nodes, their steps, what each tool did.
         """
@@ -237,7 +237,7 @@ class Recording(Extended):
         return {**run_document(still, holder), "execution_log": nested(still.log)}
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row an attempt, in the order in which they began."""
+        """Return one row per attempt, by start."""
         import pandas
 
         rows = [
@@ -264,7 +264,7 @@ class Recording(Extended):
     @property
     def prompts(self) -> Prompts:
         """Return the prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
-        return Prompts(kept={**begun(self.tape()).get("prompts", {}), **self.options.get("prompts", {})})
+        return Prompts(saved={**begun(self.tape()).get("prompts", {}), **self.options.get("prompts", {})})
 
     @property
     def origin(self) -> str | None:
@@ -289,11 +289,11 @@ class Recording(Extended):
         return self.row["options"]
 
 
-class _Once:
+class _MemoizingProxy:
     """Another object, each of whose methods is called once for the same arguments."""
 
-    def __init__(self, of: Any):
-        self._of = of
+    def __init__(self, target: Any):
+        self._of = target
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._of, name)

@@ -76,19 +76,19 @@ class Run(Recording):
 
         ``answer_review`` takes the responses of such an inbox as they are.
         """
-        from workbench.graphs.agent_inbox import interrupt_of
+        from workbench.graphs.agent_inbox import to_agent_inbox
 
         request = self.review
-        return interrupt_of(request) if request else None
+        return to_agent_inbox(request) if request else None
 
     def approve(self, note: str = "") -> Run:
-        """Go on as proposed."""
+        """Continue as proposed."""
         return self.answer_review(answer("approve", note=note))
 
     def edit(self, edits: Json | None = None, *, note: str = "", **fields: Any) -> Run:
-        """Go on with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not to be
-        obeyed) at the points plan and step; ``next_steps=``, ``activate=``, ``rewrite_query=``, ``should_continue=``,
-        ``thresholds=``, ``needs={need: "struck"}`` at reflect.
+        """Continue with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not
+        to be applied) at the points plan and step. At reflect: ``next_steps=``, ``activate=``, ``rewrite_query=``,
+        ``should_continue=``, ``thresholds=``, ``needs={need: "struck"}``.
 
         Raises:
             InvalidAnswer: names the field and what is allowed; the run waits as before.
@@ -103,7 +103,7 @@ class Run(Recording):
         """Say it in words: the text joins the query, and what is missing is planned."""
         return self.answer_review(answer("respond", message=message, note=note))
 
-    def answer_review(self, given: Json | list[Any], *, wait: bool = True) -> Run:
+    def answer_review(self, reply: Json | list[Any], *, wait: bool = True) -> Run:
         """Give an answer, in the middleware's shape or an Agent Inbox's, and wait for the next pause or the end.
 
         Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
@@ -112,7 +112,7 @@ class Run(Recording):
             NotPaused: nothing waits for an answer, or something else than what was shown; it says the difference.
             InvalidAnswer: the answer does not fit; the run waits as before.
         """
-        self._work.answer(self.run_id, given, self._seen)
+        self._work.answer(self.run_id, reply, self._seen)
         self._seen = None
         return self.wait() if wait else self
 
@@ -187,7 +187,7 @@ class Run(Recording):
         return forecast(plan, effects, records, self._store.tool_seconds(), kb, **now)
 
     def fork(self, *, wait: bool = True, **edits: Any) -> Run:
-        """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
+        """Start a new run from START with edits; the tape of this one answers all that the edit does not touch.
 
         Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
         ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``replies`` (what a model is to have said, by the
@@ -246,13 +246,13 @@ class Run(Recording):
         return dag(self)
 
     def timeline(self) -> Drawing:
-        """What ran when: graph, steps, and what happened inside the tools; waiting and what is recorded are marked."""
+        """Show what ran when: graph, steps, and the inside of the tools; waiting and replayed parts are marked."""
         from workbench.runs.pictures import timeline
 
         return timeline(self)
 
     def graph(self) -> Drawing:
-        """The conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
+        """Draw the conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
         from workbench.runs.pictures import graph
 
         return graph(self, self.checkpoints)
@@ -329,9 +329,9 @@ class RunAio:
         await asyncio.to_thread(lambda: self._run.review)
         return self._run
 
-    async def answer_review(self, given: Json | list[Any]) -> Run:
+    async def answer_review(self, reply: Json | list[Any]) -> Run:
         """Give an answer, and wait for the next pause or the end: see ``Run.answer_review``."""
-        self._run.answer_review(given, wait=False)
+        self._run.answer_review(reply, wait=False)
         return await self.wait()
 
     async def cancel(self) -> Run:

@@ -50,7 +50,7 @@ class Point(TypedDict):
 
 
 class WhatIf(list[Point]):
-    """What each reflect point was worth; a table in a notebook."""
+    """The worth of each reflect point; a table in a notebook."""
 
     def to_frame(self) -> pandas.DataFrame:
         """Return one row per point."""
@@ -190,4 +190,6 @@ def _first(run: Recording) -> list[str]:
 
 def _pieces(run: Recording) -> dict[str, str]:
     """Return every distinct piece that any step found, merged or not: its result id by its place."""
-    return {f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in distinct(run.found)}
+    return {
+        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p["result_id"] for p in distinct(run.results_by_step)
+    }

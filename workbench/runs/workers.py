@@ -28,7 +28,7 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
-from workbench.graphs.reviewers import again, written
+from workbench.graphs.reviewers import as_json, repeat_answer
 from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.conversations import SqlConversations, SqliteConversations
@@ -37,7 +37,16 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Answer, Driver, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import Checkpoint, checkpoints, folded, is_checkpoint_id, named, pruned, review_after, unfolded
+from workbench.runs.past import (
+    Checkpoint,
+    checkpoints,
+    find_checkpoint,
+    folded,
+    is_checkpoint_id,
+    pruned,
+    review_after,
+    unfolded,
+)
 from workbench.state import Data, Decision, Json, RetrievalResult
 
 T = TypeVar("T")
@@ -75,7 +84,7 @@ class LoopThread:
         try:
             self.require_own()
         except WorkspaceError:
-            work.close()
+            work.close()  # a coroutine that is never started would warn
             raise
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
@@ -101,7 +110,7 @@ class LoopThread:
         if self._loop.is_closed():
             return
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._ends = True
+        self._ends = True  # before the stop: `_run` would start the loop again
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -117,8 +126,8 @@ _POLL_S = 0.1
 _PATIENCE_S = 10.0
 _ENDED = ("done", "failed", "cancelled")
 _HINTS = {
-    "interrupted": " Its process died; go on with `resume`, without an answer.",
-    "failed": " Go on with `resume`, without an answer.",
+    "interrupted": " Its process died; continue with `resume`, without an answer.",
+    "failed": " Continue with `resume`, without an answer.",
 }
 
 
@@ -203,7 +212,7 @@ class Work:
         return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
 
     def holder(self, run_id: str) -> str | None:
-        """Who works on the run, in words: process, host, since when its workspace is open; None when no one does."""
+        """Return who works on the run, in words: process, host, since when its workspace is open; None without one."""
         owner = self.driver(run_id).runs.get(run_id, whole=False)["owner"]
         return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
 
@@ -341,7 +350,7 @@ class Work:
         except WorkspaceError as error:  # the run is noted, and what comes after it could not be
             self._live[run_id] = live
             live.finished.set()
-            live.unwritten = type(error)(f"{error} Then go on with `workbench resume {run_id}`.")
+            live.unwritten = type(error)(f"{error} Then continue with `workbench resume {run_id}`.")
             raise live.unwritten from error
         self._start(driver, live, first)
 
@@ -363,15 +372,15 @@ class Work:
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
         """Return the review point that comes after a checkpoint."""
-        checkpoint = named(run_id, self.checkpoints(run_id), checkpoint_id)
+        checkpoint = find_checkpoint(run_id, self.checkpoints(run_id), checkpoint_id)
         return review_after(checkpoint, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
-    def answer(self, run_id: str, given: Any, seen: Data | None = None) -> None:
+    def answer(self, run_id: str, reply: Any, seen: Data | None = None) -> None:
         """Take the run and give it the answer, if it waits for one.
 
         Args:
             run_id: the run.
-            given: the answer.
+            reply: the answer.
             seen: the request that was shown to the person who answers; another one is not answered by it.
 
         Raises:
@@ -384,22 +393,22 @@ class Work:
         if status == "paused":
             request = self.pending(run_id)
             if request is None and driver.runs.get(run_id, whole=False) != row:  # another process answered just now
-                return self.answer(run_id, given, seen)
+                return self.answer(run_id, reply, seen)
             if request is None:
                 raise NotPaused(
-                    f"Run {run_id} waits, but its checkpoint is lost. `workbench resume {run_id}` goes on from what it "
-                    "has stored, and asks again."
+                    f"Run {run_id} waits, but its checkpoint is lost. `workbench resume {run_id}` continues from what "
+                    "it has stored, and asks again."
                 )
             if seen and seen["review_id"] != request["review_id"]:
                 asked, shown = proposals.point(request), proposals.point(seen)
                 change = "again, and something else" if asked == shown else f"by now, not {shown}"
                 raise NotPaused(f"The run asks {asked} {change}. Look at run.review, and answer that.")
-            wanted = Answer(written(given), request["review_id"])
+            wanted = Answer(as_json(reply), request["review_id"])
             self._take(driver, row)
             self._start(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
-        if status == "interrupted" and last and _same(last[-1], given):
+        if status == "interrupted" and last and _same(last[-1], reply):
             self.resume(run_id)
             return
         hint = f" {self._taken_by(row)}" if status == "running" else _HINTS.get(status, "")
@@ -548,7 +557,7 @@ class Work:
         if not snapshot.values:
             return self._first_input(driver, run_id)
         recorded = self._recorded(run_id, snapshot)
-        return None if recorded is None else Answer(again(recorded), recorded["review_id"])
+        return None if recorded is None else Answer(repeat_answer(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """Return what the graph begins with; the user's message is stored before the run."""

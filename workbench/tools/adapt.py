@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import Granularity, Json, RetrievalResult, SourceType
-from workbench.tools.evidence import evidence_of, ranked, titles
+from workbench.tools.evidence import make_evidence, ranked, titles
 from workbench.tools.scoring import Question
 from workbench.tools.tool import FunctionTool, Search, contained, plain
 
@@ -43,7 +43,7 @@ _PORT = {
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a tool that is made of something else: as ``FunctionTool`` has it."""
+    """Options of an adapted tool, as ``FunctionTool`` has them."""
 
     description: str
     intents: Iterable[str]
@@ -77,7 +77,7 @@ def from_function(function: Callable[..., Any], name: str = "", **options: Unpac
         def call() -> Any:
             with contained(name):
                 returned = function(**args)
-                return list(islice(returned, MOST + 1)) if isinstance(returned, Iterator) else returned
+                return list(islice(returned, MAX_RESULTS + 1)) if isinstance(returned, Iterator) else returned
 
         returned = function(**args) if is_async else await asyncio.to_thread(call)
         if inspect.isawaitable(returned):
@@ -188,21 +188,21 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
             "or a dict with one of these under 'results'."
         )
     items = sorted(items, key=repr) if isinstance(items, Set) else list(items)  # a set has no order of its own
-    if len(items) > MOST:
-        raise ToolError(f"{name} returned more than {MOST:,} results. Return the best of them.")
+    if len(items) > MAX_RESULTS:
+        raise ToolError(f"{name} returned more than {MAX_RESULTS:,} results. Return the best of them.")
     texts = [value for _, value in tool_input if isinstance(value, str)]
-    question = Question.of(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
+    question = Question.read(str(getattr(tool_input, "query", " ".join(texts))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
     best = ranked(results, getattr(tool_input, "top_k", len(results)))
     return {"candidates": titles(best), **extra, "results": best}
 
 
-MOST = 100_000
+MAX_RESULTS = 100_000
 """Results that a function may return, or an iterator give, before ``top_k`` are taken."""
 
 
 class _Row(BaseModel):
-    """What is read by name of one result; everything else becomes metadata."""
+    """The fields of a result that are read by name; all others become metadata."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -247,7 +247,7 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     if score is None:
         score = question.judge("keyword_search", parsed.evidence, title, str(metadata["doc_id"]), bm25=1 / place)
     kinds = {"source_type": parsed.source_type, "granularity": parsed.granularity}
-    result = evidence_of(source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place)
+    result = make_evidence(source_id, parsed.evidence, score, name, question.knowledge.name, **kinds, place=place)
     return {**result, "metadata": {**metadata, **result["metadata"]}}
 
 

@@ -13,18 +13,18 @@ from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import Json, RetrievalResult
-from workbench.text import language_of
+from workbench.text import detect_language
 from workbench.tools import evidence
 from workbench.tools.chain_walk import AskedWords, explored
 from workbench.tools.scoring import Question, descending, probability
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 ANSWERING = 5
 """Passages that together should hold the words of the question."""
 
 
-class ChainOutput(Found):
-    """What ``chain_exploration`` returns."""
+class ChainOutput(ToolOutput):
+    """The output of ``chain_exploration``."""
 
     paths: list[str] = Field(default_factory=list, description="Chains of titles, each with what leads on")
 
@@ -33,9 +33,9 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return the passages of the best chains; their order stands, whatever their probabilities."""
     query = tool_input.query
     with log("link") as detail:
-        question = Question.of(query, knowledge)
+        question = Question.read(query, knowledge)
         detail |= question.linked
-    words = AskedWords.of(query, knowledge)
+    words = AskedWords.read(query, knowledge)
     chains = explored(query, words, knowledge, log)
     with log("choose") as detail:
         best = chains.best(tool_input.top_k)
@@ -51,9 +51,9 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
             result = evidence.chunk(passage, score, TOOL.name, knowledge.name, seen)
             path = chains.path(passage["chunk_id"])
-            result["metadata"] |= chain_of([chain_step(target, *step, chains.titles) for target, step in path])
+            result["metadata"] |= chain_metadata([chain_step(target, *step, chains.titles) for target, step in path])
             results.append(result)
-    return {**evidence.answer(question, results, len(results)), "paths": paths_of(results)}
+    return {**evidence.answer(question, results, len(results)), "paths": chain_paths(results)}
 
 
 def chain_step(
@@ -64,12 +64,12 @@ def chain_step(
     return {"from": source, "to": target, "by": by, "surface": surface, "sentence": sentence, "says": words}
 
 
-def chain_of(steps: Sequence[dict[str, str]]) -> Json:
-    """Steps as metadata, with what all of them say."""
+def chain_metadata(steps: Sequence[dict[str, str]]) -> Json:
+    """Return steps as metadata, with what all of them say."""
     return {"chain": {"says": " → ".join(step["says"] for step in steps), "steps": steps}} if steps else {}
 
 
-def paths_of(results: Sequence[RetrievalResult]) -> list[str]:
+def chain_paths(results: Sequence[RetrievalResult]) -> list[str]:
     """Return what the chains of results say, each once."""
     return list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"]))
 
@@ -96,7 +96,7 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
     '茶馆与四世同堂都提到“老舍”'
     """
-    language = language_of(sentence or parent)
+    language = detect_language(sentence or parent)
     words = _SAYS[language, by].format(parent=parent, surface=surface, child=child)
     short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
     return _QUOTED[language].format(said=words, sentence=short) if sentence else words

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from workbench.language.names import together
 from workbench.ports import KnowledgeBase, Shared, Titled, ToolLog
 from workbench.text import CJK, stem, stems, terms
-from workbench.tools.evidence import document_of
+from workbench.tools.evidence import document_id
 from workbench.tools.scoring import content_terms, dated
 
 RELATED = 0.8
@@ -54,14 +54,14 @@ class AskedWords:
     words: tuple[Word, ...]
 
     @classmethod
-    def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
+    def read(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
         """Return the content words of a question."""
         groups = [
-            roots_of(word for word in group.get(language, ()) if " " not in word)
+            word_roots(word for word in group.get(language, ()) if " " not in word)
             for group in knowledge.lexicon()
             for language in ("en", "zh")
         ]
-        similar = knowledge.near(question)
+        similar = knowledge.similar_words(question)
         foreign = {word: neighbours for word, neighbours in similar.items() if CJK.match(word)}
         words: dict[str, Word] = {}
         for term in content_terms(question):
@@ -122,7 +122,7 @@ def forms(word: str) -> frozenset[str]:
     return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
 
 
-def roots_of(words: Iterable[str]) -> frozenset[str]:
+def word_roots(words: Iterable[str]) -> frozenset[str]:
     """Return the stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
     return frozenset().union(*(forms(root(stemmed)) for stemmed in stems(" ".join(words))))
 
@@ -139,7 +139,7 @@ DEEP = 500
 
 @dataclass
 class Seeds:
-    """What is known of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
+    """The scores of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
 
     ``named``: ids of documents whose title is in the question -> that title; ``rest``: the likeness of any passage
     that is not in ``own``.
@@ -169,7 +169,7 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
     titles = [*knowledge.ways.titles_in(question), *days]
     titles_by_document = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
-    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages_of(list(titles_by_document))}
+    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.document_passages(list(titles_by_document))}
     lexical = _lexical(question, list(titles_by_document.values()), mine, knowledge)
     dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
     rest = min(dense.values(), default=0.0)
@@ -240,7 +240,7 @@ By = Literal["title", "named by", "phrase"]
 
 
 class Step(NamedTuple):
-    """How a passage was reached: from which one, by what, and the sentence that says it."""
+    """A step of the walk: the passage it came from, the link, and the sentence that states it."""
 
     parent: str
     by: By
@@ -360,7 +360,7 @@ class Walk:
                     reached[target] = (worth, step)
         for target, (worth, step) in sorted(reached.items()):
             self.chains.keep(target, worth, step)
-        new = {i: self.chains.score[i] for i in reached if document_of(i) not in self._seen and i in self.chains.score}
+        new = {i: self.chains.score[i] for i in reached if document_id(i) not in self._seen and i in self.chains.score}
         self._go_on(by_score(new), {i: self._covered[step.parent] for i, (_, step) in reached.items()})
         return len(reached)
 
@@ -374,7 +374,7 @@ class Walk:
         self._front = list(first.values())[:WIDTH]
         for i in self._front:
             self._covered[i] = covered.get(i, frozenset()) | stems(self.chains.titles[i])
-        self._seen |= {document_of(i) for i in self._front}
+        self._seen |= {document_id(i) for i in self._front}
 
     def _load_stems(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
@@ -386,7 +386,7 @@ class Walk:
         groups = self._groups()
         every = [i for group in groups.values() for i in group]
         links, shared = ways.links_from(every), ways.shared(every, HUB)
-        about = self._knowledge.passages_of(sorted({link["doc_id"] for link in links}))
+        about = self._knowledge.document_passages(sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
             edges = [
@@ -404,13 +404,13 @@ class Walk:
     def _groups(self) -> dict[str, list[str]]:
         """Return each passage in front with the first ones of its document."""
         parts: dict[str, list[str]] = {}
-        for passage in self._knowledge.passages_of([document_of(i) for i in self._front]):
+        for passage in self._knowledge.document_passages([document_id(i) for i in self._front]):
             parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
-        return {i: list(dict.fromkeys([i, *parts.get(document_of(i), ())]))[:TOGETHER] for i in self._front}
+        return {i: list(dict.fromkeys([i, *parts.get(document_id(i), ())]))[:TOGETHER] for i in self._front}
 
     def _naming(self, parent: str) -> Iterator[Edge]:
         """Yield passages that name the document of this one."""
-        doc_id, ways = document_of(parent), self._knowledge.ways
+        doc_id, ways = document_id(parent), self._knowledge.ways
         naming = sorted(ways.naming(doc_id, HUB), key=lambda i: (-round(self._seeds.likeness(i), 9), i))
         for link in ways.links_to(doc_id, naming[:NAMED_BY]):
             yield link["chunk_id"], Step(parent, "named by", link["surface"], link["sentence"])

@@ -19,7 +19,7 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.tools import chain, evidence, hybrid, next_hop
 from workbench.tools.scoring import Question
-from workbench.tools.tool import Found, FunctionTool, Search, StepLog
+from workbench.tools.tool import FunctionTool, Search, StepLog, ToolOutput
 
 LONGEST_QUERY = 80
 """Characters of a query in the name of a sub-step."""
@@ -35,7 +35,7 @@ class DeepResearchInput(Search):
     timeout_s: float = Field(12.0, gt=0, le=3600, description="After so many seconds it returns what it has")
 
 
-class DeepResearchOutput(Found):
+class DeepResearchOutput(ToolOutput):
     """The evidence, and how it was found."""
 
     thoughts: list[Json] = Field(default_factory=list, description="Each round: its evidence, what it asks")
@@ -63,7 +63,7 @@ class Research:
             source_ids: list[RetrievalResult] = tool.function(request, self.knowledge, StepLog())["results"]
         trust = 1.0
         if isinstance(request, next_hop.NextHopInput):  # at most as likely as the passage that leads to it
-            document = evidence.document_of(request.passage)
+            document = evidence.document_id(request.passage)
             scores = [r["score"] for r in self.results.values() if r["metadata"].get("doc_id") == document]
             trust = max(scores, default=0.0)
         for result in source_ids:
@@ -85,7 +85,7 @@ class Research:
         before = self.results.get(f"low_level:{steps[0]['from']}") if steps else None
         earlier = before["metadata"].get("chain", {}).get("steps", ()) if before else ()
         returns = any(step["from"] == result["source_id"] for step in earlier)
-        return {} if returns else chain.chain_of([*earlier, *steps])
+        return {} if returns else chain.chain_metadata([*earlier, *steps])
 
     def requests(self, limit: int) -> list[Request]:
         """Return what to search next: what is left, of names in the evidence, or the same more widely."""
@@ -97,7 +97,7 @@ class Research:
         wider = hybrid.HybridSearchInput(query=query, top_k=min(1000, 2 * top_k))
         if not left:
             return [] if wider in self.searches else [(hybrid.TOOL, wider)]
-        return [(next_hop.TOOL, next_hop.NextHopInput(**hop.asked(query), top_k=top_k)) for hop in left]
+        return [(next_hop.TOOL, next_hop.NextHopInput(**hop.to_input(query), top_k=top_k)) for hop in left]
 
 
 def research_tool(name: str, description: str, rounds: int, hops: int, first: Sequence[FunctionTool]) -> FunctionTool:
@@ -136,11 +136,11 @@ def research_tool(name: str, description: str, rounds: int, hops: int, first: Se
             if not requests:
                 stopped = stopped or "nothing new"
                 break
-        question = await asyncio.to_thread(Question.of, query, knowledge)
+        question = await asyncio.to_thread(Question.read, query, knowledge)
         for result in (results := research.best()):
             result["metadata"]["tools"] = [name]  # it is judged as this tool's, whichever search found it
         answer = evidence.answer(question, results, top_k)
-        paths = chain.paths_of(answer["results"])
+        paths = chain.chain_paths(answer["results"])
         return DeepResearchOutput(**answer, thoughts=thoughts, paths=paths, stopped=stopped)
 
     return FunctionTool(
@@ -162,7 +162,7 @@ def _late(log: ToolLog, timeout_s: float) -> bool:
 
 DEEP = research_tool(
     "deep_research",
-    "Searches, then asks what is left of each name that the evidence brings in; the thoughts are shown.",
+    "Searches, then asks the open part of the question about each new name in the evidence; the thoughts are shown.",
     rounds=3,
     hops=2,
     first=[hybrid.TOOL],

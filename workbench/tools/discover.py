@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.plans import written
+from workbench.plans import format_condition
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Condition, Data, Op, Sort
 from workbench.text import fold, terms
@@ -21,9 +21,9 @@ from workbench.tools.scoring import (
     probability,
     rank_scores,
 )
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
-NEAR = 1000  # how deep into the vectors the filtered documents are looked for
+VECTOR_DEPTH = 1000  # how deep into the vectors the filtered documents are looked for
 WAYS = re.compile(
     r"\b(?:after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|than|newest|latest"
     r"|new|old|recent|good|best|great|some)\b|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|后|前|新|老|最近|近年|最新|好|所有|全部|一些|过",
@@ -34,7 +34,7 @@ ANYTHING = 0.5  # the score of a document when the query asks for nothing in par
 
 
 class ConditionInput(BaseModel):
-    """What one typed field of a document must hold."""
+    """A condition on one typed field of a document."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,7 +55,7 @@ class SortInput(BaseModel):
 
 
 class DiscoverInput(Search):
-    """What ``discover`` can be asked."""
+    """The input of ``discover``."""
 
     query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
     conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
@@ -66,8 +66,8 @@ class DiscoverInput(Search):
     count_by: str = Field("", description="A field: count the documents by its values too")
 
 
-class DiscoverOutput(Found):
-    """What ``discover`` returns: ``candidates`` are the titles, best first."""
+class DiscoverOutput(ToolOutput):
+    """The output of ``discover``: ``candidates`` are the titles, best first."""
 
     total: int = Field(0, description="How many documents hold")
     counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
@@ -77,14 +77,12 @@ def search(tool_input: DiscoverInput, knowledge: KnowledgeBase, log: ToolLog) ->
     """Return the first passage of each document that holds for the conditions."""
     conditions = [cast(Condition, condition.model_dump()) for condition in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log(
-        "select", conditions=[written(condition) for condition in conditions], **({"sort": sort} if sort else {})
-    ) as detail:
+    with log("select", conditions=[*map(format_condition, conditions)], **({"sort": sort} if sort else {})) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = total = len(doc_ids)
     if not (conditions or sort or tool_input.query):  # old and new ones, evenly: nothing prefers the newest
         doc_ids = doc_ids[:: max(1, len(doc_ids) // tool_input.top_k)]
-    question = Question.of(tool_input.query, knowledge)
+    question = Question.read(tool_input.query, knowledge)
     wanted = [] if sort else beyond(question, conditions, knowledge)
     with log("rank", by="query" if wanted else sort["field"] if sort else "newest", words=wanted):
         chosen = (
@@ -125,19 +123,19 @@ def beyond(question: Question, conditions: Sequence[Data], knowledge: KnowledgeB
 
 def _first_passages(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return the documents' first passages in the order given, each a little less probable, so that the order stays."""
-    first = [p for p in knowledge.passages_of(doc_ids[:top_k]) if p["position"] == 0]
+    first = [p for p in knowledge.document_passages(doc_ids[:top_k]) if p["position"] == 0]
     return list(zip(first, rank_scores(len(first)), strict=True))
 
 
 def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """Return best passage of each document for the question, with its probability before the filters are counted in."""
-    hits = knowledge.vector_search(question.text, NEAR)
+    hits = knowledge.vector_search(question.text, VECTOR_DEPTH)
     dense, wanted = cosine_signals(hits), set(doc_ids)
     inside = [chunk_id for chunk_id, _ in hits if chunk_id.rpartition("#")[0] in wanted][:READ]
     seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}
     rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}
-    for passage in [*knowledge.passages(inside), *knowledge.passages_of(rest)]:
+    for passage in [*knowledge.passages(inside), *knowledge.document_passages(rest)]:
         seen = question.signals(passage) | dense.get(passage["chunk_id"], {})
         score = probability("naive_search", {**seen, "across": seen["unread"] * seen.get("lead", 0.0)})
         if passage["doc_id"] not in best or score > best[passage["doc_id"]][1]:

@@ -15,10 +15,10 @@ from pydantic import Field
 
 from workbench.language.names import names_in
 from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, Relation, ToolLog, Wanted
-from workbench.text import CJK, language_of
+from workbench.text import CJK, detect_language
 from workbench.tools import evidence
 from workbench.tools.scoring import Question
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 _NOTES = {
@@ -40,13 +40,13 @@ def note(what: str, language: str, **names: str) -> str:
 
 
 class EnrichmentInput(Search):
-    """What ``enrichment`` can be asked."""
+    """The input of ``enrichment``."""
 
     names: list[str] = Field(default_factory=list, description="Names to ask for; empty: those in the query")
 
 
-class EnrichmentOutput(Found):
-    """What ``enrichment`` gives: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
+class EnrichmentOutput(ToolOutput):
+    """The output of ``enrichment``: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
 
     notes: list[str] = Field(default_factory=list, description="Why there is less than was asked for")
     subgraph: dict[str, list[Any]] = Field(default_factory=dict, description="Entities and relations, of this run only")
@@ -54,7 +54,7 @@ class EnrichmentOutput(Found):
 
 async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: ToolLog) -> EnrichmentOutput:
     """Ask the source of this base for the names, and judge what it says by the words of the query."""
-    query, language = tool_input.query, language_of(tool_input.query)
+    query, language = tool_input.query, detect_language(tool_input.query)
     enricher = knowledge.enricher
     if enricher is None:
         with log("ask") as detail:
@@ -83,7 +83,7 @@ async def search(tool_input: EnrichmentInput, knowledge: KnowledgeBase, log: Too
 def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[Wanted]:
     """Each name as the language of the query writes it, with the years in the query and of the document about it."""
     names_asked = list(dict.fromkeys(names)) or [mention["name"] for mention in names_in(query, [knowledge])]
-    years_in_query, chinese = list(map(int, _YEAR.findall(query))), language_of(query) == "zh"
+    years_in_query, chinese = list(map(int, _YEAR.findall(query))), detect_language(query) == "zh"
     wanted = []
     for name in filter(str.strip, names_asked):
         entity = knowledge.find_entity(name)
@@ -97,11 +97,11 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
 
 def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
     """Return the first passage of the document that an entity is."""
-    return knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
+    return knowledge.document_passages([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
 
 
 def _judged(query: str, answer: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:
-    question = Question.of(query, knowledge)
+    question = Question.read(query, knowledge)
     names = {entity["doc_id"]: [entity["name"], *entity["aliases"]] for entity in answer["entities"]}
     results = []
     for passage in answer["passages"]:

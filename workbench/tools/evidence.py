@@ -10,10 +10,10 @@ from workbench.state import Data, Json, RetrievalResult
 from workbench.tools.scoring import Question, probability
 
 
-def document_of(chunk_id: str) -> str:
+def document_id(chunk_id: str) -> str:
     """Return the id of the document of a passage.
 
-    >>> document_of("a#b#0")
+    >>> document_id("a#b#0")
     'a#b'
     """
     return chunk_id.rpartition("#")[0]
@@ -22,8 +22,8 @@ def document_of(chunk_id: str) -> str:
 def chunk(
     passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
 ) -> RetrievalResult:
-    """A passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` is what its score was made of."""
-    return evidence_of(
+    """Return a passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` the parts of its score."""
+    return make_evidence(
         passage["chunk_id"],
         passage["text"],
         score,
@@ -55,7 +55,7 @@ def entity(
 ) -> RetrievalResult:
     """Return an entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
     source = _source(record["name"], about)
-    return evidence_of(record["entity_id"], text, score, tool, kb_prefix, "entity", **source)
+    return make_evidence(record["entity_id"], text, score, tool, kb_prefix, "entity", **source)
 
 
 def relationship(
@@ -65,12 +65,12 @@ def relationship(
     text = relation["sentence"] or f"{relation['source']} {relation['type']} {relation['target']}"
     title = stated_in["title"] if stated_in else ""
     source = _source(title, stated_in)
-    return evidence_of(relation["relation_id"], text, score, tool, kb_prefix, "relationship", "high_level", **source)
+    return make_evidence(relation["relation_id"], text, score, tool, kb_prefix, "relationship", "high_level", **source)
 
 
 def community(group: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
     """Return a community as evidence: its extractive summary."""
-    return evidence_of(
+    return make_evidence(
         group["community_id"],
         group["summary"],
         score,
@@ -99,7 +99,7 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[Json]:
 
 
 def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> Json:
-    """What every tool gives (``Found``): the best results, the names in the question, and what else was found."""
+    """Build a tool's output (``ToolOutput``): the best results, the names in the question, and what else was found."""
     best = ranked(results, top_k)
     return {
         "results": best,
@@ -123,7 +123,7 @@ def card(subject: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
     about = "; ".join([subject["type"], *subject["aliases"][:3]])
     phrases: dict[str, list[str]] = {}
     field_names = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
-    for relation in knowledge.relations_of(subject["entity_id"]):
+    for relation in knowledge.entity_relations(subject["entity_id"]):
         forward = relation["source"] == subject["entity_id"]
         neighbour = knowledge.entity(relation["target"] if forward else relation["source"])
         if neighbour:
@@ -156,7 +156,7 @@ def _source(title: str, passage: Passage | None) -> Json:
     return {"title": title, **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")}}
 
 
-def evidence_of(
+def make_evidence(
     source_id: str,
     text: str,
     score: float,

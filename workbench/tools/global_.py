@@ -12,21 +12,21 @@ from workbench.state import Json
 from workbench.tools import evidence
 from workbench.tools.fusing import rrf
 from workbench.tools.scoring import Question, field_values, probability
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 COMMUNITIES = 5
 POOL = 100  # passages that are weighed, at most
 
 
 class GlobalSearchInput(Search):
-    """What ``global_search`` can be asked."""
+    """The input of ``global_search``."""
 
     entities: list[str] = Field(default_factory=list, description="Names whose communities are wanted")
     candidates: list[str] = Field(default_factory=list, description="Titles of an earlier step: only these are ranked")
 
 
-class GlobalSearchOutput(Found):
-    """What ``global_search`` gives: ``candidates`` are distinct titles without those in the query, best first."""
+class GlobalSearchOutput(ToolOutput):
+    """The output of ``global_search``: ``candidates`` are distinct titles without those in the query, best first."""
 
     communities: list[str] = Field(default_factory=list, description="Titles of the communities, best first")
 
@@ -34,8 +34,8 @@ class GlobalSearchOutput(Found):
 def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return passages of the candidates given (else of what is near the query) by likeness, and their communities."""
     with log("link") as detail:
-        question = Question.of(tool_input.query, knowledge, tool_input.entities)
-        seeds = knowledge.passages_of(question.subjects)
+        question = Question.read(tool_input.query, knowledge, tool_input.entities)
+        seeds = knowledge.document_passages(question.subjects)
         documents = _documents(tool_input.candidates, knowledge)
         detail.update(entities=question.entities, candidates=len(documents))
     with log("near", k=POOL) as detail:
@@ -47,7 +47,7 @@ def search(tool_input: GlobalSearchInput, knowledge: KnowledgeBase, log: ToolLog
         chosen = _touched(question, documents, knowledge.passages(order[:POOL]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        pool = knowledge.passages_of(documents) or _pool(order, chosen, knowledge)
+        pool = knowledge.document_passages(documents) or _pool(order, chosen, knowledge)
         weighed = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dense))
         detail["weighed"] = len(weighed)
     passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in weighed]
@@ -81,7 +81,7 @@ def _weighed(
 def _touched(
     question: Question, documents: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
 ) -> list[Community]:
-    """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
+    """Return the communities with most of what is named, given and found: names count 1, a found passage by rank."""
     names = dict.fromkeys(n.entity_id for n in question.named)
     gained = dict.fromkeys([*documents, *question.subjects], 1.0)
     for rank, passage in enumerate(best, start=1):
@@ -91,7 +91,7 @@ def _touched(
         share = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
         return round(share + sum(member in names for member in community["members"]), 9)
 
-    communities = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
+    communities = knowledge.entity_communities([*names, *(f"doc:{doc_id}" for doc_id in gained)])
     scored = [(touched(c), c) for c in communities]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
     return [c for score, c in scored[:COMMUNITIES] if score > 0]
@@ -105,7 +105,7 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
 
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
     """Return what is weighed without candidates: the nearest passages, then those of the communities."""
-    inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
+    inside = [p["chunk_id"] for p in knowledge.document_passages([d for c in chosen for d in c["doc_ids"]])]
     return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 

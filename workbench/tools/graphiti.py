@@ -1,4 +1,4 @@
-"""Facts of a Graphiti server, as a tool of the user: ``wb.tools.register(graphiti(wb.settings))``.
+"""Facts of a Graphiti server, as a custom tool: ``wb.tools.register(graphiti(wb.settings))``.
 
 It speaks to the REST service of Graphiti (``server/graph_service`` next to graphiti-core 0.29.3): ``POST /search``
 gives facts with the times from and until which they hold, and when they were learnt. What comes from there is somebody
@@ -30,7 +30,7 @@ When = Annotated[datetime, AfterValidator(lambda when: when if when.tzinfo else 
 
 
 class GraphitiInput(Search):
-    """What ``graphiti`` can be asked."""
+    """The input of ``graphiti``."""
 
     top_k: int = Field(10, ge=1, le=100, description="How many facts at most")
     group_ids: list[str] = Field(default_factory=list, description="Of which groups; empty: of all")
@@ -38,7 +38,7 @@ class GraphitiInput(Search):
 
 
 class Fact(BaseModel):
-    """What the service says of one fact, as far unchanged used."""
+    """The fields of a fact that are used, as the service sends them."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -55,7 +55,7 @@ class Fact(BaseModel):
         return (self.valid_at is None or self.valid_at <= when) and (self.invalid_at is None or when < self.invalid_at)
 
     def to_result(self) -> Json:
-        """As a result that a tool of the user may give."""
+        """Return the fact as a result of a custom tool."""
         times = self.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
         about = {"id": f"graphiti:{clean(self.uuid)}", "title": clean(self.name), "text": clean(self.fact)}
         return {**about, **times, "transient": True, "source": "Graphiti"}
@@ -87,11 +87,13 @@ def graphiti(settings: Settings) -> FunctionTool:
             facts = await _request_facts(url, settings.graphiti_timeout_s, body)
             detail["facts"] = len(facts)
         when = tool_input.as_of
-        kept = [fact.to_result() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))]
+        results = [
+            fact.to_result() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))
+        ]
         with log("judge") as detail:
-            found = await asyncio.to_thread(normalise, "graphiti", kept, tool_input, knowledge)
-            detail["hits"] = len(found["results"])
-        return found
+            output = await asyncio.to_thread(normalise, "graphiti", results, tool_input, knowledge)
+            detail["hits"] = len(output["results"])
+        return output
 
     return FunctionTool(
         name="graphiti",

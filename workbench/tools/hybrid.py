@@ -26,7 +26,7 @@ RERANKED = 20  # reading more costs more than it finds
 
 
 class HybridSearchInput(Search):
-    """What ``hybrid_search`` can be asked."""
+    """The input of ``hybrid_search``."""
 
     entities: list[str] = Field(default_factory=list, description="Further names that are meant")
 
@@ -38,11 +38,11 @@ def search(tool_input: HybridSearchInput, knowledge: KnowledgeBase, log: ToolLog
     """
     pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:
-        question = Question.of(tool_input.query, knowledge, tool_input.entities)
+        question = Question.read(tool_input.query, knowledge, tool_input.entities)
         detail |= question.linked
     hits = from_texts(question, pool, log) | from_graph(question, pool, log)
-    passages = [passage for passage, _ in fused(question, hits, pool, log)]
-    results = reranked(question, passages, hits, log)
+    passages = [passage for passage, _ in fuse(question, hits, pool, log)]
+    results = rerank(question, passages, hits, log)
     return evidence.answer(question, results, tool_input.top_k)
 
 
@@ -66,12 +66,12 @@ def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[st
     return {"bm25": lexical, "dense": dense}
 
 
-def fused(
+def fuse(
     question: Question, hits: Mapping[str, Ranking], pool: int, log: ToolLog, strategy: str = "rrf"
 ) -> list[tuple[Passage, float]]:
-    """The passages of all sources in one order, with their fused scores; those about a name in the question first."""
+    """Fuse the passages of all sources into one order; those about a name in the question come first."""
     with log("fuse", strategy=strategy) as detail:
-        own = [p["chunk_id"] for p in question.knowledge.passages_of(question.subjects)][: RERANKED // 2]
+        own = [p["chunk_id"] for p in question.knowledge.document_passages(question.subjects)][: RERANKED // 2]
         weights = WEIGHTS[kind(question, hits.get("dense", ()))] if strategy in WEIGHED else None
         order = dict(STRATEGIES[strategy](hits, weights))
         detail["distinct"] = len(order)
@@ -87,15 +87,15 @@ def kind(question: Question, dense: Ranking) -> str:
     return "across" if first and question.signals(first[0])["unread"] > 0.5 else "plain"
 
 
-def reranked(
+def rerank(
     question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], log: ToolLog, model: str = ""
 ) -> list[RetrievalResult]:
     """Return the passages read again next to the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
         try:
-            reread = rerank(question.text, passages, question.knowledge, model)
+            reread = reranker_scores(question.text, passages, question.knowledge, model)
         except Unusable as error:  # a model's words are a proposal; a model that is not there is an error
-            detail["note"], reread = str(error), rerank(question.text, passages, question.knowledge, "none")
+            detail["note"], reread = str(error), reranker_scores(question.text, passages, question.knowledge, "none")
         detail["reranked"] = len(reread)
     with log("calibrate"):
         return list(_judged(question, passages, hits, reread))
@@ -104,7 +104,7 @@ def reranked(
 def _judged(
     question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], reread: Mapping[str, float]
 ) -> Iterator[RetrievalResult]:
-    """The passages in the order of ``worth``; what is probable of them is given out in that order, the highest first.
+    """Return the passages in the order of ``worth``, with their probabilities assigned in that order, highest first.
 
     What ranks best and what is known for certain are seen in different signals: the reranker always has a best one,
     and what the graph leads to need not say the question's words.
@@ -134,7 +134,9 @@ def worth(seen: Mapping[str, float]) -> float:
     return round(sum(weight * seen.get(name, 0.0) for name, weight in ORDER.items()), 9)
 
 
-def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, model: str = "") -> dict[str, float]:
+def reranker_scores(
+    query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, model: str = ""
+) -> dict[str, float]:
     """Return the reranker's view of the first ``RERANKED`` passages, 1 for its best and 0 for its worst, by chunk id.
 
     Without a reranker, or with the model ``none``, the order that is there already is in for it.

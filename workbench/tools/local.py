@@ -14,15 +14,15 @@ NEIGHBOURS = 30
 
 
 class LocalSearchInput(Search):
-    """What ``local_search`` can be asked."""
+    """The input of ``local_search``."""
 
-    entities: list[str] = Field(default_factory=list, description="Names to look around, beside the query's own")
+    entities: list[str] = Field(default_factory=list, description="More names to look around than those of the query")
 
 
 def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog) -> Json:
     """Return cards of the linked entities, the sentences of their relations, and their passages."""
     with log("link") as detail:
-        question = Question.of(tool_input.query, knowledge, tool_input.entities)
+        question = Question.read(tool_input.query, knowledge, tool_input.entities)
         detail |= question.linked
     with log("neighbours") as detail:
         neighbours = around(question, knowledge)[:NEIGHBOURS]
@@ -42,7 +42,7 @@ def search(tool_input: LocalSearchInput, knowledge: KnowledgeBase, log: ToolLog)
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
     cards = []
     for name in question.named:
-        about = next(iter(knowledge.passages_of([name.doc_id])), None) if name.doc_id else None
+        about = next(iter(knowledge.document_passages([name.doc_id])), None) if name.doc_id else None
         entity = knowledge.entity(name.entity_id)
         if entity is not None:
             text = evidence.card(entity, knowledge)

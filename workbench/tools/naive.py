@@ -16,7 +16,7 @@ def search(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> Json:
         hits = knowledge.vector_search(tool_input.query, pool)
         detail["hits"] = len(hits)
     with log("calibrate"):
-        question = Question.of(tool_input.query, knowledge)
+        question = Question.read(tool_input.query, knowledge)
         passages = knowledge.passages([chunk_id for chunk_id, _ in hits])
         results = evidence.judged(TOOL.name, question, passages, dense=hits)
     return evidence.answer(question, results, tool_input.top_k)

@@ -18,19 +18,19 @@ from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Json, RetrievalResult
 from workbench.text import CJK, fold, sentences
 from workbench.tools import evidence
-from workbench.tools.chain import chain_of, chain_step
+from workbench.tools.chain import chain_metadata, chain_step
 from workbench.tools.chain_walk import HUB
 from workbench.tools.fusing import Ranking
 from workbench.tools.scoring import Question, probability, shares
 from workbench.tools.tool import FunctionTool, Search
 
-MOST = 4
+MAX_SUB_QUESTIONS = 4
 """Sub-questions of one pass."""
 LOOKED_AT, PARTS = 6, 3
 """Documents of the evidence whose sentences are read, and passages of each."""
 UNSAID, CLEAR = 0.4, 0.85
 """Cosines at which a word of a text does not say one of the question at all, and says it in full."""
-SAID = 0.75
+SAID_ENOUGH = 0.75
 """From here on, 0 to 1, a word is said, and is asked no further."""
 BEHIND = 0.04
 """What a sentence must say more of the question for each place that its document stands behind another."""
@@ -42,7 +42,7 @@ _BRACKET = re.compile(r"\s*[(（][^()（）]*[)）]$")
 
 
 class SubQuestion(NamedTuple):
-    """What is asked next.
+    """The next question.
 
     Attributes:
         query: the words that are left, and the name.
@@ -57,7 +57,7 @@ class SubQuestion(NamedTuple):
     title: str
     sentence: str
 
-    def asked(self, question: str) -> Json:
+    def to_input(self, question: str) -> Json:
         """Return the input of ``next_hop`` for it, of this question."""
         values = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
         return {**values, "sentence": f"{self.title}. {self.sentence}"}
@@ -73,19 +73,19 @@ def clarity(cosine: float) -> float:
 
 
 class Reading(NamedTuple):
-    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text."""
+    """The coverage of a question's words by texts: each word's share of the whole weight, and 0 to 1 for each text."""
 
     words: list[str]
     weights: list[float]
     texts: list[list[float]]
 
     @classmethod
-    def of(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
+    def read(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
         """Read the texts by what words mean, where the base can tell."""
         words, rarity, rows = knowledge.matches(question, texts)
-        whole = sum(rarity) + 1e-6 * len(rarity) or 1.0
-        shares = [(r + 1e-6) / whole for r in rarity]
-        return cls(words, shares, [[clarity(near) for near in row] for row in rows])
+        total = sum(rarity) + 1e-6 * len(rarity) or 1.0
+        shares = [(r + 1e-6) / total for r in rarity]
+        return cls(words, shares, [[clarity(cosine) for cosine in row] for row in rows])
 
     def share(self, row: Sequence[float]) -> float:
         """Return how much of the question a row says, 0 to 1."""
@@ -96,13 +96,13 @@ class Reading(NamedTuple):
         return [self.share(row) if self.words else 0.0 for row in self.texts]
 
 
-def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
+def measure_quality(question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase) -> float:
     """Return the share of the question's words and names that results cover, times their mean score.
 
     The mean is over those that say something of the question which the better ones do not.
     """
     texts = [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in results]
-    reading = Reading.of(question, texts, knowledge)
+    reading = Reading.read(question, texts, knowledge)
     covered, share, scores = [0.0] * len(reading.words), 0.0, list[float]()
     for result, row in zip(results, reading.texts, strict=True):
         together = [max(pair) for pair in zip(covered, row, strict=True)]
@@ -113,7 +113,7 @@ def quality_of(question: str, results: Sequence[RetrievalResult], knowledge: Kno
 
 
 def sub_questions(
-    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MOST
+    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, limit: int = MAX_SUB_QUESTIONS
 ) -> list[SubQuestion]:
     """Return what is left of a question, asked of each name in the sentences of the first documents.
 
@@ -126,10 +126,10 @@ def sub_questions(
     folded, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
     statements = list(_sentences(results, knowledge))
     texts = [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in statements]
-    reading = Reading.of(question, texts, knowledge)
+    reading = Reading.read(question, texts, knowledge)
     for (place, passage, sentence, names), row in zip(statements, reading.texts, strict=True):
         explained = reading.share(row)
-        left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID]
+        left = [word for word, clearness in zip(reading.words, row, strict=True) if clearness < SAID_ENOUGH]
         inside = {word for word in left for longer in left if word != longer and word in longer and CJK.match(word)}
         left = [word for word in left if word not in inside]
         for name in names:
@@ -151,7 +151,7 @@ def _sentences(
     """Place of the document, passage, sentence, and the names in it, of the first documents."""
     ids_of_documents = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
     documents = list(dict.fromkeys(filter(None, ids_of_documents)))[:LOOKED_AT]
-    passages = [p for p in knowledge.passages_of(documents) if p["position"] < PARTS]
+    passages = [p for p in knowledge.document_passages(documents) if p["position"] < PARTS]
     names: dict[tuple[str, str], list[str]] = {}
     ids = [passage["chunk_id"] for passage in passages]
     for link in knowledge.ways.links_from(ids):
@@ -167,7 +167,7 @@ def _sentences(
 
 
 class NextHopInput(Search):
-    """What ``next_hop`` can be asked."""
+    """The input of ``next_hop``."""
 
     question: str = Field("", description="The whole question; without it the query is")
     name: str = Field("", description="Of whom or what it is asked")
@@ -189,7 +189,7 @@ def search(tool_input: NextHopInput, knowledge: KnowledgeBase, log: ToolLog) -> 
         detail["read"] = len(passages)
     with log("calibrate"):
         results = judged(tool_input, passages, {"bm25": lexical, "dense": dense}, knowledge)
-    return evidence.answer(Question.of(query, knowledge), results, tool_input.top_k)
+    return evidence.answer(Question.read(query, knowledge), results, tool_input.top_k)
 
 
 def judged(
@@ -205,7 +205,7 @@ def judged(
     """
     name = fold(request.name)
     texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-    reading = Reading.of(request.question or request.query, [request.sentence, *texts], knowledge)
+    reading = Reading.read(request.question or request.query, [request.sentence, *texts], knowledge)
     bm25, explained = shares(hits.get("bm25", ())), reading.texts[0]
     places = {
         source: {i: 1 / place for place, (i, _) in enumerate(ranking, start=1)} for source, ranking in hits.items()
@@ -234,12 +234,12 @@ def _way(tool_input: NextHopInput, passage: Passage, seen: Mapping[str, float]) 
     title, _, sentence = tool_input.sentence.partition(". ")
     source, target = tool_input.passage, passage["chunk_id"]
     titles = {source: title, target: passage["title"]}
-    return chain_of([chain_step(target, source, by, tool_input.name, sentence, titles)])
+    return chain_metadata([chain_step(target, source, by, tool_input.name, sentence, titles)])
 
 
 TOOL = FunctionTool(
     name="next_hop",
-    description="Asks what a passage leaves of the question of a name that the passage brings in: the next hop.",
+    description="Asks the open part of the question about a new name in a passage: the next hop.",
     input_schema=NextHopInput,
     function=search,
     calibration="Logistic in whether the passage holds the name, what it says beyond the sentence that brought it in, "

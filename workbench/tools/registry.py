@@ -156,10 +156,10 @@ def check(plan: Plan, tools: Mapping[str, Tool]) -> list[Json]:
             problems += [*_input_problems(step, tools[step.tool]), *_reference_problems(step, steps, tools)]
         else:
             unknown = str(UnknownTool(step.tool, tools))
-            message, _, mend = unknown.partition(". ")
+            message, _, fix = unknown.partition(". ")
             sentence = f"{step.step_id}: {message[:1].lower()}{message[1:]}."
             names = ", ".join(sorted(tools))
-            problems.append(problem(step.step_id, "tool", sentence, mend, "unknown_tool", tool=step.tool, known=names))
+            problems.append(problem(step.step_id, "tool", sentence, fix, "unknown_tool", tool=step.tool, known=names))
     return problems
 
 
@@ -203,9 +203,9 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[Json]:
     except ValidationError as error:
         for fault in error.errors():
             if not fault["loc"] or fault["loc"][0] not in references:
-                path, message, mend = input_fault(tool, fault)
+                path, message, fix = input_fault(tool, fault)
                 place, sentence = f"tool_input.{path}", f"{step.step_id}: {message}"
-                yield problem(step.step_id, place, sentence, mend, "input", name=path, **_rule(fault, tool))
+                yield problem(step.step_id, place, sentence, fix, "input", name=path, **_rule(fault, tool))
 
 
 def _rule(fault: Any, tool: Tool) -> Json:
@@ -233,6 +233,6 @@ def _reference_problems(step: PlanStep, steps: Mapping[str, PlanStep], tools: Ma
             if field not in outputs:
                 message = f"{step.step_id}: {name!r} takes {field!r} from {source}, which does not give it."
                 names = ", ".join(outputs)
-                mend = f"{steps[source].tool} gives: {names}."
+                fix = f"{steps[source].tool} gives: {names}."
                 details = {"name": name, "wanted": field, "source": source, "known": names}
-                yield problem(step.step_id, place, message, mend, "not_given", **details)
+                yield problem(step.step_id, place, message, fix, "not_given", **details)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
 from workbench.state import Data, Json
-from workbench.text import CJK, STOP_WORDS, Day, day_of, days, fold, stem, terms
+from workbench.text import CJK, STOP_WORDS, Day, days, fold, read_day, stem, terms
 
 FIELDS_ARE_RIGHT = 0.93
 """Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
@@ -108,13 +108,13 @@ class Dated(NamedTuple):
 
 
 def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
-    """Return every day that a question names and that documents are of; any other is told by its words."""
+    """Return every day that a question names and that documents are of; any other day counts as words."""
     days_found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(one for one in days_found if one.doc_ids)
+    return tuple(day_found for day_found in days_found if day_found.doc_ids)
 
 
 def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
-    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.written(), LOOKED_AT)]
+    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.search_terms(), LOOKED_AT)]
     return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
 
 
@@ -124,13 +124,13 @@ def on_day(fields: Data, day: Day) -> bool:
     >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
     (True, False)
     """
-    days_of_values = (day_of(value) for value in fields.values() if isinstance(value, str))
-    return any(day_value is not None and day_value.is_(day) for day_value in days_of_values)
+    days_of_values = (read_day(value) for value in fields.values() if isinstance(value, str))
+    return any(day_value is not None and day_value.may_equal(day) for day_value in days_of_values)
 
 
 @dataclass(frozen=True)
-class Named:
-    """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
+class NamedEntity:
+    """A named entity of a question: its names, folded, its weight, and the passages and document it is in.
 
     A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document
     and those of the same title that no year tells apart from it: the parts of one article.
@@ -146,17 +146,17 @@ class Named:
 
 
 class Wording(NamedTuple):
-    """What to look for in the texts alone: the part of a ``Question`` for which no name need be known."""
+    """The words to search for in texts: the part of a ``Question`` for which no name need be known."""
 
     text: str
     words: str
     knowledge: KnowledgeBase
 
     @classmethod
-    def of(cls, asked: str, knowledge: KnowledgeBase, further: Sequence[str] = (), whole: str = "") -> Wording:
-        """Read a query with further names; ``whole`` has its own names as the texts write them."""
-        more = [word for word in (whole or together(asked, knowledge)).split() if word not in asked.split()]
-        return cls(text := " ".join([asked, *further[:MEANT]]), " ".join([text, *more]), knowledge)
+    def read(cls, query: str, knowledge: KnowledgeBase, further: Sequence[str] = (), full_text: str = "") -> Wording:
+        """Read a query with further names; ``full_text`` has its own names as the texts write them."""
+        more = [word for word in (full_text or together(query, knowledge)).split() if word not in query.split()]
+        return cls(text := " ".join([query, *further[:MEANT]]), " ".join([text, *more]), knowledge)
 
 
 @dataclass(frozen=True)
@@ -182,18 +182,18 @@ class Question:
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
     claimed: Mapping[str, str]
-    named: tuple[Named, ...]
-    grouped: tuple[Named, ...]
+    named: tuple[NamedEntity, ...]
+    grouped: tuple[NamedEntity, ...]
     ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
     dated: tuple[tuple[Dated, float], ...] = ()
 
     @classmethod
-    def of(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
+    def read(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
-        asked, text = text, together(text, knowledge)
+        query, text = text, together(text, knowledge)
         mentions = knowledge.link(text)
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
-        said = {e["entity_id"]: e for e in linked if e is not None}
+        linked_by_id = {e["entity_id"]: e for e in linked if e is not None}
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
         passages = knowledge.counts()["passages"]
         on = dated(text, knowledge)
@@ -201,21 +201,22 @@ class Question:
         groups = knowledge.values_in(rest)
         called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
         rest = _without(rest, [(start, end) for start, end, _, _ in groups])
-        further = [e["name"] for i, e in meant.items() if i not in said]
-        others = {
+        further = [e["name"] for i, e in meant.items() if i not in linked_by_id]
+        bearers = {
             m["entity_id"]: list(filter(None, map(knowledge.entity, m["others"]))) for m in mentions if m.get("others")
         }
         return cls(
-            **Wording.of(asked, knowledge, further, text)._asdict(),
+            **Wording.read(query, knowledge, further, text)._asdict(),
             rest=rest,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
             named=tuple(
-                _merge_bearers([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()
+                _merge_bearers([e, *bearers.get(i, ())], passages, knowledge) for i, e in (linked_by_id | meant).items()
             ),
             grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
             ambiguous={
-                said[i]["name"]: [_describe(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()
+                linked_by_id[i]["name"]: [_describe(e, knowledge) for e in (linked_by_id[i], *rest)]
+                for i, rest in bearers.items()
             },
             dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
@@ -299,28 +300,31 @@ class Question:
         return probability(tool, self.signals(passage) | signals)
 
 
-def _holds(passage: Passage, name: Named, values: Collection[str]) -> bool:
-    """Whether a passage is about a name or says it; passages from elsewhere are read, ours are known by their ids."""
+def _holds(passage: Passage, name: NamedEntity, values: Collection[str]) -> bool:
+    """Check whether a passage is about a name or contains it.
+
+    Passages of the base are looked up by id, those of other sources are read.
+    """
     if passage["chunk_id"] in name.chunk_ids or passage["doc_id"] in name.doc_ids:
         return True
     return any(n in values for n in name.names) or (not passage["chunk_id"] and _says(passage, name))
 
 
-def _says(passage: Passage, name: Named) -> bool:
+def _says(passage: Passage, name: NamedEntity) -> bool:
     return _spoken(name, fold(f"{passage['title']} {passage['text']}"))
 
 
-def _spoken(name: Named, text: str) -> bool:
+def _spoken(name: NamedEntity, text: str) -> bool:
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
-def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
+def _merge_bearers(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> NamedEntity:
     """Return a name by all who bear it, the likeliest first."""
     parts = [part for entity in bearers for part in _parts(entity, knowledge)]
-    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.mentions_of(entity["entity_id"])]
+    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.entity_mentions(entity["entity_id"])]
     chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
     first = bearers[0]
-    return Named(
+    return NamedEntity(
         name=first["name"],
         names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
         weight=_weight(passages, len(chunk_ids)),
@@ -337,7 +341,7 @@ def _weight(passages: int, holding: int) -> float:
 
 
 def _describe(entity: Entity, knowledge: KnowledgeBase) -> str:
-    about = knowledge.passages_of([entity["doc_id"]])[:1] if entity["doc_id"] else []
+    about = knowledge.document_passages([entity["doc_id"]])[:1] if entity["doc_id"] else []
     year = next((p["fields"].get("year") for p in about), None)
     return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
 
@@ -347,16 +351,16 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     if not entity["doc_id"]:
         return []
     namesakes = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
-    passages = knowledge.passages_of([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
+    passages = knowledge.document_passages([entity["doc_id"], *sorted(namesakes - {entity["doc_id"]})[:PARTS]])
     own = [p for p in passages if p["doc_id"] == entity["doc_id"]]
     if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
     return [p for p in passages if fold(p["title"]) == fold(own[0]["title"])]
 
 
-def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> Named:
+def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> NamedEntity:
     names = [value, *(word for words in called.values() for word in words)]
-    return Named(value, tuple(map(fold, names)), knowledge.term_weight(value.lower()))
+    return NamedEntity(value, tuple(map(fold, names)), knowledge.term_weight(value.lower()))
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -397,7 +401,7 @@ def _as_written(word: str, text: str) -> bool:
 
 
 def _has(word: str, terms_held: Mapping[str, Collection[str]]) -> bool:
-    """Whether a text holds a word in any form; only words that begin alike are stemmed, since stemming is slow."""
+    """Check whether a text holds a word in any form; only words with an equal start are stemmed: stemming is slow."""
     return any(word == term or stem(word) == stem(term) for term in terms_held.get(word[:3], ()))
 
 
@@ -456,7 +460,7 @@ def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, l
     seeds = [n.entity_id for n in question.named]
     met: dict[str, list[Relation]] = {}
     for seed in seeds:
-        for relation in knowledge.relations_of(seed):
+        for relation in knowledge.entity_relations(seed):
             neighbour = relation["target"] if relation["source"] == seed else relation["source"]
             if neighbour not in seeds:
                 met.setdefault(neighbour, []).append(relation)
@@ -469,13 +473,13 @@ def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) ->
 
     A neighbour's passages count by how rare the neighbour is, so a shared author tells more than a shared genre.
     """
-    own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)]
+    own = [p["chunk_id"] for p in knowledge.document_passages(question.subjects)]
     mentioned = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)
     votes: list[tuple[float, list[str]]] = []
     for entity, _ in around(question, knowledge)[:limit]:
-        at = knowledge.mentions_of(entity["entity_id"])
+        at = knowledge.entity_mentions(entity["entity_id"])
         if entity["doc_id"]:
-            votes.append((1.0, [p["chunk_id"] for p in knowledge.passages_of([entity["doc_id"]])]))
+            votes.append((1.0, [p["chunk_id"] for p in knowledge.document_passages([entity["doc_id"]])]))
         if 0 < len(at) <= HUB:
             votes.append((1 / len(at), at))
     return list(dict.fromkeys([*own, *mentioned, *_agreed(votes)]))[:limit]

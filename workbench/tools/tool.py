@@ -100,7 +100,7 @@ def _fallback(value: Any) -> Any:
 
 
 class Search(BaseModel):
-    """What every built-in tool can be asked; some add to it."""
+    """The input of every built-in tool; some add to it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -109,8 +109,8 @@ class Search(BaseModel):
     kb_prefix: str | None = Field(default=None, description="The knowledge base; empty: the one of the run")
 
 
-class Found(BaseModel):
-    """What every built-in tool returns; some add to it. Later steps take from it by ``$from``."""
+class ToolOutput(BaseModel):
+    """The output of every built-in tool; some add to it. Later steps read it by ``$from``."""
 
     results: list[Json] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
     entities: list[str] = Field(default_factory=list, description="Names that the query holds, then related ones")
@@ -136,7 +136,7 @@ class FunctionTool:
     description: str
     function: Callable[[Any, KnowledgeBase, ToolLog], Any]
     input_schema: type[BaseModel] = Search
-    output_schema: type[BaseModel] = Found
+    output_schema: type[BaseModel] = ToolOutput
     parallel: bool = True
     calibration: str = ""
     intents: frozenset[str] = frozenset()
@@ -214,11 +214,11 @@ def read_input(tool: Any, values: Json) -> BaseModel:
         return tool.input_schema.model_validate(values)
     except ValidationError as error:
         faults = [input_fault(tool, e) for e in error.errors()]
-        raise ToolError(" ".join(f"{tool.name}: {message} {mend}" for _, message, mend in faults)) from None
+        raise ToolError(" ".join(f"{tool.name}: {message} {fix}" for _, message, fix in faults)) from None
 
 
 def input_fault(tool: Any, error: Any) -> tuple[str, str, str]:
-    """``(field, message, mend)`` for one of pydantic's errors about a tool's input."""
+    """``(field, message, fix)`` for one of pydantic's errors about a tool's input."""
     path = ".".join(str(part) for part in error["loc"])
     field = str(error["loc"][0]) if error["loc"] else ""
     inputs = ", ".join(tool.input_schema.model_fields)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from workbench.state import Data
 from workbench.views.blocks import Block, Column, Lines, Paragraph, clipped, columns, one_line
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.sentences import edit_texts, reviewer_name, saved_told, tokens_text, took_told
+from workbench.views.labels.sentences import duration_text, edit_texts, reviewer_name, savings_text, tokens_text
 from workbench.views.page import cut, draw
 from workbench.views.plan_graph import field_changes
 
@@ -188,12 +188,12 @@ def _cost(document: Data, labels: Labels) -> Block:
     for n, (letter, cost) in enumerate(zip(LETTERS, document["cost"], strict=False)):
         claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
         cited = sum(bool(side["citations"]) for side in claims)
-        saved = [saved_told(cost, labels)] if cost["saved_calls"] else []
+        saved = [savings_text(cost, labels)] if cost["saved_calls"] else []
         saved += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
         cells = (letter, f"{cost['calls']} + {cost['saved_calls']}", str(cost["evidence"]))
         tokens = tokens_text(cost["tokens"], cost["about"], labels)
         rows.append((*cells, labels("beside_of", n=cited, most=len(claims)), tokens, labels("comma").join(saved)))
-        notes.append(f"{letter} {took_told(cost, labels)}")
+        notes.append(f"{letter} {duration_text(cost, labels)}")
     names = ("calls:number", "pieces:number", "claims", "tokens:number", "saved")
     heads = columns(labels, "", *(f"beside_{name}" for name in names))
     return clipped(labels("cost"), heads, rows, notes=[*notes, labels("not_waiting")])

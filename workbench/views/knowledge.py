@@ -82,7 +82,7 @@ class Around:
         return {entity_id: (round((x + 1) / 2, 4), round((y + 1) / 2, 4)) for entity_id, (x, y) in places.items()}
 
 
-def seeds_of(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> list[str]:
+def seed_entities(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> list[str]:
     """Return the entities of an answer: those that the question names, then those of its documents."""
     mentioned = [mention["entity_id"] for mention in knowledge.link(text)]
     seeds = dict.fromkeys([*mentioned, *(f"doc:{doc_id}" for doc_id in documents)])
@@ -112,7 +112,7 @@ def around(
         ids |= dict.fromkeys([entity_id, *neighbours[:_MOST_NEIGHBOURS]])
     read = map(knowledge.entity, list(ids)[:MOST_NODES])
     entities = {entity["entity_id"]: entity for entity in read if entity is not None}
-    relations = (relation for entity_id in entities for relation in knowledge.relations_of(entity_id))
+    relations = (relation for entity_id in entities for relation in knowledge.entity_relations(entity_id))
     seeds, opened = ([key for key in keys if key in entities] for keys in (seeds, opened))
     return Around(entities, _within(relations, entities), tuple(seeds), tuple(opened), more, tuple(path))
 
@@ -147,12 +147,14 @@ def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
     fronts, searched = ([start], [end]), 0
     while all(fronts) and searched < _MOST_SEARCHED:
         if common := sorted(paths[0].keys() & paths[1].keys()):
-            middle = min(common, key=lambda i: (len(paths[0][i]) + len(paths[1][i]), len(knowledge.relations_of(i)), i))
+            middle = min(
+                common, key=lambda i: (len(paths[0][i]) + len(paths[1][i]), len(knowledge.entity_relations(i)), i)
+            )
             return [*paths[0][middle], *paths[1][middle][-2::-1]]
         side = int(len(fronts[1]) < len(fronts[0]))
         reached: list[str] = []
         for entity_id in fronts[side]:
-            for neighbour in sorted(_ends(knowledge.relations_of(entity_id)) - paths[side].keys()):
+            for neighbour in sorted(_ends(knowledge.entity_relations(entity_id)) - paths[side].keys()):
                 paths[side][neighbour] = [*paths[side][entity_id], neighbour]
                 reached.append(neighbour)
         searched += len(fronts[side])
@@ -162,11 +164,11 @@ def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
 
 def _neighbours(knowledge: KnowledgeBase, entity_id: str, seeds: Collection[str]) -> list[str]:
     """Return the ids next to an entity: neighbours of several seeds first, then well connected ones, groups last."""
-    read = map(knowledge.entity, _ends(knowledge.relations_of(entity_id)) - {entity_id})
+    read = map(knowledge.entity, _ends(knowledge.entity_relations(entity_id)) - {entity_id})
     neighbours = {entity["entity_id"]: entity for entity in read if entity}
 
     def order(neighbour: str) -> tuple[int, bool, int, str]:
-        relations = knowledge.relations_of(neighbour)
+        relations = knowledge.entity_relations(neighbour)
         shared = (_ends(relations) - {neighbour}) & {*seeds}
         return -len(shared), neighbours[neighbour]["type"] in GROUPING, -len(relations), neighbour
 
@@ -201,11 +203,11 @@ def knowledge(graph: Around, title: str = "", language: str = "en") -> Drawing:
     return sheet(graph.rows(), _body(graph, labels, ""), heading, " · ".join(facts), f"● {labels('of_the_answer')}")
 
 
-def name_of(entity: Entity, language: str) -> str:
+def display_name(entity: Entity, language: str) -> str:
     """Return the name of an entity; in Chinese its shortest Chinese alias, if any (美国, not 好莱坞).
 
     >>> entity = {"entity_id": "p", "name": "Lao She", "type": "Person", "aliases": ["老舍"], "doc_id": None}
-    >>> name_of(entity, "zh"), name_of(entity, "en")
+    >>> display_name(entity, "zh"), display_name(entity, "en")
     ('老舍', 'Lao She')
     """
     chinese = [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
@@ -249,7 +251,7 @@ def _disc(graph: Around, entity_id: str, place: tuple[float, float], labels: Lab
     title = f"{entity['name']}, {_word('type', entity['type'], labels)}"
     title += f", {labels('of_the_answer')}" if seed else ""
     look = {"seed": seed, "on_path": entity_id in graph.path, "chosen": entity_id == chosen}
-    name = short(name_of(entity, labels.language), _LONGEST_NAME)
+    name = short(display_name(entity, labels.language), _LONGEST_NAME)
     return draw("svg.entity", key=entity_id, title=title, x=place[0], y=place[1], name=name, **look)
 
 
@@ -259,7 +261,7 @@ def _relation_words(relations: Iterable[Relation], labels: Labels) -> str:
 
 def _word(kind: str, name: str, labels: Labels) -> str:
     """Return the word for a type of relation or entity; the type itself where a corpus brings its own."""
-    return labels.known(f"{kind}_{name}", name.replace("_", " "))
+    return labels.get(f"{kind}_{name}", name.replace("_", " "))
 
 
 def entity_card(graph: Around, entity_id: str, labels: Labels) -> Picture:
@@ -282,7 +284,7 @@ def path_text(graph: Around, labels: Labels) -> str:
     """Return the path in words: names and relations in turn."""
     if not graph.path:
         return labels("no_way")
-    names = [short(name_of(graph.entities[entity_id], labels.language), 24) for entity_id in graph.path]
+    names = [short(display_name(graph.entities[entity_id], labels.language), 24) for entity_id in graph.path]
     pairs = _pairs(graph)
     words = [_relation_words(pairs.get(frozenset(pair), ()), labels) for pair in pairwise(graph.path)]
     steps = (f" — {relation} — {name}" for relation, name in zip(words, names[1:], strict=True))

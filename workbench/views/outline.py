@@ -11,12 +11,12 @@ from workbench.views.blocks import INSET, Block, Lines, Span, clipped, columns, 
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import (
     as_of_text,
+    duration_text,
     edit_texts,
-    read_told,
+    reading_text,
     reason_text,
     reviewer_name,
-    saved_told,
-    took_told,
+    savings_text,
 )
 from workbench.views.page import cut
 from workbench.views.render import page_html
@@ -60,7 +60,7 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
     line: list[str | Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
     for fact in facts:
         line += [(" · ", "dim"), fact]
-    read, holder = ([(text, "dim")] if text else [] for text in (read_told(document, labels), document["holder"]))
+    read, holder = ([(text, "dim")] if text else [] for text in (reading_text(document, labels), document["holder"]))
     yield Lines([(document["message"], "strong"), *read, line, *holder])
     if document["error"]:
         yield Lines([(f"{labels('error')}{labels('colon')}{document['error']}", "strong")], mark="failed")
@@ -70,8 +70,8 @@ def run_facts(document: Data, labels: Labels) -> list[str]:
     """Return the knowledge base, the dates, the duration, and the calls that the tape saved."""
     figures = document["figures"]
     facts = [document["kb_prefix"], as_of_text(document, labels) if document.get("as_of") else ""]
-    facts.append(took_told(figures, labels) if document["log"] else "")
-    facts.append(saved_told(figures, labels) if figures["saved_calls"] else "")
+    facts.append(duration_text(figures, labels) if document["log"] else "")
+    facts.append(savings_text(figures, labels) if figures["saved_calls"] else "")
     return list(filter(None, facts))
 
 
@@ -174,7 +174,7 @@ def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
         lanes.append((f"{SIGNS[step.status]} {step.step_id}{attempt}", [step], step.duration_ms))
         lanes += [(f"{INSET}{sub_step.name}", [sub_step], sub_step.duration_ms) for sub_step in inside]
     rows = [(name, drawn(lane_bars, span), milliseconds(duration)) for name, lane_bars, duration in lanes]
-    title = f"{labels('timeline')} · {took_told(document['figures'], labels)}"
+    title = f"{labels('timeline')} · {duration_text(document['figures'], labels)}"
     yield clipped(title, columns(labels, "", "when:bar", "time:number"), rows, opened=False)
 
 

@@ -11,7 +11,7 @@ from workbench.state import Data
 from workbench.views.blocks import INSET, Block, Lines, Table, clipped, columns, one_line
 from workbench.views.comparison import LETTERS
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.labels.sentences import edit_texts, run_edit_texts, saved_told
+from workbench.views.labels.sentences import edit_texts, run_edit_texts, savings_text
 from workbench.views.page import Picture, cut, draw
 from workbench.views.render import page_html
 
@@ -47,7 +47,7 @@ class Row:
     decision: str = ""
 
 
-def rows_of(document: Data, checkpoints: Sequence[Data], labels: Labels) -> list[Row]:
+def past_rows(document: Data, checkpoints: Sequence[Data], labels: Labels) -> list[Row]:
     """Return the rows of checkpoints (``Checkpoint.to_dict()``), oldest first."""
     rows, waves = list[Row](), 0
     for checkpoint in checkpoints:
@@ -147,7 +147,7 @@ def _change_lines(change: Data) -> Iterator[str]:
 def past_blocks(document: Data, checkpoints: Sequence[Data], labels: Labels) -> list[Block]:
     """Return a table of checkpoints: the id that a fork takes, the name, and what happened."""
     rows = []
-    pairs = zip(checkpoints, rows_of(document, checkpoints, labels), strict=False)
+    pairs = zip(checkpoints, past_rows(document, checkpoints, labels), strict=False)
     for n, (checkpoint, row) in enumerate(pairs, 1):
         pruned = labels("let_go") if checkpoint["changes"] is None else ""
         text = " · ".join(filter(None, (row.text, row.side, pruned)))
@@ -205,7 +205,7 @@ def _count(nodes: Sequence[Data], labels: Labels) -> str:
 
 
 def _saved(node: Data, labels: Labels) -> str:
-    return saved_told(node["saved"], labels) if node["saved"]["saved_calls"] else ""
+    return savings_text(node["saved"], labels) if node["saved"]["saved_calls"] else ""
 
 
 def _origin(node: Data, labels: Labels) -> str:

@@ -200,16 +200,16 @@ def problem_text(problem: Data, labels: Labels) -> str:
         size = len(values["path"]) - 1
         word = {1: "problem_cycle_one", 2: "problem_cycle"}.get(size, "problem_cycle_many")
         return labels(word, path=_cycle(values["path"], labels))
-    english = f"{problem['message']} {problem['mend']}".strip()
+    english = f"{problem['message']} {problem['fix']}".strip()
     if labels.language == "en" or not kind:
         return english
     if kind != "input":
-        return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
+        return labels.get(f"problem_{kind}", english, **values, step=problem["step_id"])
     if values["rule"] in ("missing", "extra_forbidden"):
         words = labels(f"problem_{values['rule']}", **values)
     else:
         rule = str(values["rule"]).removesuffix("_type").removesuffix("_parsing")
-        expected = labels.known(f"rule_{rule}", labels("rule_other"), **values["limits"])
+        expected = labels.get(f"rule_{rule}", labels("rule_other"), **values["limits"])
         words = labels("problem_input", name=values["name"], value=values["value"], rule=expected)
     return f"{problem['step_id']}{labels('colon')}{words}"
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from markupsafe import Markup
 
-from workbench.plans import ENDED_WELL, last_records, work_seconds, written
+from workbench.plans import ENDED_WELL, format_condition, last_records, work_seconds
 from workbench.records import proposals
 from workbench.state import Data, Reflection
 from workbench.views.blocks import INSET, Block, Lines, Paragraph, Table, clipped, columns
@@ -96,7 +96,7 @@ def _plan(document: Data, proposal: Data, labels: Labels) -> Iterator[Paragraph]
     facts = {
         "read_as": labels(f"intent_{intent}") if intent else None,
         "names_in_it": _names(names, labels),
-        "filters_in_it": comma.join(written(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
+        "filters_in_it": comma.join(format_condition(c) for c in route.get("filters") or [] if isinstance(c, Mapping)),
         "not_applied": comma.join((route.get("question") or {}).get("not_applied") or []),
         "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
     }
@@ -311,7 +311,7 @@ def signal_rows(signals: Data, labels: Labels) -> list[tuple[str, str, str, str]
 
 def _need_text(need: Data, labels: Labels) -> str:
     """Return the verdict of a person on a need, or else that of the evidence, with its sign."""
-    decided = need["said"] in proposals.SETTLED
+    decided = need["said"] in proposals.DECIDED
     met = decided or need["met"] >= proposals.MET
     evidence = "met" if met else need["said"] or "unmet"
     verdict = need["said"] if decided else evidence

@@ -11,7 +11,7 @@ from workbench.records.figures import Piece
 from workbench.state import Data
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import read_told
+from workbench.views.labels.sentences import reading_text
 from workbench.views.outline import run_facts
 from workbench.views.page import BLANK, Picture, draw, el, joined, safe
 from workbench.views.review import support_text
@@ -40,7 +40,7 @@ def head(
     """
     facts, read = list[str](), ""
     if document is not None:
-        read, facts = read_told(document, labels), run_facts(document, labels)
+        read, facts = reading_text(document, labels), run_facts(document, labels)
         for last in document["reflections"][-1:]:
             facts.append(labels("pass_of", n=last["current_iteration"], most=last["max_iterations"]))
         facts += [] if document["log"] else [labels("nothing_run")]
@@ -127,9 +127,9 @@ class Marks:
         return joined([*pieces, text[end:]])
 
 
-def answer(document: Data, labels: Labels, written: str = "") -> Picture:
-    """Return the answer of a run, or the part that is ``written``, with its citations as buttons."""
-    text, marks = (document["answer"] or written)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
+def answer(document: Data, labels: Labels, draft: str = "") -> Picture:
+    """Return the answer of a run, or the ``draft`` of it so far, with its citations as buttons."""
+    text, marks = (document["answer"] or draft)[:_MOST_CHARACTERS], Marks(document["citations"], labels)
     facts = labels("answer_sources", n=document["figures"]["cited"]) if document["answer"] else ""
     if facts and document["support"]:
         facts += f" · {support_text(document['support'], labels)}"
@@ -139,7 +139,7 @@ def answer(document: Data, labels: Labels, written: str = "") -> Picture:
 
 def turns(messages: Sequence[Data], labels: Labels) -> Picture:
     """Return the questions before this one, folded; a question opens its run."""
-    rows = [(turn, read_told(turn, labels)) for turn in messages]
+    rows = [(turn, reading_text(turn, labels)) for turn in messages]
     return Picture(draw("run.turns", labels, rows=rows)) if rows else BLANK
 
 

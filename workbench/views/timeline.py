@@ -15,7 +15,7 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, 
 from workbench.state import Data, Decision, ExecutionRecord, Json
 from workbench.views.drawing import Body, Drawing, sheet, short
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.labels.sentences import took_told
+from workbench.views.labels.sentences import duration_text
 from workbench.views.page import Picture, draw, family, joined
 
 _LATE = 0.6
@@ -41,7 +41,7 @@ def timeline(
     """
     segments = bars(document["log"], document["records"], document["decisions"])
     body = _body(segments, document["records"], labels, running or {}, unfolded)
-    duration = took_told(document["figures"], labels) if document["log"] else ""
+    duration = duration_text(document["figures"], labels) if document["log"] else ""
     picture = body.picture(role="listbox", aria_label=labels("timeline"))
     words = {"took": duration, "unfolded": bool(unfolded), "svg": picture.frame, "found": bool(segments)}
     return Picture(draw("plan.timeline", labels, **words), picture.rows)

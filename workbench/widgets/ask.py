@@ -85,4 +85,4 @@ class AskForm(Panel):
         def take() -> None:
             self.message.value = text
 
-        return press_button(text, take, "wb-quiet", told=text)
+        return press_button(text, take, "wb-quiet", tooltip=text)

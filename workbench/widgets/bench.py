@@ -16,7 +16,7 @@ from typing import Any
 import traitlets
 
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
-from workbench.runs.asking import points_of
+from workbench.runs.asking import checked_points
 from workbench.runs.run import Run
 from workbench.state import Data, Json
 from workbench.views.blocks import Lines
@@ -54,14 +54,14 @@ class Bench(CellRoot):
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
         saved, message = (wb.runs.draft(opened.run_id, "lang"), opened.message) if opened else ("", "")
         self.labels = labels_in(lang, wb.settings.lang, saved, message=message)
-        self.head = Pick(heard=self._pressed).add_class("wb-head")
-        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
+        self.head = Pick(listener=self._pressed).add_class("wb-head")
+        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=checked_points(asking.get("review")))
         self.working, self.futures = Working(self), Futures(self)
         views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
         super().__init__([self.head, *views], lang=self.labels.html_lang)
         self.add_class("wb-bench")
         self.sheet.on_event(self._keyed)
-        self.ask.on_asked(lambda request: self.act(lambda: self._ask(request)))
+        self.ask.on_request(lambda request: self.act(lambda: self._ask(request)))
         self.observe(lambda _: self._opened(), "run_id")
         self.observe(lambda _: self._viewed(), "view")
         if opened and run is None:
@@ -95,7 +95,7 @@ class Bench(CellRoot):
             return status
 
     def _watched(self, run: Run | None, document: Any) -> None:
-        """Watch a run at rest, as long as it is not followed at work."""
+        """Watch a paused or ended run until its work is followed."""
         self._leave(self._watch)
         self._watch = None
         if run and document["status"] in AT_REST:
@@ -230,7 +230,7 @@ class Bench(CellRoot):
         if kind == "resume":
             self.act(lambda: run.resume(wait=False))
         elif kind == "fork":
-            self.act(lambda: self.put(fork_anew(run)))
+            self.act(lambda: self.put(fork_again(run)))
         else:
             self._cancelling = not name  # ask for confirmation
             if name == "yes":
@@ -293,13 +293,13 @@ class Bench(CellRoot):
         return display_data([Lines((((self.labels("bench_empty"), "strong"),),))], self.labels)
 
 
-def bench_of(run: Run) -> Bench:
+def find_bench(run: Run) -> Bench:
     """Return a bench on one run, which a cell shows for it."""
     asking = {"kb": run.state.get("kb_prefix", "") or None, "review": ("plan", "reflect")}
     return run.workspace.bench(run, **asking, session=run.session_id, user=run.row["user_id"])
 
 
-def fork_anew(run: Run) -> Run:
+def fork_again(run: Run) -> Run:
     """Fork a run so that it asks again: at its last decision, or else before its plan runs."""
     if decisions := run.decisions:
         return run.fork(at=decisions[-1]["review_id"], wait=False)

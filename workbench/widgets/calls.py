@@ -33,7 +33,7 @@ class Calls(Panel):
         self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
-        self.list, self._head = Pick(heard=self._pressed), Pick(heard=self._pressed)
+        self.list, self._head = Pick(listener=self._pressed), Pick(listener=self._pressed)
         self._model = ipywidgets.Combobox()
         rows = {"reply": 6, "system": 8, "user": 8}
         controls = {name: text(ipywidgets.Textarea(rows=count)) for name, count in rows.items()}
@@ -130,7 +130,7 @@ class Calls(Panel):
 
     def _models(self) -> list[str]:
         """Return the models to choose from: none, the configured ones, and those that answered."""
-        configured = [self._settings.chat_model, *map(self._settings.model_of, ROLES)] if self._settings else []
+        configured = [self._settings.chat_model, *map(self._settings.role_model, ROLES)] if self._settings else []
         models = [*configured, *(call["model"] for call in self._calls.values())]
         return [RULES, *dict.fromkeys(name for name in models if name and ":" in name)]
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 from workbench.extensions import load, paths
 
 _WIDGETS = {
-    "workbench.runs.run:Run": "workbench.widgets.bench:bench_of",
-    "workbench.runs.past:Past": "workbench.widgets.futures:past_of",
-    "workbench.futures.tree:Tree": "workbench.widgets.futures:forks_of",
-    "workbench.futures.compare:Comparison": "workbench.widgets.futures:beside_of",
+    "workbench.runs.run:Run": "workbench.widgets.bench:find_bench",
+    "workbench.runs.past:Past": "workbench.widgets.futures:past_panel",
+    "workbench.futures.tree:Tree": "workbench.widgets.futures:forks_panel",
+    "workbench.futures.compare:Comparison": "workbench.widgets.futures:comparison_panel",
 }
 """What a cell shows as a widget: a class, and what makes the widget of its objects; loaded when first shown."""
 

@@ -20,7 +20,7 @@ class Verdict(Panel):
         super().__init__(labels)
         self._good: bool | None = None
         self._saved = ""
-        self.buttons = Pick(heard=self._pressed)
+        self.buttons = Pick(listener=self._pressed)
         self.note = ipywidgets.Text(
             description=labels("feedback_why"), placeholder=labels("feedback_optional"), continuous_update=False
         )

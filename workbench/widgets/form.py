@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import ipywidgets
 from traitlets import TraitError
 
-from workbench.plans import parsed, written
+from workbench.plans import format_condition, parse_condition
 from workbench.records.proposals import resolved
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
@@ -123,10 +123,10 @@ def _conditions() -> Control:
     """Return a control for conditions on typed fields, one per line: ``status != finished``."""
 
     def parse(typed: str) -> list[Json]:
-        return [dict(parsed(line)) for line in typed.splitlines() if line.strip()]
+        return [dict(parse_condition(line)) for line in typed.splitlines() if line.strip()]
 
     widget = ipywidgets.Textarea(rows=2, placeholder="year >= 1990")
-    return Control(widget, [], parse, lambda value: "\n".join(map(written, value)))
+    return Control(widget, [], parse, lambda value: "\n".join(map(format_condition, value)))
 
 
 def _number_or_none(kind: str, labels: Labels) -> Control:
@@ -261,7 +261,7 @@ class Field:
             return
         self.messages = messages
         if self._note is None:
-            self._note = Pick(heard=self._pressed)
+            self._note = Pick(listener=self._pressed)
             self.box.children = (*self.box.children, self._note)
         sign = glyph("invalid", self._labels, spoken=False)
         lines = [
@@ -345,7 +345,7 @@ class Fields(Control):
     @property
     def faults(self) -> dict[str, str]:
         """Return why typed text is invalid, by path."""
-        return {path: field.fault for path, field in fields_of(self) if field.fault}
+        return {path: field.fault for path, field in form_fields(self) if field.fault}
 
     def show(self, value: Data, again: bool = False) -> None:
         """Show an object; a property that the schema does not have is shown as JSON. See ``Field.show``."""
@@ -424,9 +424,9 @@ def _plain(spec: Any, definitions: Data) -> tuple[Json, bool]:
     return plain, nullable
 
 
-def fields_of(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:
+def form_fields(form: Fields, prefix: str = "") -> Iterator[tuple[str, Field]]:
     """Yield every field with its path, nested ones included."""
     for name, field in form.fields.items():
         yield prefix + name, field
         if isinstance(field.control, Fields):
-            yield from fields_of(field.control, f"{prefix}{name}.")
+            yield from form_fields(field.control, f"{prefix}{name}.")

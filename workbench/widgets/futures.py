@@ -20,7 +20,7 @@ from workbench.views.comparison import LETTERS, Taken, beside, graft_panel, lett
 from workbench.views.knowledge import Around, around, entity_card, knowledge_graph
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, draw, el
-from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, rows_of
+from workbench.views.past import Row, checkpoint_card, checkpoint_list, forks, past_rows
 from workbench.views.render import page_html
 from workbench.widgets.panel import Event, Panel, PanelRoot, Pick, display_if
 
@@ -48,7 +48,7 @@ class Compare(Panel):
         self._ids: list[str] = []
         self._differing, self._open = False, False
         self._taken = list[Taken]()
-        self._picks = [Pick(heard=self._pressed) for _ in range(4)]
+        self._picks = [Pick(listener=self._pressed) for _ in range(4)]
         self._head, self._panel, self._note, self._body = self._picks
         self.region = ipywidgets.VBox(self._picks)
         self._head.show(el("div.wb-dim.wb-part", self.labels("forks_choose")))
@@ -118,7 +118,7 @@ class Compare(Panel):
             self._draw()
 
 
-def beside_of(comparison: Comparison) -> PanelRoot:
+def comparison_panel(comparison: Comparison) -> PanelRoot:
     """Return a comparison in a cell, which opens runs below it."""
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
@@ -144,7 +144,7 @@ class Forks(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._marked, self._tree = list[str](), Tree(())
-        self._pick = Pick(heard=self._pressed)
+        self._pick = Pick(listener=self._pressed)
         self.region = ipywidgets.VBox([self._pick])
         self._draw()
 
@@ -172,14 +172,14 @@ class Forks(Panel):
             self._draw()
 
 
-def forks_of(tree: Tree) -> PanelRoot:
+def forks_panel(tree: Tree) -> PanelRoot:
     """Return a tree in a cell, which opens runs and comparisons below it."""
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
     def act(request: Data) -> Any:
         if request["do"] == "compare":
-            return beside_of(workspace.compare(*request["runs"]))
+            return comparison_panel(workspace.compare(*request["runs"]))
         return workspace.bench(*request["runs"])
 
     return PanelRoot(panel, tree, act)
@@ -197,7 +197,7 @@ class Checkpoints(Panel):
         self._document: Data = {}
         self._checkpoints: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
-        self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
+        self._list, self._detail = Pick(listener=self._pressed), Pick(listener=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
     def show(self, document: Data, checkpoints: Sequence[Checkpoint]) -> None:
@@ -206,7 +206,7 @@ class Checkpoints(Panel):
             self._chosen, self._every = "", False
         self._document = document
         self._checkpoints = {checkpoint.id: checkpoint for checkpoint in checkpoints}
-        rows = rows_of(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
+        rows = past_rows(document, [checkpoint.to_dict() for checkpoint in checkpoints], self.labels)
         self._rows = {row.key: row for row in rows}
         self._draw()
 
@@ -239,7 +239,7 @@ class Checkpoints(Panel):
             self.ask(edits={"at": self._rows[event.key].decision or event.key})
 
 
-def past_of(past: Past) -> PanelRoot:
+def past_panel(past: Past) -> PanelRoot:
     """Return the checkpoints of a run in a cell, which open a fork below them."""
     run, panel = past.run, Checkpoints(labels_for(past.run.message))
     panel.show(run.to_dict(), past)
@@ -259,7 +259,7 @@ class Explore:
         self._labels = labels
         self.graph, self.chosen = Around(), ""
         self._knowledge: Any = None
-        self.picture, self.card, self.note = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
+        self.picture, self.card, self.note = Pick(listener=self._pressed), Pick(listener=self._pressed), Pick()
         self.region = ipywidgets.Box([self.picture, ipywidgets.VBox([self.note, self.card])]).add_class("wb-explore")
 
     def show(self, run: Run) -> None:
@@ -306,7 +306,7 @@ class Futures:
         }
         self.region = ipywidgets.VBox(list(self._regions.values())).add_class("wb-futures")
         for view in (self.forks, self.compare):
-            view.on_asked(lambda request: bench.act(lambda: self._handle_request(request)))
+            view.on_request(lambda request: bench.act(lambda: self._handle_request(request)))
 
     def show(self, view: str, run: Run | None, document: Data | None) -> None:
         """Show one of the views."""

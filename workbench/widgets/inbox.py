@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-MOST = 100
+MAX_ROWS = 100
 """The number of runs that are listed at most."""
 _EVERY_S = 1.0
 
@@ -44,7 +44,7 @@ class Inbox(CellRoot):
         self._read()
         newest = next(iter(self._waiting.values()), None)
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
-        self.list = Pick(heard=self._pressed)
+        self.list = Pick(listener=self._pressed)
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")
         self.approve = press_button("", lambda: self._answer("approve"))
@@ -92,7 +92,7 @@ class Inbox(CellRoot):
         labels, picked = self.labels, self._picked()
         if picked is None:  # no other row takes its place: a second click must not answer a row that nobody chose
             self.picked = ""
-        more = MOST if self._has_more else 0
+        more = MAX_ROWS if self._has_more else 0
         now = datetime.now(UTC)
         self.list.show(inbox(self.questions, labels, now, picked=self.picked, more=more, refused=self._refused))
         count = len(picked.runs) if picked else 0
@@ -108,15 +108,15 @@ class Inbox(CellRoot):
     def _read(self) -> None:
         """Read every waiting run that is not known yet."""
         waiting = {}
-        runs = [*self._wb.runs.list(MOST + 1, status="paused"), *self._wb.runs.list(MOST, status="running")]
+        runs = [*self._wb.runs.list(MAX_ROWS + 1, status="paused"), *self._wb.runs.list(MAX_ROWS, status="running")]
         paused = [run for run in runs if run.status == "paused"]  # also when its process died while it waited
-        for run in paused[:MOST]:
+        for run in paused[:MAX_ROWS]:
             decisions = run.decisions
             key = (run.run_id, len(decisions))
             entry = self._waiting.get(key) or _waiting_run(run, decisions)
             if entry is not None:
                 waiting[key] = entry
-        self._has_more, self._waiting = len(paused) > MOST, waiting
+        self._has_more, self._waiting = len(paused) > MAX_ROWS, waiting
 
     # while it is displayed
 

@@ -19,13 +19,13 @@ _PAUSE_S = 0.1
 
 
 @contextmanager
-def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | None]:
-    """Yield a function for the progress of a block that indexes; ``told`` itself when it is passed.
+def watched(name: str, lang: str, report: Tell | None = None) -> Iterator[Tell | None]:
+    """Yield a function for the progress of a block that indexes; ``report`` itself when it is passed.
 
     In a notebook the bar leaves a line when it was stopped (Kernel > Interrupt).
     """
-    if told:
-        yield told
+    if report:
+        yield report
     elif "ipykernel" in sys.modules and in_kernel():
         with Bar(name, Labels(lang)) as shown:
             yield shown.tell

@@ -33,7 +33,7 @@ class Event(NamedTuple):
     before: str = ""
 
 
-Heard = Callable[[Event], None]
+Listener = Callable[[Event], None]
 
 
 class Shared(ipywidgets.Widget):
@@ -57,22 +57,22 @@ class _Sender(anywidget.AnyWidget):
 
     shared = traitlets.Instance(Shared).tag(sync=True, **ipywidgets.widget_serialization)
 
-    def __init__(self, heard: Heard | None = None, **traits: Any):
+    def __init__(self, listener: Listener | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
-        self._heard: list[Heard] = [heard] if heard else []
-        self.on_msg(lambda _, content, __: self.press(*_event_of(content)))
+        self._listeners: list[Listener] = [listener] if listener else []
+        self.on_msg(lambda _, content, __: self.press(*_read_event(content)))
 
-    def on_event(self, heard: Heard) -> None:
+    def on_event(self, listener: Listener) -> None:
         """Call a listener for every event."""
-        self._heard.append(heard)
+        self._listeners.append(listener)
 
     def press(self, kind: str, key: str = "", before: str = "") -> None:
         """Send an event, as the front-end does on a click or a key."""
-        for heard in self._heard:
-            heard(Event(kind, key, before))
+        for listener in self._listeners:
+            listener(Event(kind, key, before))
 
 
-def _event_of(content: Any) -> tuple[str, str, str]:
+def _read_event(content: Any) -> tuple[str, str, str]:
     """Read an event from a message of a browser, which may be anything."""
     message = content if isinstance(content, dict) else {}
     kind, key, before = (str(message.get(name) or "") for name in ("kind", "key", "before"))
@@ -84,7 +84,7 @@ def _picture(shown: Picture | Markup) -> Picture:
 
 
 class Pick(_Sender):
-    """A picture, whose events go to ``heard``.
+    """A picture, whose events go to ``listener``.
 
     Only changed rows are sent; a front-end that connects later gets the whole picture.
 
@@ -174,7 +174,7 @@ class Panel(traitlets.HasTraits):
         region: the widget.
     """
 
-    asked = traitlets.Dict()
+    request = traitlets.Dict()
     region: ipywidgets.Box
 
     def __init__(self, labels: Labels):
@@ -183,11 +183,11 @@ class Panel(traitlets.HasTraits):
 
     def ask(self, **request: Any) -> None:
         """Publish a request of a person."""
-        self.asked = {**request, "n": self.asked.get("n", 0) + 1}
+        self.request = {**request, "n": self.request.get("n", 0) + 1}
 
-    def on_asked(self, heard: Callable[[Data], Any]) -> None:
+    def on_request(self, listener: Callable[[Data], Any]) -> None:
         """Call a listener for every request."""
-        self.observe(lambda change: heard(change.new), "asked")
+        self.observe(lambda change: listener(change.new), "request")
 
 
 class PanelRoot(CellRoot):
@@ -202,7 +202,7 @@ class PanelRoot(CellRoot):
     def __init__(self, panel: Panel, result: Any, act: Callable[[Data], Any]):
         self._result, self._act, self._below = result, act, ipywidgets.VBox()
         super().__init__([panel.region, self._below], panel.labels.html_lang)
-        panel.on_asked(self._handle_request)
+        panel.on_request(self._handle_request)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return the static form of the result."""
@@ -218,14 +218,14 @@ def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
     widget.layout.display = None if shown else "none"
 
 
-def on_change(widget: ipywidgets.Widget, heard: Callable[[], Any]) -> None:
+def on_change(widget: ipywidgets.Widget, listener: Callable[[], Any]) -> None:
     """Call when a person changed the value of a widget."""
-    widget.observe(lambda _: heard(), "value")
+    widget.observe(lambda _: listener(), "value")
 
 
-def press_button(text: str, press: Callable[[], Any], *classes: str, told: str | None = None) -> ipywidgets.Button:
+def press_button(text: str, press: Callable[[], Any], *classes: str, tooltip: str | None = None) -> ipywidgets.Button:
     """Return a button of ipywidgets that calls ``press``."""
-    button = ipywidgets.Button(description=text, tooltip=told)
+    button = ipywidgets.Button(description=text, tooltip=tooltip)
     button.on_click(lambda _: press())
     for cls in classes:
         button.add_class(cls)

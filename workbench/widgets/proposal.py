@@ -12,10 +12,10 @@ from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import field_label
 from workbench.views.page import cut, el, glyph
-from workbench.widgets.form import ABSENT, Control, Field, Fields, Message, choice, fields_of, text, toggle
+from workbench.widgets.form import ABSENT, Control, Field, Fields, Message, choice, form_fields, text, toggle
 from workbench.widgets.panel import Pick, on_change
 
-Heard = Callable[[], None]
+Listener = Callable[[], None]
 _BREAKS: dict[str, Callable[[Any, Any], bool]] = {
     "minLength": lambda value, minimum: isinstance(value, str) and len(value) < minimum,
     "maxLength": lambda value, maximum: isinstance(value, str) and len(value) > maximum,
@@ -48,7 +48,7 @@ class Form:
     Args:
         request: the request of a run.
         labels: the words.
-        heard: called when a person changed something.
+        listener: called when a person changed something.
 
     Attributes:
         box: the widget.
@@ -59,8 +59,8 @@ class Form:
     keeps = False
     shown: Sequence[str] | None = None
 
-    def __init__(self, request: Data, labels: Labels, heard: Heard):
-        self._labels, self._heard = labels, heard
+    def __init__(self, request: Data, labels: Labels, listener: Listener):
+        self._labels, self._listener = labels, listener
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         schema, values = dict(self._schema(proposals.schema(request))), self._before
         if self.shown is not None:
@@ -90,10 +90,10 @@ class Form:
 
     def changed(self, path: str = "") -> None:
         """Check every field and report a change by a person."""
-        wrong = {path: words for path, field in fields_of(self._fields) if (words := fault(field, self._labels))}
+        wrong = {path: words for path, field in form_fields(self._fields) if (words := fault(field, self._labels))}
         self._fields.report({path: [Message(words)] for path, words in wrong.items()})
         self._wrong = {*wrong, *self._fields.faults}
-        self._heard()
+        self._listener()
 
     def _schema(self, schema: Data) -> Data:
         return schema
@@ -103,7 +103,7 @@ class Form:
         return {}
 
     def _title(self, name: str) -> str:
-        return self._labels.known(f"field_{name}", field_label(name, self._labels))
+        return self._labels.get(f"field_{name}", field_label(name, self._labels))
 
 
 class ClarifyForm(Form):
@@ -148,9 +148,11 @@ class PlanForm(Form):
 
     shown = ("query", proposals.LIMITS)
 
-    def __init__(self, request: Data, labels: Labels, heard: Heard):
-        super().__init__(request, labels, heard)
-        self._memories = {memory["memory_id"]: ticked(memory["told"], heard) for memory in request.get("obeyed") or ()}
+    def __init__(self, request: Data, labels: Labels, listener: Listener):
+        super().__init__(request, labels, listener)
+        self._memories = {
+            memory["memory_id"]: ticked(memory["told"], listener) for memory in request.get("obeyed") or ()
+        }
         if self._memories:
             words = heading(labels("mem_obeyed"))
             self.box.children += (ipywidgets.VBox([words, *self._memories.values()]).add_class("wb-obeyed"),)
@@ -171,9 +173,9 @@ class ReflectForm(Form):
 
     shown = ("rewrite_query", proposals.LIMITS, proposals.NEEDS, "should_continue")
 
-    def __init__(self, request: Data, recorded: Data, labels: Labels, heard: Heard, ran: Collection[str] = ()):
-        """``recorded`` is the plan without the proposed steps; ``ran`` are the ids of steps that have run."""
-        super().__init__(request, labels, heard)
+    def __init__(self, request: Data, recorded: Data, labels: Labels, listener: Listener, ran: Collection[str] = ()):
+        """Mark the steps; ``recorded`` is the plan without the proposed ones; ``ran`` are ids of steps that ran."""
+        super().__init__(request, labels, listener)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
         self._chosen: bool | None = None
         self._refused: list[str] = []
@@ -181,11 +183,11 @@ class ReflectForm(Form):
         activated = self._proposed["activate"]
         blocked = [name for name, step in self._recorded.items() if step.get("condition") == "held" and name not in ran]
         self._wakes = {
-            name: ticked(f"{name} · {labels('step_held')}", heard, on=False)
+            name: ticked(f"{name} · {labels('step_held')}", listener, on=False)
             for name in blocked
             if name not in activated
         }
-        self._wakes |= {name: ticked(labels("wake_step", step=name), heard) for name in activated}
+        self._wakes |= {name: ticked(labels("wake_step", step=name), listener) for name in activated}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self._nothing = heading(labels("nothing_proposed"))
         self.box.children = [heading(labels("proposed_next")), self._list, self._note, self._fields.box]
@@ -252,16 +254,16 @@ class ReflectForm(Form):
         following = {step["step_id"]: step for step in steps}
         for name, step in following.items():
             if name not in self._boxes:
-                self._boxes[name] = ticked(f"{name} · {step['tool']}", self._heard, str(step["objective"]))
+                self._boxes[name] = ticked(f"{name} · {step['tool']}", self._listener, str(step["objective"]))
         boxes = [*map(self._boxes.__getitem__, following), *self._wakes.values()]
         self._list.children = boxes or [self._nothing]
         return list(following.values())
 
 
-def ticked(text: str, heard: Heard, tooltip: str = "", on: bool = True) -> ipywidgets.Checkbox:
+def ticked(text: str, listener: Listener, tooltip: str = "", on: bool = True) -> ipywidgets.Checkbox:
     """Return a checkbox."""
     box = ipywidgets.Checkbox(on, description=text[:200], tooltip=tooltip[:500] or None, indent=False)
-    on_change(box, heard)
+    on_change(box, listener)
     return box
 
 

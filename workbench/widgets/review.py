@@ -19,7 +19,7 @@ from workbench.views.page import NOTHING, draw
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, why
 from workbench.widgets.panel import Pick, display_if, on_change, press_button
-from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm
+from workbench.widgets.proposal import ClarifyForm, Form, Listener, PlanForm, ReflectForm
 
 
 class Review(traitlets.HasTraits):
@@ -36,7 +36,7 @@ class Review(traitlets.HasTraits):
     response = traitlets.Dict()
 
     def __init__(self, labels: Labels, runs: Any = None):
-        """``runs`` is ``wb.runs``; with it an unsent note survives a restart."""
+        """Build the panel; ``runs`` is ``wb.runs``; with it an unsent note survives a restart."""
         super().__init__()
         self._runs = runs
         self._labels, self._document, self._request = labels, Json(), Json()
@@ -112,14 +112,14 @@ class Review(traitlets.HasTraits):
         self.note.value, self.message.value = self._saved_draft("note"), ""
         self.refusal.show()
         ran = {record["step_id"] for record in self._document["records"]}
-        self._form = form_of(self._request, self._document.get("plan"), labels, self._update, ran)
+        self._form = make_form(self._request, self._document.get("plan"), labels, self._update, ran)
         self._draft = self._saved_draft("form") if self._form.keeps else ""
         if self._draft:
             self._form.restore(json.loads(self._draft))
         self.form.children = [self._form.box]
-        self.stop.description = labels.known(f"stop_{kind}", labels("stop_here"))
-        self.stop.tooltip = labels.known(f"stop_{kind}_told", labels("stop_here_told"))
-        self.message.description = labels.known(f"respond_{kind}", labels("respond_field"))
+        self.stop.description = labels.get(f"stop_{kind}", labels("stop_here"))
+        self.stop.tooltip = labels.get(f"stop_{kind}_told", labels("stop_here_told"))
+        self.message.description = labels.get(f"respond_{kind}", labels("respond_field"))
         allowed = proposals.allowed(self._request)
         for widget, action in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             display_if(widget, action in allowed)
@@ -178,15 +178,17 @@ class Review(traitlets.HasTraits):
             self.response = response
 
 
-def form_of(request: Data, recorded: Data | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
+def make_form(
+    request: Data, recorded: Data | None, labels: Labels, listener: Listener, ran: Collection[str] = ()
+) -> Form:
     """Return the form of a request; for a custom graph every field of its schema."""
     kind = proposals.kind(request)
     if kind == "reflect":
-        return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
+        return ReflectForm(request, recorded or {"steps": []}, labels, listener, ran)
     own: dict[str, type[Form]] = {"": Form, "clarify": ClarifyForm}
     forms = paths("forms")
     form: type[Form] = load(forms[kind]) if kind in forms else own.get(kind, PlanForm)
-    return form(request, labels, heard)
+    return form(request, labels, listener)
 
 
 def primary(request: Data, edits: Data, faults: int, labels: Labels) -> str:

@@ -48,9 +48,9 @@ class Working:
         self.memory = memory(labels) if memory else None
         self.reset()
         self.review = Review(labels, wb.runs)
-        self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
-        self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
-        self.fork_bar = Pick(heard=self._on_fork_bar)
+        self.rail, self.turns, self.answer = Pick(), Pick(listener=self._on_turn), Pick(listener=self._on_answer)
+        self.evidence, self.timeline = Pick(listener=self._on_evidence), Pick(listener=self._on_timeline)
+        self.fork_bar = Pick(listener=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
@@ -70,13 +70,13 @@ class Working:
         run_and = self._run_and
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
-        self.editor.on_asked(run_and(self._scope))
+        self.editor.on_request(run_and(self._scope))
         self.review.observe(lambda change: run_and(self._answer)(change.new), "response")
         for part in (self.past, self.calls):
-            part.on_asked(run_and(lambda run, request: self._fork(run, **request["edits"])))
-        self.verdict.on_asked(run_and(self._judge))
+            part.on_request(run_and(lambda run, request: self._fork(run, **request["edits"])))
+        self.verdict.on_request(run_and(self._judge))
         if self.memory:
-            self.memory.on_asked(run_and(self._steer))
+            self.memory.on_request(run_and(self._steer))
         on_change(self.ask.kb, self._show_ask)
 
     def reset(self) -> None:
@@ -152,7 +152,7 @@ class Working:
         if judged:
             self.verdict.show(run)
         if self.memory:
-            used = done and (run.state.get("remembered", []) or run.obeyed)
+            used = done and (run.state.get("remembered", []) or run.applied_preferences)
             display_if(self.memory.region, used and self.memory.show(run, self._wb.memory))
         if not paused:
             self.answer.show(self._answered(run, document, now))

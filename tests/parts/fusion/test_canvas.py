@@ -75,7 +75,7 @@ def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
         related = {
             (r["source"], r["type"], r["target"])
             for entity in base.graph().nodes
-            for r in base.relations_of(entity)
+            for r in base.entity_relations(entity)
             if r["type"] != "mentions"
         }
         answer = wb.ask("What is a proposition needed for?", kb="math").answer
@@ -110,7 +110,7 @@ def test_an_id_may_be_any_text(folder, tmp_path):
     path = write(folder, [node(one, f"Thing{n}") for n, one in enumerate(odd)], [edge(odd[0], one) for one in odd[1:]])
     with Workbench.open(tmp_path / "ws") as wb:
         assert wb.add_knowledge("odd", [path], lambda *_: None).problems == []
-        found = wb.knowledge.get("odd").relations_of("doc:notes.canvas#a#b")
+        found = wb.knowledge.get("odd").entity_relations("doc:notes.canvas#a#b")
         assert {r["target"] for r in found} == {f"doc:notes.canvas#{one}" for one in [*odd[1:3], "?x", odd[4]]}
         assert all(wb.knowledge.get("odd").entity(r["target"]) for r in found)
 
@@ -121,7 +121,7 @@ def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
         write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
         report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
         assert (report.deleted, report.problems) == (1, [])
-        assert wb.knowledge.get("math").relations_of("doc:notes.canvas#b") == []
+        assert wb.knowledge.get("math").entity_relations("doc:notes.canvas#b") == []
 
 
 def test_the_innermost_group_is_the_smallest_that_holds_a_node():
@@ -275,7 +275,7 @@ def test_what_is_wrong_is_said_with_id_and_mend_and_the_rest_is_used(folder, nod
     assert why in problem["reason"] and problem["line"] == 1
     assert len(loaded.documents) == left
     canvas = reading.Canvas((folder / "notes.canvas").read_text())
-    assert canvas.written() == canvas.raw
+    assert canvas.to_text() == canvas.raw
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_file_that_is_no_canvas_says_why(folder, raw, why):
     path = folder / "no.canvas"
     path.write_bytes(raw)
     with pytest.raises(Unreadable, match=why):
-        reading.Canvas(reading.Canvas.raw_of(path))
+        reading.Canvas(reading.Canvas.read_text(path))
     assert load([path]).documents == []
 
 
@@ -367,7 +367,7 @@ def test_what_was_not_touched_stays(folder, desk, style):
     canvas = desk.canvas(path)
     assert canvas.save().read_bytes() == before
     canvas.edit("a", text="Proposition\nSomething else.")
-    new = canvas.add("text", "An answer", beside="a", color="4")
+    new = canvas.add("text", "An answer", next_to="a", color="4")
     canvas.connect("a", new, "answered by")
     canvas.remove("d")
     canvas.save()
@@ -380,7 +380,7 @@ def test_what_was_not_touched_stays(folder, desk, style):
     again.edit("a", text=NOTES["nodes"][2]["text"])
     again.remove(new)
     again.nodes["d"] = NOTES["nodes"][5]
-    assert len(again.written()) > 100 and json.loads(again.written().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
+    assert len(again.to_text()) > 100 and json.loads(again.to_text().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
 
 
 def test_a_number_that_json_cannot_hold_is_refused():
@@ -388,9 +388,9 @@ def test_a_number_that_json_cannot_hold_is_refused():
     canvas = reading.Canvas(raw)
     canvas.edit("b", y=7, note="新")
     with pytest.raises(reading.CanvasError, match="too large to be written"):
-        canvas.written()
+        canvas.to_text()
     canvas.edit("b", note=None, y=0)
-    assert canvas.written() == canvas.raw == raw
+    assert canvas.to_text() == canvas.raw == raw
 
 
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
@@ -408,15 +408,15 @@ def test_any_edits_are_read_back_as_they_were_made(edits, style):
             if what == "edit":
                 canvas.edit(one, x=canvas.nodes[one]["x"] + 7, note="né\ud800")
             elif what == "add":
-                canvas.add("text", other, beside=one)
+                canvas.add("text", other, next_to=one)
             elif what == "remove":
                 canvas.remove(one)
             else:
                 canvas.connect(one, other)
-    written = reading.Canvas(canvas.written())
+    written = reading.Canvas(canvas.to_text())
     assert (written.nodes, written.edges) == (canvas.nodes, canvas.edges)
     assert list(written.nodes) == list(canvas.nodes) and not written.problems
-    canvas.written().encode()
+    canvas.to_text().encode()
 
 
 @pytest.mark.parametrize("raw", ["", "{}", '{"nodes":[]}', '{"nodes": [ ], "edges": [\n]}', '{"mine":1}'])
@@ -427,14 +427,14 @@ def test_a_canvas_may_begin_empty(folder, desk, raw):
     assert "Nothing is on this canvas yet" in canvas._repr_html_() or "还没有" in canvas._repr_html_()
     assert canvas.save().read_text() == raw
     first = canvas.add("text", "集合")
-    canvas.connect(first, canvas.add("group", "组", beside=first))
+    canvas.connect(first, canvas.add("group", "组", next_to=first))
     again = desk.canvas(canvas.save())
     assert [len(again.nodes), len(again.edges), again.problems] == [2, 1, []]
 
 
 def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
     canvas = desk.canvas(folder / "notes.canvas")
-    made = [canvas.add("text", "word " * n, beside="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
+    made = [canvas.add("text", "word " * n, next_to="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
     boxes = {i: reading._box(canvas.nodes[i]) for i in [*made, "a", "b", "c", "d"]}
     for one in made:
         for other, (left, top, right, low) in boxes.items():
@@ -442,7 +442,7 @@ def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
             assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
     assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
     canvas.add("group", "Another", id="other", x=180, y=400, width=900, height=900)
-    assert canvas.nodes[canvas.add("text", "word " * 300, beside="a")]["y"] > 1300  # in no group of others
+    assert canvas.nodes[canvas.add("text", "word " * 300, next_to="a")]["y"] > 1300  # in no group of others
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ def test_a_wrong_edit_changes_nothing_and_says_the_mend(desk, folder, edit, why)
     with pytest.raises(reading.CanvasError) as caught:
         edit(canvas)
     assert why in str(caught.value)
-    assert canvas.written() == canvas.raw
+    assert canvas.to_text() == canvas.raw
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,7 @@ def test_the_samples_have_nothing_to_mend_and_every_edge_and_file_holds(path):
     overlap = [
         1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
     ]
-    assert not overlap and canvas.written() == path.read_text("utf-8")
+    assert not overlap and canvas.to_text() == path.read_text("utf-8")
 
 
 def test_decomposition_asks_first_what_comes_first(desk):
@@ -670,7 +670,7 @@ def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
     assert "Verification" in written.nodes[new[0]]["text"] and "contradicted" in written.nodes[new[1]]["text"]
     edges = {(e["fromNode"], e["toNode"]): e["label"] for i, e in written.edges.items() if i not in old.edges}
     assert edges["answer-light", new[0]] == "Verification" and edges["calvin", new[1]]
-    assert worked.save(copy).written() == written.written()  # the same once more
+    assert worked.save(copy).to_text() == written.to_text()  # the same once more
     with pytest.raises(reading.CanvasError, match="is there already"):
         desk.canvas(LEAF).work("scoring").save(copy)
 

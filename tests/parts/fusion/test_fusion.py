@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from workbench.errors import WorkbenchError
 from workbench.graphs.merge import first_documents
 from workbench.parts.fusion import graph as fusion
-from workbench.parts.fusion.graph import build_fusion, config_of, query_of, should_retry
+from workbench.parts.fusion.graph import build_fusion, read_config, read_query, should_retry
 from workbench.ports import Context
 from workbench.settings import Settings
 from workbench.tools import hybrid
@@ -71,11 +71,11 @@ def test_sums_of_scores_are_weighed_by_the_kind_of_question(wb):
     base, log = wb.knowledge.get("film"), StepLog()
     said = {}
     for query in ("Who directed Memento?", "一部关于两个老朋友的安静的电影", "a quiet story of two old friends"):
-        question = Question.of(query, base)
+        question = Question.read(query, base)
         hits = hybrid.from_texts(question, 20, log)
         said[query] = hybrid.kind(question, hits["dense"])
         scores = dict(STRATEGIES["weighted"](hits, WEIGHTS[said[query]]))
-        fused = hybrid.fused(question, hits, 20, log, "weighted")
+        fused = hybrid.fuse(question, hits, 20, log, "weighted")
         assert fused and all(score == scores.get(passage["chunk_id"], 0.0) for passage, score in fused)
     assert list(said.values()) == ["named", "across", "plain"]
 
@@ -112,7 +112,7 @@ async def test_a_hard_question_is_asked_again_and_the_best_pass_stands(wb, monke
         passes.append([result["result_id"] for result in found])
         return next(given)
 
-    monkeypatch.setattr(fusion, "quality_of", quality)
+    monkeypatch.setattr(fusion, "measure_quality", quality)
     state = await ask(wb, "Where was the director of The Wedding Banquet born?")
     assert state["quality_score"] == 0.9 and state["retry_count"] == 2 and len(passes) == 3
     assert {ask["pass"] for ask in state["asked"]} == {1, 2, 3} and {hit["pass"] for hit in state["graph_results"]} == {
@@ -125,14 +125,14 @@ async def test_a_hard_question_is_asked_again_and_the_best_pass_stands(wb, monke
 
 async def test_at_the_limit_the_best_pass_is_given_and_says_which_it_was(wb, monkeypatch):
     given = iter([0.2, 0.6, 0.1, 0.3])
-    monkeypatch.setattr(fusion, "quality_of", lambda *_: next(given))
+    monkeypatch.setattr(fusion, "measure_quality", lambda *_: next(given))
     state = await ask(wb, "Where was the director of The Wedding Banquet born?", max_retries=3)
     assert state["retry_count"] == 3 and state["quality_score"] == 0.6 and state["best"]["retry_count"] == 1
     assert state["best_effort"] and [one["quality_score"] for one in state["passes"]] == [0.2, 0.6, 0.1, 0.3]
 
 
 async def test_it_ends_where_nothing_else_can_be_asked(wb, monkeypatch):
-    monkeypatch.setattr(fusion, "quality_of", lambda *_: 0.0)
+    monkeypatch.setattr(fusion, "measure_quality", lambda *_: 0.0)
     monkeypatch.setattr(fusion, "further", lambda *_: [])
     state = await ask(wb, "Memento")
     assert state["retry_count"] == 0 and state["asked"] == [{"pass": 1, "query": "Memento"}]
@@ -202,16 +202,16 @@ def test_should_retry_reads_what_a_call_configures():
 )
 def test_a_wrong_option_is_named(options, told):
     with pytest.raises(WorkbenchError, match=told):
-        config_of({"configurable": options})
+        read_config({"configurable": options})
 
 
 def test_a_configuration_acts_or_is_refused(tmp_path):
     given = fusion.CanvasRAGConfig(graphiti_endpoint="http://localhost:8000", lancedb_path="~/.lancedb")
     settings = {"vector_store": "lancedb", "lancedb_path": str(Path("~/.lancedb").expanduser())}
     known = fusion.fusion_options(Settings(**settings))
-    assert config_of({"configurable": {**given.model_dump(), "thread_id": "t"}}, **known) == given
+    assert read_config({"configurable": {**given.model_dump(), "thread_id": "t"}}, **known) == given
     with pytest.raises(WorkbenchError, match=r"keeps its vectors .*elsewhere"):
-        config_of({"configurable": {"lancedb_path": str(tmp_path)}}, **{**known, "lancedb_path": "elsewhere"})
+        read_config({"configurable": {"lancedb_path": str(tmp_path)}}, **{**known, "lancedb_path": "elsewhere"})
     for wrong in ({"graphiti_endpoint": "bolt://localhost:7687"}, {"lancedb": "x"}, {"top_k": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             fusion.CanvasRAGConfig(**wrong)
@@ -219,7 +219,7 @@ def test_a_configuration_acts_or_is_refused(tmp_path):
 
 async def test_nothing_asked_and_no_base_named_are_errors(wb):
     with pytest.raises(WorkbenchError, match="Nothing is asked"):
-        query_of({"messages": []})
+        read_query({"messages": []})
     with pytest.raises(WorkbenchError, match="nosuch"):
         await ask(wb, "Memento", kb_prefix="nosuch")
 
@@ -245,14 +245,14 @@ async def test_scenario_1_found_at_once_on_a_canvas(wb):
 
 async def test_scenario_2_better_on_a_retry(wb, monkeypatch):
     given = iter([0.5, 0.8])
-    monkeypatch.setattr(fusion, "quality_of", lambda *_: next(given))
+    monkeypatch.setattr(fusion, "measure_quality", lambda *_: next(given))
     asked = {"canvas_path": "", "operation": "review", "query": "Where was the director of The Wedding Banquet born?"}
     state = await ask_elsewhere(wb, asked, kb_prefix="film")
     assert state["quality_score"] >= 0.7 and state["retry_count"] == 1 and not state["best_effort"]
 
 
 async def test_scenario_3_at_the_limit(wb, monkeypatch):
-    monkeypatch.setattr(fusion, "quality_of", lambda *_: 0.4)
+    monkeypatch.setattr(fusion, "measure_quality", lambda *_: 0.4)
     asked = {"canvas_path": "", "operation": "review", "query": "Where was the director of The Wedding Banquet born?"}
     state = await ask_elsewhere(wb, asked, kb_prefix="film")
     assert state["retry_count"] == 3 and state["best_effort"] and state["reranked_results"]
@@ -395,7 +395,7 @@ def hang(*given):
     print("reranking", flush=True)
     time.sleep(600)
 
-fusion.hybrid.reranked = hang
+fusion.hybrid.rerank = hang
 wb = Workbench.open(sys.argv[1])
 print(wb.fusion(sys.argv[2], kb="film", quality_threshold=0.0, wait=False).run_id, flush=True)
 time.sleep(600)

@@ -40,7 +40,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.records import proposals
 from workbench.records.document import run_document
-from workbench.runs.asking import points_of
+from workbench.runs.asking import checked_points
 from workbench.settings import Settings
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, ConversationState, RetrievalState
 from workbench.testing import FixedPlanner, memory_context
@@ -144,9 +144,9 @@ def test_what_is_assumed_is_stated_as_that(library):
 
 
 def test_points_of_a_report_are_no_points_of_a_question():
-    assert points_of(True) == list(REVIEW_POINTS) and points_of("all", REPORT_POINTS) == list(REPORT_POINTS)
+    assert checked_points(True) == list(REVIEW_POINTS) and checked_points("all", REPORT_POINTS) == list(REPORT_POINTS)
     with pytest.raises(Exception, match="Known: plan, step, reflect"):
-        points_of("clarify")
+        checked_points("clarify")
 
 
 # --- the nodes ---

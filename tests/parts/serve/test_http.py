@@ -49,7 +49,7 @@ def wb(folder: Path) -> Iterator[Workbench]:
 
 @pytest.fixture
 def client(wb: Workbench) -> TestClient:
-    return TestClient(http.app_of(wb), base_url="http://127.0.0.1:8000")
+    return TestClient(http.make_app(wb), base_url="http://127.0.0.1:8000")
 
 
 def frames(text: str) -> list[dict[str, Any]]:
@@ -250,7 +250,7 @@ def test_without_a_token_only_this_machines_own_names_are_answered(client) -> No
 
 def test_with_a_token_everybody_brings_it(folder, caplog) -> None:
     with Workbench.open(folder, **CORE, http_token=TOKEN) as wb:
-        client = TestClient(http.app_of(wb), base_url="http://workbench.example")
+        client = TestClient(http.make_app(wb), base_url="http://workbench.example")
         for wrong in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer größer", f"Bearer {TOKEN[:-1]}"):
             given = client.post("/api/v1/chat", json=ANN, headers={"authorization": wrong.encode()})
             assert (
@@ -264,7 +264,7 @@ def test_with_a_token_everybody_brings_it(folder, caplog) -> None:
 
 def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
     with Workbench.open(folder, **CORE, http_token=TOKEN) as wb:
-        client = TestClient(http.app_of(wb), headers={"authorization": f"Bearer {TOKEN}"})
+        client = TestClient(http.make_app(wb), headers={"authorization": f"Bearer {TOKEN}"})
 
         mended = threading.Event()
 
@@ -297,7 +297,7 @@ def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
 def test_a_token_that_keeps_nobody_out_is_refused(folder, token) -> None:
     refused = pytest.raises(SettingsError, match=r"WORKBENCH_HTTP_TOKEN has .* at least 16")
     with Workbench.open(folder, **CORE, http_token=token) as wb, refused:
-        http.app_of(wb)
+        http.make_app(wb)
     done = CliRunner(env={"WORKBENCH_HTTP_TOKEN": token.replace("\x00", "é")}).invoke(
         main, ["serve", "--workspace", str(folder), "--host", "0.0.0.0", "--port", "0"]
     )
@@ -306,7 +306,7 @@ def test_a_token_that_keeps_nobody_out_is_refused(folder, token) -> None:
 
 def test_a_token_has_at_least_sixteen_visible_characters(folder) -> None:
     with Workbench.open(folder, **CORE, http_token=f" {'a' * 16}\n") as wb:
-        client = TestClient(http.app_of(wb))
+        client = TestClient(http.make_app(wb))
         for given, status in (("a" * 16, 200), ("", 401), (" ", 401), ("a" * 15, 401)):
             found = client.get("/api/v1/runs", headers={"authorization": f"Bearer {given}"})
             assert found.status_code == status, given
@@ -411,7 +411,7 @@ def test_a_model_that_fails_is_a_bad_gateway_in_its_words(folder, how) -> None:
     with scripted_server(reply) as model:
         url = closed_port() if how == "dead" else model.url
         with Workbench.open(folder, **CORE, **scripted(url), model_backoff_s=0.01) as wb:
-            given = TestClient(http.app_of(wb), base_url="http://127.0.0.1").post("/api/v1/chat", json=ANN)
+            given = TestClient(http.make_app(wb), base_url="http://127.0.0.1").post("/api/v1/chat", json=ANN)
     assert given.status_code == 502 and given.json()["status"] == "failed"
     assert f"The chat model at {url} failed" in given.json()["detail"] and "planted-key" not in given.text
 

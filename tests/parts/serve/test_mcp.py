@@ -15,7 +15,7 @@ from mcp_types import ElicitResult, ErrorData
 
 from workbench.cli import main
 from workbench.parts.serve import commands as serve
-from workbench.parts.serve.mcp import NOTICE, server_of
+from workbench.parts.serve.mcp import NOTICE, make_server
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
@@ -54,7 +54,7 @@ class Person:
 
 
 def client(wb: Workbench, mode: str, person: Person | None = None, tools: Any = serve.TOOLS) -> Client:
-    return Client(server_of(wb, tools), mode=mode, elicitation_callback=person)
+    return Client(make_server(wb, tools), mode=mode, elicitation_callback=person)
 
 
 def text_of(result: Any) -> str:
@@ -166,7 +166,7 @@ async def test_a_client_that_fails_to_ask_leaves_the_run_waiting(wb) -> None:
     async def broken(context: Any, params: Any) -> ErrorData:
         return ErrorData(code=-32603, message="no screen")
 
-    async with Client(server_of(wb, serve.TOOLS), mode="legacy", elicitation_callback=broken) as agent:
+    async with Client(make_server(wb, serve.TOOLS), mode="legacy", elicitation_callback=broken) as agent:
         left = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes", "review": ["plan"]})
     assert left.structured_content["status"] == "paused" and wb.runs.list()[0].review
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.servers import Reply, closed_port
 from tests.servers.tmdb import BANQUET, PARASITE, TmdbServer, tmdb_server
 from tests.shelf import VOCABULARY
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.parts.sources import tmdb
 from workbench.plans import Plan, PlanStep
 from workbench.records.tape import canonical
@@ -261,7 +261,7 @@ def test_a_replay_needs_no_network_and_gives_the_same_bytes(place, server):
     with bench(place, closed_port(), tmdb_key="") as wb:
         for run in runs:
             again = wb.replay(run.run_id)
-            assert canonical(whole(again)) == canonical(whole(wb.run(run.run_id)))
+            assert canonical(full_document(again)) == canonical(full_document(wb.run(run.run_id)))
             assert [r["result_id"] for r in outside(again)] == [r["result_id"] for r in outside(wb.run(run.run_id))]
         fork = wb.run(runs[0].run_id).fork()
         assert outside(fork) and len(server.asked) == asked

@@ -44,7 +44,7 @@ def insert(
         *(content[name] for name in ("title", "text", "url", "licence", "type")),
         *(canonical_json(content[name]) for name in ("fields", "aliases", "names")),
         document.source,
-        entities.year_of(document.fields),
+        entities.read_year(document.fields),
     )
     connection.execute(f"INSERT INTO documents VALUES ({', '.join('?' * len(row))})", row)
     schema.insert(connection, document.doc_id, document.fields)
@@ -56,8 +56,8 @@ def insert(
     keys = title_links.title_keys(document.title, document.aliases, document.text) if has_title else {}
     title_links.insert(connection, document.doc_id, keys)
     for position, text in enumerate(texts):
-        key = vectors.key_of(model, vectors.titled(document.title, document.aliases, text))
-        passage = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.key_of("", text), key)
+        key = vectors.vector_key(model, vectors.titled(document.title, document.aliases, text))
+        passage = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.vector_key("", text), key)
         number = connection.execute("INSERT INTO passages VALUES (NULL, ?, ?, ?, ?, ?, ?)", passage).lastrowid or 0
         keywords.insert(connection, number, title, names, text)
         title_links.insert_phrases(connection, number, keys, text)
@@ -179,7 +179,7 @@ class Addition:
     def _titled(self, document: Document) -> list[Titled]:
         if document.type == triples.NODE:  # triples name what they are about
             return []
-        return [Titled(document.title, text, vectors.key_of("", text)) for text in self._cut(document)]
+        return [Titled(document.title, text, vectors.vector_key("", text)) for text in self._cut(document)]
 
     def _lost(self, reading: Reading, paths: Sequence[Path]) -> list[str]:
         """Return the sources that lost documents: files read to their end, or gone from a folder that was given.
@@ -295,7 +295,7 @@ class Addition:
 
     def _follow(self) -> None:
         """Update the store of vectors."""
-        place = stores.place_of(self._folder, self._settings)
+        place = stores.vector_place(self._folder, self._settings)
         if not stores.is_up_to(place, self._index):
             self._progress("chroma", 0, 1)
             if stores.follow(place, self._index, lambda done, total: self._progress("chroma", done, total)):

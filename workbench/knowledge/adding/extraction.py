@@ -43,7 +43,7 @@ class Extraction(NamedTuple):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What reading so many passages with a model will take, about.
+    """Estimate the cost of reading so many passages with a model.
 
     Attributes:
         model: who would read.

@@ -29,7 +29,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
 from workbench.knowledge.reading.files import Note
 from workbench.models.embeddings import text_model
-from workbench.records.sqlite import faults, named
+from workbench.records.sqlite import faults, translate_errors
 from workbench.settings import Settings
 
 SOURCES = "sources.json"
@@ -58,7 +58,7 @@ def remember(folder: Path, new_paths: Sequence[Path]) -> None:
     if paths == remembered(folder):
         return
     new = folder / f".{SOURCES}.{uuid.uuid4().hex[:8]}"
-    with named(folder):
+    with translate_errors(folder):
         new.write_text(json.dumps({"paths": paths}, ensure_ascii=False, indent=1), encoding="utf-8")
         os.replace(new, folder / SOURCES)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading.corpus import Document, Place
-from workbench.records.sqlite import named
+from workbench.records.sqlite import translate_errors
 
 BATCH = 32
 """Documents that are read or looked up at once."""
@@ -35,7 +35,7 @@ COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "alias
 
 
 class Places:
-    """Where each id was read, for ``corpus.Reading``: on disk, as the documents are.
+    """The place where each id was read, for ``corpus.Reading``: on disk, as the documents are.
 
     Attributes:
         before: the index whose documents keep their ids; None where they are replaced.
@@ -56,7 +56,7 @@ class Places:
         return Place(*rows[0]) if rows else None
 
     def __setitem__(self, doc_id: str, place: Place) -> None:
-        with named(_where()):
+        with translate_errors(_where()):
             self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?, ?)", (doc_id, *place))
 
 
@@ -66,7 +66,7 @@ class Spool:
     def __init__(self, index: Index, replace: bool):
         self._index = index
         connection = index.connection()
-        with index.named():
+        with index.translated_errors():
             connection.execute("PRAGMA temp_store = FILE")
             connection.executescript(_SPOOL_TABLES)
         self.places = Places(index, replace=replace)
@@ -75,7 +75,7 @@ class Spool:
         """Store documents, and yield how many there are so far after each batch."""
         remaining, count = iter(documents), 0
         while batch := list(islice(remaining, BATCH)):
-            with named(_where()):
+            with translate_errors(_where()):
                 connection = self._index.connection()
                 connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
             count += len(batch)

@@ -40,7 +40,7 @@ MOST_FREQUENCIES = 50_000
 
 
 class View:
-    """What a reader holds of one generation. Any thread may ask; a part is read when it is first asked for."""
+    """A reader's view of one generation. Any thread may use it; each part is read on first use."""
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
         self.vocabulary = vocabulary.stored(folder)

@@ -86,14 +86,14 @@ class Chroma(Store):
         """Keep these vectors under these ids."""
         self._collection.upsert(ids=list(ids), embeddings=rows, metadatas=[{"key": key} for key in keys])
 
-    def held(self) -> Iterator[tuple[str, str]]:
+    def stored_keys(self) -> Iterator[tuple[str, str]]:
         """Yield every id, with the key of its vector."""
         total = self._collection.count()
         for start in range(0, total, 10_000):
             page = self._collection.get(include=["metadatas"], limit=10_000, offset=start)
             yield from zip(page["ids"], (str((m or {}).get("key")) for m in page["metadatas"] or []), strict=True)
 
-    def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
+    def nearest(self, query: np.ndarray, wanted: int) -> Sequence[str]:
         """Return what HNSW finds: nearly all of the best, not certainly.
 
         Raises:
@@ -124,7 +124,7 @@ def _files(folder: Path) -> Any:
 
 
 def _server(place: Place) -> Any:
-    """A client of the server, which is asked whether it is there; a server that hangs is not waited for for ever."""
+    """Return a client after asking the server whether it answers; the wait for one that hangs has a limit."""
     import chromadb
     import chromadb.config
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
 VERSION = 10
 """Of the tables: a file of another version is built again."""
@@ -95,18 +95,18 @@ class Index:
         self._open: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
         try:
-            with self.named():
+            with self.translated_errors():
                 self._begin(create)
         except BaseException:
             self.close()
             raise
 
-    def named(self) -> AbstractContextManager[None]:
+    def translated_errors(self) -> AbstractContextManager[None]:
         """Around SQL on a connection of the user: what SQLite refuses is an error of ours."""
-        return named(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
+        return translate_errors(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
 
     def connection(self) -> sqlite3.Connection:
-        """This thread's connection."""
+        """Return this thread's connection."""
         if self._closed:
             raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
         connection = getattr(self._local, "connection", None)
@@ -131,7 +131,7 @@ class Index:
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return every row of a query."""
-        with self.named():
+        with self.translated_errors():
             return self.connection().execute(sql, parameters).fetchall()
 
     def rows_in(self, sql: str, values: Sequence[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
@@ -147,7 +147,7 @@ class Index:
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a value."""
-        with self.named():
+        with self.translated_errors():
             self.connection().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     @property
@@ -159,7 +159,7 @@ class Index:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield all of the block or nothing of it."""
         connection = self.connection()
-        with self.named():
+        with self.translated_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

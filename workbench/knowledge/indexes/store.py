@@ -72,7 +72,7 @@ def ignore(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the vectors of a base lie: in its folder, in a folder that many bases share, or on a server."""
+    """The place of a base's vectors: its folder, a folder that many bases share, or a server."""
 
     folder: Path
     url: str = ""
@@ -138,18 +138,18 @@ class Store(AbstractContextManager["Store"]):
         """Keep nothing under these ids."""
 
     @abstractmethod
-    def held(self) -> Iterator[tuple[str, str]]:
+    def stored_keys(self) -> Iterator[tuple[str, str]]:
         """Return every id, with the key of its vector."""
 
     @abstractmethod
-    def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
+    def nearest(self, query: np.ndarray, wanted: int) -> Sequence[str]:
         """Return the ids of so many vectors that are nearest by cosine."""
 
     @abstractmethod
     def remove(self) -> None:
         """Delete everything of this base."""
 
-    def settle(self) -> None:
+    def compact(self) -> None:
         """Make searches quick, after a change."""
         return
 
@@ -162,7 +162,7 @@ class Store(AbstractContextManager["Store"]):
         """Bring the collection up to the index: add what it lacks, delete what is gone. Any state before will do."""
         with self._answering():
             wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
-            stored_keys = dict(self.held())
+            stored_keys = dict(self.stored_keys())
             rows: list[tuple[str, str | None]] = [
                 (chunk_id, None) for chunk_id in sorted(stored_keys.keys() - wanted.keys())
             ]
@@ -171,7 +171,7 @@ class Store(AbstractContextManager["Store"]):
                 tell(start, len(rows))
                 self._write(index, rows[start : start + WRITE])
             self._count = self.count()
-            self.settle()
+            self.compact()
 
     def _write(self, index: Index, rows: Sequence[tuple[str, str | None]]) -> None:
         """Keep under each id the vector of its key, and nothing where it has none."""
@@ -187,7 +187,7 @@ class Store(AbstractContextManager["Store"]):
         if not wanted or top_k < 1:
             return []
         with self._answering():
-            ids = sorted(self.near(query, wanted))
+            ids = sorted(self.nearest(query, wanted))
         keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
         return best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []

@@ -16,7 +16,7 @@ from workbench.knowledge.indexes.store import LOCAL, Damaged, OnDone, Place, Sto
 from workbench.settings import Settings
 
 
-def place_of(folder: Path, settings: Settings) -> Place:
+def vector_place(folder: Path, settings: Settings) -> Place:
     """Where the base in this folder has its vectors.
 
     Raises:
@@ -101,7 +101,7 @@ def damage(place: Place, path: Path) -> str:
         try:
             if not place.url and place.holds(index, index.generation):
                 with checked(place, index) as store:
-                    deque(store.held(), maxlen=0)
+                    deque(store.stored_keys(), maxlen=0)
         except KnowledgeError as error:
             return str(error)
     return ""

@@ -31,7 +31,7 @@ _HANDFUL = 128
 """Texts that are embedded and kept at a time: what a kill loses."""
 
 
-def key_of(model: str, text: str) -> str:
+def vector_key(model: str, text: str) -> str:
     """Return what a text's vector is kept under."""
     return hashlib.sha256(f"{model}\0{text}".encode()).hexdigest()[:32]
 
@@ -65,7 +65,7 @@ def ensure(
         lengths: of the vectors of one add so far, which must all be alike; those of these texts join them.
         on_done: hears of progress.
     """
-    wanted = {key_of(model.name, text): text for text in texts}
+    wanted = {vector_key(model.name, text): text for text in texts}
     lengths_by_key = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
     lengths.update(lengths_by_key.values())
     _alike(lengths, model)

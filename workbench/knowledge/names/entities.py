@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.names.linking import Linker, common_keys, nearest
-from workbench.knowledge.names.surfaces import compiled, key_of, surnames, without_common, writings
+from workbench.knowledge.names.surfaces import compiled, surface_key, surnames, without_common, writings
 from workbench.knowledge.reading import canvas, triples
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.plans import canonical_json
@@ -38,7 +38,7 @@ class Name(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """What a text states of two names, and the sentence that does."""
+    """A statement about two names, and the sentence that makes it."""
 
     subject: str
     relation: str
@@ -48,7 +48,7 @@ class Stated(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """What the graph is built from: one document and its passages, ``(chunk_id, text, names found in it)`` each.
+    """The input of the graph: one document and its passages, ``(chunk_id, text, names found in it)`` each.
 
     ``stated`` is what a model read in the passages, by chunk id.
     """
@@ -76,10 +76,10 @@ def values(name: str, value: Any) -> list[str]:
     return list(dict.fromkeys(t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t))
 
 
-def year_of(fields: Data) -> int | None:
+def read_year(fields: Data) -> int | None:
     """Return the year of a document: of its ``year`` or ``date``, else of the first field that is a date.
 
-    >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
+    >>> read_year({"year": 1993}), read_year({"budget": 20, "joined": "2024年3月"}), read_year({"budget": 2000})
     (1993, 2024, None)
     """
     preferred = [fields[name] for name in ("year", "date") if name in fields]
@@ -155,16 +155,16 @@ class GraphBuilder:
             self._heads.setdefault(source.title, doc)
             return
         self._texts += len(source.passages)
-        if year := year_of(source.fields):
+        if year := read_year(source.fields):
             self._years[doc] = year
         stated = _Sentences(source)
-        aliases_by_key = {key_of(name): aliases for name, aliases in source.names.items()}
+        aliases_by_key = {surface_key(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
             if says_names(name, source.fields) or (canvas.STRUCTURE in source.fields and name in canvas.LOOKS):
                 continue
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
-                entity_id = self._entity(name, says, text, aliases_by_key.get(key_of(text), []))
+                entity_id = self._entity(name, says, text, aliases_by_key.get(surface_key(text), []))
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
                 self._relate(ends[0], says.relation, ends[1], *stated.find(says.relation, name, text))
                 self._join(doc, entity_id)
@@ -173,8 +173,8 @@ class GraphBuilder:
         kind = says.type.lower()
         name = self._vocabulary.canonical(field_name, name)
         aliases = [*aliases, *self._vocabulary.synonyms(field_name, name)]
-        entity_id = f"{kind}:{key_of(name) or name}"
-        self._by_key.setdefault(key_of(name), entity_id)
+        entity_id = f"{kind}:{surface_key(name) or name}"
+        self._by_key.setdefault(surface_key(name), entity_id)
         entity = self._enter(entity_id, name, says.type)
         self._spellings[entity_id][name] += 1
         entity["aliases"] = sorted({*entity["aliases"], *aliases})
@@ -182,7 +182,7 @@ class GraphBuilder:
             self.categories.add(entity_id)
         if says.type == "Person" and " " in name:
             self._first_names.add(name.split(" ")[0])
-            self._surnames.update(surnames(name, key_of(name)))
+            self._surnames.update(surnames(name, surface_key(name)))
         return entity_id
 
     def _add_triples(self, source: Source) -> None:
@@ -192,7 +192,7 @@ class GraphBuilder:
             if is_alias(relation) and tail not in self._heads:
                 continue  # another name of the head, which it bears
             kind = self._vocabulary.meaning(relation).type
-            node = self._heads.get(tail) or self._stated("node", key_of(tail) or tail, tail, kind)
+            node = self._heads.get(tail) or self._stated("node", surface_key(tail) or tail, tail, kind)
             self._write("mentions", [(node, chunk_id)])
             self._relate(doc, relation, node, sentence, chunk_id)
 
@@ -226,11 +226,11 @@ class GraphBuilder:
         """Add the names in the texts. Titles and surnames are left to the linker, which resolves them."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, names in source.passages:
-            kinds = {key_of(surface): kind for surface, kind, _ in names}
+            kinds = {surface_key(surface): kind for surface, kind, _ in names}
             for stated in source.stated.get(chunk_id, ()):
                 self._state(doc, stated, kinds, chunk_id)
             for surface, kind, sentence in names:
-                key, parts = key_of(surface), surface.split(" ")
+                key, parts = surface_key(surface), surface.split(" ")
                 if key and key not in self._titles and key not in self._surnames:
                     person = kind == "Name" and parts[0] in self._first_names and len(parts) in (2, 3)
                     entity_id = self._stated("name", key, surface, "Person" if person else kind)
@@ -248,7 +248,7 @@ class GraphBuilder:
 
     def _resolve(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
         """Return the document itself, that of the title, or the entity of a name in a text; "" is none."""
-        key = key_of(name)
+        key = surface_key(name)
         bearers = self._titles.get(key, set())
         if doc in bearers:
             return doc
@@ -324,14 +324,14 @@ class _Sentences:
     @cached_property
     def _all(self) -> list[tuple[str, str, str]]:
         return [
-            (f" {key_of(sentence)} ", sentence, chunk_id)
+            (f" {surface_key(sentence)} ", sentence, chunk_id)
             for chunk_id, text, _ in self._passages
             for sentence in sentences(text)
         ]
 
     def find(self, relation: str, name: str, value: str) -> tuple[str, str]:
         """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
-        wanted = f" {key_of(value)} "
+        wanted = f" {surface_key(value)} "
         naming = [entry for entry in self._all if wanted in entry[0]]
         words = [word[:4] for word in relation.split("_") if len(word) > 3]
         if not naming:
@@ -342,9 +342,9 @@ class _Sentences:
 
 def names_in_fields(fields: Data, names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
-    aliases_by_key = {key_of(name): aliases for name, aliases in names.items()}
+    aliases_by_key = {surface_key(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):
         for text in values(name, value):
             yield text
-            yield from aliases_by_key.get(key_of(text), [])
+            yield from aliases_by_key.get(surface_key(text), [])
             yield from vocabulary.synonyms(name, vocabulary.canonical(name, text))

@@ -18,7 +18,7 @@ from workbench.text import CJK, FUNCTION_WORDS
 
 
 class Matcher:
-    """Find names by their keys (``surfaces.key_of``) in any text.
+    """Find names by their keys (``surfaces.surface_key``) in any text.
 
     >>> from workbench.knowledge.names.surfaces import units
     >>> text = "The Dark Knight Rises"

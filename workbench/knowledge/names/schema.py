@@ -11,7 +11,7 @@ from workbench.errors import KnowledgeError, shown
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.names import SURNAMES
-from workbench.knowledge.names.surfaces import key_of
+from workbench.knowledge.names.surfaces import surface_key
 from workbench.knowledge.reading.columns import Column, settle
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
 from workbench.ports import Field
@@ -57,7 +57,7 @@ def facts(fields: Data) -> Iterator[Fact]:
 
 def key(text: str) -> str:
     """Return what two writings of one value share."""
-    return key_of(text) or fold(text)
+    return surface_key(text) or fold(text)
 
 
 def insert(connection: Any, doc_id: str, fields: Data) -> None:

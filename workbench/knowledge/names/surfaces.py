@@ -88,10 +88,10 @@ def units(text: str) -> list[Unit]:
 
 
 @lru_cache(maxsize=100_000)
-def key_of(name: str) -> str:
+def surface_key(name: str) -> str:
     """Return what two writings of one name share.
 
-    >>> key_of("Spider-Man"), key_of("SPIDER MAN"), key_of("约翰·麦卡锡") == key_of("约翰麦卡锡")
+    >>> surface_key("Spider-Man"), surface_key("SPIDER MAN"), surface_key("约翰·麦卡锡") == surface_key("约翰麦卡锡")
     ('spider man', 'spider man', True)
     """
     return " ".join(unit.key for unit in units(name))
@@ -139,7 +139,7 @@ def compiled(
             for key, worse in writings(name).items():
                 full[key].add(bearer._replace(rank=bearer.rank + worse))
             if entity["type"] == "Person":
-                for short in surnames(name, key_of(name)):
+                for short in surnames(name, surface_key(name)):
                     bearing[short].add(bearer._replace(rank=0))
     surfaces = {
         key: Surface(tuple(_best_first(bearers)), "words" if is_ordinary(key) else "name")
@@ -182,7 +182,7 @@ def writings(name: str) -> dict[str, int]:
         forms.append(_MIDDLE.sub("", form))
         forms.append(_CAPITALS.sub(lambda m: " ".join(m[0]), form))
         forms.append(_HYPHEN.sub("", form))
-    keys = {key: 2 * (place > 0) for place, key in reversed(list(enumerate(map(key_of, forms)))) if key}
+    keys = {key: 2 * (place > 0) for place, key in reversed(list(enumerate(map(surface_key, forms)))) if key}
     keys_by_rank = dict(sorted(keys.items(), key=lambda item: item[1]))
     for key in tuple(keys_by_rank):
         first, _, rest = key.partition(" ")
@@ -200,7 +200,7 @@ def surnames(name: str, key: str) -> Iterator[str]:
     if CJK.search(name):
         parts = re.split(r"[·・•‧．]", name)
         if len(parts) > 1 and len(parts[-1]) > 1:
-            yield key_of(parts[-1])
+            yield surface_key(parts[-1])
         return
     parts = [part for part in key.split(" ") if part not in _SUFFIXES]
     if len(parts) > 1 and len(parts[-1]) > 2:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.linking import Matcher
-from workbench.knowledge.names.surfaces import LONGEST, Unit, key_of, ordinary_words, units, writings
+from workbench.knowledge.names.surfaces import LONGEST, Unit, ordinary_words, surface_key, units, writings
 from workbench.ports import Link, Shared, Titled
 from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
@@ -47,14 +47,14 @@ def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
     ({'paris texas': 0, 'paris': 1}, {'茶 馆': 0})
     """
     names = [title, *aliases]
-    keys = {key_of(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
+    keys = {surface_key(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
     opening = _OPENING.match(text)
-    first = key_of(opening[1]) if opening else ""
+    first = surface_key(opening[1]) if opening else ""
     derived = [key for name in names for key in writings(name)]
-    if 2 <= first.count(" ") + 1 <= 7 and set(first.split()) & set(key_of(title).split()) - _SAYS_LITTLE:
+    if 2 <= first.count(" ") + 1 <= 7 and set(first.split()) & set(surface_key(title).split()) - _SAYS_LITTLE:
         derived.insert(0, first)
     if "," in title:
-        derived.append(key_of(title.split(",")[0]))
+        derived.append(surface_key(title.split(",")[0]))
     return {key: rank for key, rank in {**keys, **dict.fromkeys(derived, 1), **keys}.items() if _names(key)}
 
 
@@ -72,10 +72,10 @@ def phrases(sentence: str) -> set[str]:
     >>> phrases("老舍写了《茶馆》。")
     {'茶 馆'}
     """
-    keys = {key_of(title) for title in _BOOK.findall(sentence)}
+    keys = {surface_key(title) for title in _BOOK.findall(sentence)}
     for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
         phrase = _DATED.sub("", match.group())
-        parts = key_of(phrase).split(" ")
+        parts = surface_key(phrase).split(" ")
         keys.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
     return {key for key in keys if _tells(key)}
 
@@ -161,8 +161,8 @@ class IndexWays:
             for doc_id in title["doc_ids"]
         ]
 
-    def naming(self, doc_id: str, most: int) -> list[str]:
-        """Return ids of other documents' passages that hold this title; none where more than ``most`` do."""
+    def naming(self, doc_id: str, limit: int) -> list[str]:
+        """Return ids of other documents' passages that hold this title; none where more than ``limit`` do."""
         chunk_ids = set[str]()
         for key in self._keys(doc_id):
             sql = (
@@ -170,8 +170,8 @@ class IndexWays:
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
             )
             match = f'body : "{keywords.stored(closed_up(key))}"'
-            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
-            if len(chunk_ids) > most:
+            chunk_ids.update(row[0] for row in self._index.rows(sql, (match, doc_id, limit + 1)))
+            if len(chunk_ids) > limit:
                 return []
         return sorted(chunk_ids)
 
@@ -184,14 +184,14 @@ class IndexWays:
                 links.append(Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence))
         return links
 
-    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
-        """Return what these passages say that at most ``most`` others say too, sentence by sentence."""
+    def shared(self, chunk_ids: Sequence[str], limit: int) -> list[Shared]:
+        """Return what these passages say that at most ``limit`` others say too, sentence by sentence."""
         holders: dict[str, list[str]] = {}
         links = []
         for chunk_id, _, sentence in self._sentences(chunk_ids):
             for key in sorted(phrases(sentence)):
                 if key not in holders:
-                    holders[key] = self._holders(key, most)
+                    holders[key] = self._holders(key, limit)
                 holder_ids = [holder for holder in holders[key] if holder != chunk_id]
                 if holder_ids:
                     links.append(
@@ -199,9 +199,9 @@ class IndexWays:
                     )
         return links
 
-    def holding(self, text: str, most: int) -> dict[str, list[str]]:
-        """Return phrase of a text -> ids of the passages that hold it, of at most ``most`` passages."""
-        holders = {closed_up(key): self._holders(key, most) for key in sorted(phrases(text))}
+    def holding(self, text: str, limit: int) -> dict[str, list[str]]:
+        """Return phrase of a text -> ids of the passages that hold it, of at most ``limit`` passages."""
+        holders = {closed_up(key): self._holders(key, limit) for key in sorted(phrases(text))}
         return {phrase: ids for phrase, ids in holders.items() if ids}
 
     def _holders(self, key: str, limit: int) -> list[str]:

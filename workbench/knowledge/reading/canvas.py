@@ -98,7 +98,7 @@ class Canvas:
                 self.problems.append(f"{both}, so that each would hold the other; it counts as inside: move one")
 
     @staticmethod
-    def raw_of(path: Path) -> str:
+    def read_text(path: Path) -> str:
         """Return the text of a file.
 
         Raises:
@@ -142,7 +142,7 @@ class Canvas:
     def links(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield (id of the edge, from, label, to) as each arrow points; an edge with two arrows comes twice."""
         for edge_id, edge in self.edges.items():
-            start, end, label = edge["fromNode"], edge["toNode"], text_of(edge, "label")
+            start, end, label = edge["fromNode"], edge["toNode"], node_text(edge, "label")
             back = edge.get("fromEnd", "none") == "arrow"
             if not back or edge.get("toEnd", "arrow") != "none":
                 yield edge_id, start, label, end
@@ -159,20 +159,20 @@ class Canvas:
         changed = {**elements[node_id], **changes, "id": node_id}
         return self._put(elements, {key: value for key, value in changed.items() if value is not None}, shown(node_id))
 
-    def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
+    def add(self, kind: str = "text", content: str = "", *, next_to: str | None = None, **more: Any) -> str:
         """Add a node where there is room, next to another node or below all, and return its id.
 
         Args:
             kind: ``text``, ``file``, ``link`` or ``group``.
             content: the text, the path, the address or the label.
-            beside: the id of a node.
+            next_to: the id of a node.
             **more: other keys of the node, as ``color``, ``width``.
         """
         lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
         size = {"width": 400, "height": max(80, 40 + 26 * lines)}
         node = {"id": self._new_id(kind), "type": kind, CONTENT.get(kind) or "label": content, **size, **more}
         if not {"x", "y"} <= node.keys():
-            node["x"], node["y"] = self._room(node, self.nodes.get(beside or ""))
+            node["x"], node["y"] = self._room(node, self.nodes.get(next_to or ""))
         return str(self._put(self.nodes, node, "The new node")["id"])
 
     def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
@@ -196,10 +196,10 @@ class Canvas:
     def _elements_with(self, element_id: str) -> dict[str, Json]:
         if element_id in self.edges and element_id not in self.nodes:
             return self.edges
-        self.named(element_id)
+        self.node(element_id)
         return self.nodes
 
-    def named(self, node_id: str) -> Json:
+    def node(self, node_id: str) -> Json:
         """Return the node of that id.
 
         Raises:
@@ -228,7 +228,7 @@ class Canvas:
                 y = math.ceil(low) + gap
         return x, y
 
-    def written(self) -> str:
+    def to_text(self) -> str:
         """Return the canvas as text: unchanged, or as Obsidian writes it, one element per line.
 
         Raises:
@@ -288,19 +288,19 @@ class Canvas:
             groups = [texts[i][0] for i in reversed(self.around(node_id)) if texts[i][0]]
             position = {key: node[key] for key in _PLACE}
             structure = {"id": clean(node_id), "position": position, "links": links[node_id]}
-            fields = {"group": groups, "color": color_of(node), STRUCTURE: structure}
+            fields = {"group": groups, "color": node_color(node), STRUCTURE: structure}
             fields = {key: value for key, value in fields.items() if value}
             yield Card(node, title, "\n\n".join([text, *lines[node_id][:_LISTED]]), fields, file)
 
 
-def text_of(element: Data, key: str) -> str:
+def node_text(element: Data, key: str) -> str:
     """Return a text of a node or an edge; what is none counts for nothing."""
     return element[key] if isinstance(element.get(key), str) else ""
 
 
-def color_of(element: Data) -> str:
+def node_color(element: Data) -> str:
     """Return the colour by its name, or as ``#rrggbb``; "" is none."""
-    color = text_of(element, "color")
+    color = node_text(element, "color")
     return COLORS.get(color) or (color.lower() if _HEX.fullmatch(color) else "")
 
 
@@ -309,17 +309,17 @@ def is_name(title: str) -> bool:
     return not title.endswith(_ENDS_SENTENCE)
 
 
-def title_of(node: Data) -> str:
+def node_title(node: Data) -> str:
     """Return what a node is called."""
     return title_and_text(node)[0]
 
 
 def title_and_text(node: Data) -> tuple[str, str]:
     """Return the title of a node, and its text, which a short first line heads."""
-    kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
+    kind, content = node["type"], clean(node_text(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
-        name = PurePosixPath(content.replace("\\", "/")).stem[:_TITLE] + text_of(node, "subpath")[:_TITLE]
-        return name, f"{content}{text_of(node, 'subpath')}"
+        name = PurePosixPath(content.replace("\\", "/")).stem[:_TITLE] + node_text(node, "subpath")[:_TITLE]
+        return name, f"{content}{node_text(node, 'subpath')}"
     if kind == "link":
         return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:_TITLE], content
     if kind == "group":
@@ -361,7 +361,7 @@ def beside(folder: Path, file: str) -> Path:
     if any(part.startswith(".") for part in name.parts):
         raise CanvasError(f"{label} is hidden, by the dot before its name, and is not read: give it another name")
     root = Path(os.path.realpath(folder))
-    home = vault.root_of(root) or root
+    home = vault.find_root(root) or root
     shorter = [n for n in range(1, len(name.parts)) if root.parts[-n:] == name.parts[:n]]
     for base, start in ((root, 0), (home, 0), *((root, n) for n in shorter)):
         path = Path(os.path.realpath(base.joinpath(*name.parts[start:])))
@@ -405,7 +405,7 @@ def _has_id(element: Any) -> bool:
 
 
 def _node_faults(node: Data) -> Iterator[tuple[str, bool]]:
-    """(what is wrong with the fix, whether the node cannot be used for it)."""
+    """Return (what is wrong with the fix, whether the node cannot be used for it)."""
     kind = node.get("type")
     if len(node["id"]) > _ID:
         yield f"has an id of more than {_ID} characters: shorten it", True
@@ -428,7 +428,7 @@ def _optional(element: Data, allowed: Mapping[str, Sequence[str]]) -> Iterator[t
     for key in ("label", "color", "subpath"):
         if key in element and not isinstance(element[key], str):
             yield f"has {key} {shown(element[key])}, which is ignored: write a text", False
-    if text_of(element, "color") and not color_of(element):
+    if node_text(element, "color") and not node_color(element):
         yield f"has color {shown(element['color'])}, which is ignored: use 1 to 6, or #rrggbb", False
     for key, values in allowed.items():
         if key in element and element[key] not in values:

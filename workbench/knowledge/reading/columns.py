@@ -134,7 +134,7 @@ class Column:
         if number is None:
             return cell
         unit = self._units.most_common(1)[0][0]
-        value = _value(number, self.marks, unit)
+        value = _read_value(number, self.marks, unit)
         return value if not unit else cell if amount(cell) == (value, unit) else f"{value:.15g} {unit}"
 
 
@@ -147,7 +147,7 @@ def settle(columns: list[Column], comma: bool) -> None:
                 setattr(column, proofs, agreed)
 
 
-def _value(number: _Number, marks: set[str], unit: str) -> Any:
+def _read_value(number: _Number, marks: set[str], unit: str) -> Any:
     mantissa, _, power = number.digits.lower().partition("e")
     mark = "".join(marks) if number.decimal == _OPEN else number.decimal
     integer, _, fraction = mantissa.partition(mark or ".")

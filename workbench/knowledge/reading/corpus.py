@@ -37,7 +37,7 @@ from workbench.knowledge.reading.files import (
     given_paths,
     lines,
     must_be_file,
-    whole,
+    read_text,
 )
 from workbench.plans import canonical_json
 from workbench.state import Data, Json
@@ -418,8 +418,8 @@ def _triples(path: Path) -> Read:
         if isinstance(head, str):
             yield line, head
         else:
-            text, others = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
-            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
+            text, names = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
+            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, names, source=source)
 
 
 _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canvas.SUFFIX)
@@ -427,7 +427,7 @@ _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", ".xlsx", *triples.SUFFIXES, canv
 
 def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> Read:
     """Yield a document for each node; that of a file says what the file says."""
-    board, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
+    board, source = canvas.Canvas(canvas.Canvas.read_text(path)), path.resolve().as_posix()
     yield from ((1, problem) for problem in board.problems)
     for card in board.cards(path.parent):
         if isinstance(card, str):
@@ -435,19 +435,19 @@ def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> 
             continue
         text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
         if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
-            yield 1, f"node {shown(card.node['id'])}: {card.file.name} is many records: add it by itself"
+            yield 1, f"node {shown(card.node['id'])}: {card.file.name} holds many records: add it as a file of its own"
         elif card.file and card.file.name.lower().endswith(SUFFIXES):
             for _, document in _read(card.file, card.title, reader, also):
                 if isinstance(document, str):
                     yield 1, f"node {shown(card.node['id'])}: {card.file.name}: {document}"
                 else:
-                    section = canvas.section(document.text, canvas.text_of(card.node, "subpath"))
+                    section = canvas.section(document.text, canvas.node_text(card.node, "subpath"))
                     if section == document.text:
                         also.add(document.source)  # it needs no document of its own
                         title = document.title
                     fields = {**document.fields, **fields}
                     text = "\n\n".join([section, *card.text.split("\n\n")[1:]])
-        address = canvas.text_of(card.node, "url")
+        address = canvas.node_text(card.node, "url")
         url = clean(address) if re.match("https?://", address) else ""
         doc_id = f"{name}#{fields[canvas.STRUCTURE]['id']}"
         names = (card.title,) if title != card.title else ()
@@ -456,7 +456,7 @@ def _canvas(path: Path, name: str, reader: documents.Reader, also: set[str]) -> 
 
 def _json_file(path: Path, doc_id: str) -> Read:
     """Read a list of objects, or an object around one, as records; a chat, or another object, is one document."""
-    content = _json(whole(path))
+    content = _json(read_text(path))
     if isinstance(content, Mapping) and not any(key in content for key in (*TEXT_KEYS, "messages")):
         lists = [v for v in content.values() if isinstance(v, list) and v and all(isinstance(x, Mapping) for x in v)]
         frame = {name: value for name, value in content.items() if value not in lists}
@@ -508,13 +508,13 @@ def _rows(rows: Iterable[tuple[int, Json | str]], path: Path) -> Read:
 
 
 def _prose(path: Path, doc_id: str, *, markdown: bool) -> Read:
-    text, record = whole(path), Json()
+    text, record = read_text(path), Json()
     if markdown:
         try:
             text, record = _front_matter(text)
         except Unreadable as error:
             yield 1, str(error)
-        if root := vault.root_of(path.resolve().parent):
+        if root := vault.find_root(path.resolve().parent):
             record |= _note(text, record, path)
             text = vault.shown(_embedded(text, root))
         heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
@@ -542,7 +542,7 @@ def _embedded(text: str, root: Path) -> str:
     """Return a note with the sections of other notes in place of the links that embed them."""
     for link, name, subpath in vault.embeds(text):
         path = vault.find(root, name)
-        body = canvas.section(_front_matter(whole(path))[0], subpath).strip() if path else ""
+        body = canvas.section(_front_matter(read_text(path))[0], subpath).strip() if path else ""
         text = text.replace(link, body)
     return text
 

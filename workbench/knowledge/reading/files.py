@@ -67,7 +67,7 @@ class Unreadable(ValueError):
 
 
 class Note(str):
-    """What was decided or left out of a file that gives all of its documents."""
+    """A decision about a file, or a part that was left out, that concerns all of its documents."""
 
 
 def given_paths(paths: Any) -> list[Path]:
@@ -141,7 +141,7 @@ def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def must_be_file(path: Path) -> None:
-    """Raises ``Unreadable`` for what would never end, is not there or empty, or has a name that no store takes."""
+    """Raise ``Unreadable`` for what would never end, is not there or empty, or has a name that no store takes."""
     if not str(path).isprintable() and any("\ud800" <= sign <= "\udfff" for sign in str(path)):
         raise Unreadable("its name is not UTF-8: rename it")
     if not path.is_file():
@@ -161,7 +161,7 @@ def lines(path: Path) -> Iterator[tuple[int, str | Unreadable]]:
     """
     encoding = _line_encoding(path)
     if encoding in _MARKS.values() and encoding != "utf-8-sig":  # a line break is no byte of its own there
-        yield from enumerate(whole(path).splitlines(keepends=True), 1)
+        yield from enumerate(read_text(path).splitlines(keepends=True), 1)
         return
     with _opened(path) as file:
         number = 0
@@ -191,7 +191,7 @@ def _skip(file: Any) -> int:
     return size
 
 
-def whole(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Return the text of a file.
 
     Raises:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.knowledge.reading import blocks
-from workbench.knowledge.reading.files import LONGEST, Unreadable, must_be_short, whole
+from workbench.knowledge.reading.files import LONGEST, Unreadable, must_be_short, read_text
 from workbench.knowledge.reading.tables import typed
 from workbench.knowledge.reading.word import Word
 from workbench.state import Json
@@ -154,7 +154,7 @@ def record(path: Path) -> Json:
 def _html(path: Path) -> Json:
     from bs4 import BeautifulSoup
 
-    page: Any = BeautifulSoup(whole(path), "html.parser")
+    page: Any = BeautifulSoup(read_text(path), "html.parser")
     metas: dict[str, list[str]] = {}
     for tag in page.find_all("meta", content=True):
         metas.setdefault(str(tag.get("name") or tag.get("property")).lower(), []).append(str(tag["content"]).strip())
@@ -311,7 +311,7 @@ def _rst(path: Path) -> Json:
     from workbench.knowledge.reading.sphinx import keep_unknown
 
     safe = {"file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5}
-    text, fields = whole(path), Json()
+    text, fields = read_text(path), Json()
     with keep_unknown():
         for info in docutils.core.publish_doctree(text, settings_overrides=safe).findall(nodes.docinfo):
             for node in info:

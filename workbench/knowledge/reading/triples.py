@@ -31,7 +31,7 @@ _LINE = 400
 
 
 class Head(NamedTuple):
-    """What the triples say of one head: the line of the first of them, its name, and its tails by relation."""
+    """The triples of one head: the line of the first of them, its name, and its tails by relation."""
 
     line: int
     name: str

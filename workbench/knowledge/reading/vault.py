@@ -14,7 +14,7 @@ _TAG = re.compile(r"(?<![\w/#&(\[])#((?=[\w/-]*[^\W\d])[\w/-]+)")
 _CODE = re.compile(r"(?ms)^(```|~~~).*?^\1[^\n]*$|`[^`\n]+`")
 
 
-def root_of(folder: Path) -> Path | None:
+def find_root(folder: Path) -> Path | None:
     """Return the root of the vault that a folder is in; None where it is in none."""
     return next((path for path in (folder, *folder.parents) if (path / MARK).is_dir()), None)
 

@@ -39,7 +39,7 @@ from workbench.errors import CorpusError
 from workbench.graphs.generate import generate
 from workbench.graphs.route import decide
 from workbench.language.citing import marked_sentences
-from workbench.parts.evaluate.judges import judged, panel_of, texts_of
+from workbench.parts.evaluate.judges import judge_contexts, judged, judged_texts
 from workbench.parts.evaluate.measures import Progress, Rows, Scores, compare
 from workbench.parts.evaluate.questions import Row, choose, read_rows
 from workbench.ports import Context
@@ -88,7 +88,7 @@ def eval_answers(
     Raises:
         CorpusError: no question has gold.
     """
-    panel = panel_of(wb, judges)
+    panel = judge_contexts(wb, judges)
     chosen = choose(read_rows(questions, "id", "question"), where, limit)
     rows = [row for row in chosen if any(name in row for name in _GOLD)]
     if not rows:
@@ -112,7 +112,7 @@ def eval_answers(
     table = compare("way", rows, {name: score_runs(rows, answered) for name, answered in runs.items()}, others=others)
     longest = ports.settings.merge_max_characters
     for name in [name for name in runs if name != PASSAGE] if judges else ():
-        texts = [texts_of(row, gold_answers(row), run, longest) for row, run in zip(rows, runs[name], strict=True)]
+        texts = [judged_texts(row, gold_answers(row), run, longest) for row, run in zip(rows, runs[name], strict=True)]
         table["ways"][name]["judged"] = judged(wb, panel, texts)
     answers = [
         {"id": row["id"], "question": row["question"], "answer": run.answer or "", "wrong": list(faults(row, run))}
@@ -155,7 +155,7 @@ async def _write_from_gold(context: Context, row: Row, kb: str) -> Any:
     """Let the writer answer from the gold documents alone, with nothing searched."""
     base = context.knowledge.get(kb)
     route = await asyncio.to_thread(decide, row["question"], [kb], "", context.knowledge)
-    evidence = [chunk(passage, 1.0, "gold", kb) for passage in base.passages_of(gold_documents(row))]
+    evidence = [chunk(passage, 1.0, "gold", kb) for passage in base.document_passages(gold_documents(row))]
     state = {
         "message": row["question"],
         "query": row["question"],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.roles import say, told_evidence
+from workbench.graphs.roles import ask_model, evidence_text
 from workbench.parts.evaluate.measures import percent
 from workbench.ports import Context
 from workbench.records.prompts import LANGUAGES, fenced
@@ -45,7 +45,7 @@ def read_judge(judge: str) -> tuple[str, Path | None]:
     return (model, Path(file)) if model and file.endswith(".toml") else (judge, None)
 
 
-def panel_of(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
+def judge_contexts(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
     """Return the ports of each judge.
 
     Raises:
@@ -58,13 +58,13 @@ def panel_of(wb: Workbench, judges: Sequence[str]) -> dict[str, Context]:
     return panel
 
 
-def texts_of(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
+def judged_texts(row: Data, gold: Sequence[str], run: Any, limit: int) -> dict[str, str]:
     """Return what is judged: question, gold answers, answer, and at most ``limit`` characters of its evidence."""
     return {
         "question": row["question"],
         "gold": fenced(" / ".join(map(str, gold))),
         "answer": fenced(run.answer or ""),
-        "evidence": fenced(told_evidence(run.evidence[:_SHOWN], limit)),
+        "evidence": fenced(evidence_text(run.evidence[:_SHOWN], limit)),
     }
 
 
@@ -84,4 +84,4 @@ def judged(wb: Workbench, panel: Mapping[str, Context], answers: Sequence[Mappin
 
 
 async def _grades(context: Context, answers: Sequence[Mapping[str, str]]) -> list[Grade | None]:
-    return [(await say(context, "judge", Grade, texts, question=texts["question"])).form for texts in answers]
+    return [(await ask_model(context, "judge", Grade, texts, question=texts["question"])).form for texts in answers]

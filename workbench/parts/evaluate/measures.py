@@ -28,10 +28,12 @@ _AT_ONCE = 100
 _CONFIDENCE = 0.95
 
 
-def scores_of(gold: Mapping[str, Sequence[str]], rankings: Mapping[str, Sequence[str]], cuts: Sequence[int]) -> Scores:
+def score_rankings(
+    gold: Mapping[str, Sequence[str]], rankings: Mapping[str, Sequence[str]], cuts: Sequence[int]
+) -> Scores:
     """Score each question's ranking.
 
-    >>> scores = scores_of({"q": ["a", "b"]}, {"q": ["a", "x", "b"]}, [2, 5])
+    >>> scores = score_rankings({"q": ["a", "b"]}, {"q": ["a", "x", "b"]}, [2, 5])
     >>> {name: round(values["q"], 3) for name, values in scores.items()}
     {'R@2': 0.5, 'all@2': 0.0, 'R@5': 1.0, 'all@5': 1.0, 'MRR': 1.0, 'nDCG@10': 0.92}
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from workbench.errors import CorpusError, shown
 from workbench.models.embeddings import TextModel, text_model
-from workbench.parts.evaluate.measures import Progress, Rows, compare, milliseconds, scores_of
-from workbench.parts.evaluate.questions import Row, choose, distinct, gold_of, read_rows
+from workbench.parts.evaluate.measures import Progress, Rows, compare, milliseconds, score_rankings
+from workbench.parts.evaluate.questions import Row, choose, distinct, gold_ids, read_rows
 from workbench.parts.memory.ranking import Conversation, Turn
 from workbench.settings import Settings
 from workbench.state import Json
@@ -126,7 +126,7 @@ def eval_memory(
     def section(of_level: Callable[[Iterable[str]], list[str]]) -> Json:
         wanted = {question: of_level(ids) for question, ids in gold.items()}
         scores = {
-            name: scores_of(wanted, {question: of_level(ids) for question, ids in ranked.items()}, cuts)
+            name: score_rankings(wanted, {question: of_level(ids) for question, ids in ranked.items()}, cuts)
             for name, ranked in rankings.items()
         }
         table = compare("method", rows, scores, clusters=names)
@@ -173,7 +173,7 @@ def _conversation(row: Row, turns: Mapping[str, Sequence[Turn]]) -> str:
 
 
 def _gold(row: Row, talk: Talk, by_turn: bool) -> list[str]:
-    ids, known = gold_of(row), set(talk.session_of if by_turn else talk.session_of.values())
+    ids, known = gold_ids(row), set(talk.session_of if by_turn else talk.session_of.values())
     if unknown := [name for name in ids if name not in known]:
         unit = "turn" if by_turn else "session"
         raise CorpusError(f"Question {shown(row['id'])}: its conversation has no {unit} {shown(unknown[0])}.")

@@ -74,7 +74,7 @@ def choose(rows: Sequence[Row], where: Mapping[str, str] | None = None, limit: i
     return chosen
 
 
-def gold_of(row: Row, field: str = "gold") -> list[str]:
+def gold_ids(row: Row, field: str = "gold") -> list[str]:
     """Return the ids in a field that is needed for scoring.
 
     Raises:

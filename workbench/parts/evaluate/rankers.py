@@ -93,7 +93,7 @@ def ranker(name: str, context: Context) -> Ranker:
     tool = context.tools[name]
 
     async def rank(question: str, knowledge: KnowledgeBase) -> RankResult:
-        return _result(await results_of(tool, question, knowledge, context))
+        return _result(await run_tool(tool, question, knowledge, context))
 
     return rank
 
@@ -116,7 +116,7 @@ def without(part: str, context: Context) -> Context:
     return change(context, WITHOUT[part])
 
 
-async def results_of(tool: Any, question: str, knowledge: KnowledgeBase, context: Context) -> Sequence[Json]:
+async def run_tool(tool: Any, question: str, knowledge: KnowledgeBase, context: Context) -> Sequence[Json]:
     """Return what a tool finds for the words of a question, with the budget of a step."""
     values: Json = {"query": question}
     if "top_k" in tool.input_schema.model_fields:

@@ -29,9 +29,9 @@ from workbench.parts.evaluate.measures import (
     compare,
     milliseconds,
     scipy_stats,
-    scores_of,
+    score_rankings,
 )
-from workbench.parts.evaluate.questions import Row, choose, gold_of, read_rows
+from workbench.parts.evaluate.questions import Row, choose, gold_ids, read_rows
 from workbench.parts.evaluate.rankers import BASELINES, Ranker, RankResult, ranker, without
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import Data, Json
@@ -71,12 +71,12 @@ class QuestionSet:
 
     def __init__(self, rows: Sequence[Row], knowledge: KnowledgeBase, gold: str = "gold"):
         self.rows, self._knowledge = rows, knowledge
-        self.gold = {row["id"]: gold_of(row, gold) for row in rows}
-        gold_ids = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
-        self.lost = len(gold_ids) - len({passage["doc_id"] for passage in knowledge.passages_of(gold_ids)})
-        if self.lost == len(gold_ids):
+        self.gold = {row["id"]: gold_ids(row, gold) for row in rows}
+        documents = sorted({doc_id for ids in self.gold.values() for doc_id in ids})
+        self.lost = len(documents) - len({passage["doc_id"] for passage in knowledge.document_passages(documents)})
+        if self.lost == len(documents):
             raise CorpusError(
-                f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {gold_ids[0]!r}. "
+                f"Knowledge base {knowledge.name!r} holds none of the gold documents, such as {documents[0]!r}. "
                 "Name the base that these questions are about with --kb."
             )
         knowledge.warm()
@@ -99,7 +99,7 @@ class QuestionSet:
 
     def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
         """Score each ranking."""
-        return scores_of(self.gold, {name: result.documents for name, result in measured.found.items()}, cuts)
+        return score_rankings(self.gold, {name: result.documents for name, result in measured.found.items()}, cuts)
 
     def details(self, name: str, measured: Measured) -> Json:
         """Return what a tool's line has besides its scores."""
@@ -178,7 +178,7 @@ def eval_retrieval(
         line |= question_set.details(name, measured[name])
     about = base.describe()
     models = {name: about[name] for name in ("embedding_model", "reranker")}
-    names = sorted({context.settings.model_of(role) for role in context.models})
+    names = sorted({context.settings.role_model(role) for role in context.models})
     models["language_model"] = ", ".join(names) or "none"
     lost = {"gold_not_in_base": question_set.lost} if question_set.lost else {}
     return Rows(set=base.name, questions=len(question_set.rows), **lost, **table, models=models)
@@ -218,7 +218,7 @@ def reliability(claims: Sequence[Claim]) -> Json:
     }
 
 
-def bins_of(table: Data) -> list[Json]:
+def calibration_bins(table: Data) -> list[Json]:
     """Return the bins of every tool as rows, for the reliability diagram."""
     lines = {tool: line["calibration"] for tool, line in table["tools"].items() if "calibration" in line}
     return [{"tool": tool, **part} for tool, line in lines.items() for part in line["bins"]]

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.futures.replay import whole
+from workbench.futures.replay import full_document
 from workbench.graphs.reviewers import RuleReviewer
-from workbench.parts.evaluate.answers import score_runs
-from workbench.parts.evaluate.questions import choose, read_rows
 from workbench.parts.experiments import notebooks, statistics
 from workbench.parts.experiments.spec import Spec, load_spec
 from workbench.parts.experiments.statistics import Difference
@@ -113,9 +111,11 @@ class Experiment:
     @cached_property
     def questions(self) -> list[Json]:
         """Return the questions, each with an ``id``; one without words for a notebook."""
-        source = self.spec.questions
         if self.spec.notebook:
             return [{"id": "notebook", "question": ""}]
+        from workbench.parts.evaluate.questions import choose, read_rows
+
+        source = self.spec.questions
         if isinstance(source, str):
             return choose(read_rows(Path(source), "id", "question"), None, self.spec.limit)
         rows = [{"question": row} if isinstance(row, str) else row for row in source]
@@ -198,9 +198,8 @@ class Experiment:
                 options[name] = value
             else:
                 raise WorkbenchError(
-                    f"{self.name}: {name!r} is neither a setting nor an option of a question. Settings are listed by "
-                    f"`workbench doctor`; options: {', '.join(RunOptions.model_fields)}; thresholds.min_evidence, "
-                    "thresholds.min_top_score."
+                    f"{self.name}: {name!r} is neither a setting nor an option of a question. Options: "
+                    f"{', '.join(RunOptions.model_fields)}; thresholds.min_evidence, thresholds.min_top_score."
                 )
         if self.spec.reviewer == "rules":
             options["reviewer"] = RuleReviewer()
@@ -316,7 +315,7 @@ class Experiment:
         done = [row for row in self._store.cells(self.name) if row["status"] == "done" and row["replayed"]]
         for row in done[:: max(1, share)]:
             alone = self._alone(questions[row["question"]], self._options(json.loads(row["parameters"])))
-            if canonical(whole(alone)) != canonical(whole(self._wb.run(row["run_id"]))):
+            if canonical(full_document(alone)) != canonical(full_document(self._wb.run(row["run_id"]))):
                 differing.append(row["cell"])
         self._store.note(self.name, "check", f"{len(done[:: max(1, share)])} cells run alone, {len(differing)} differ")
         return differing
@@ -439,7 +438,7 @@ class Experiment:
         """Draw each configuration: its figure against the seconds of a cell."""
         from workbench.parts.experiments.figures import quality_and_cost
 
-        rows = self.compare(measure).to_dict("records")
+        rows: list[Json] = [{str(k): v for k, v in row.items()} for row in self.compare(measure).to_dict("records")]
         return quality_and_cost(rows, measure or self.spec.measure, self.name)
 
     def report(self, path: str | Path) -> Path:
@@ -492,6 +491,8 @@ def _worker(path: str, settings: Json, name: str) -> None:
 
 def score(question: Json, run: Run) -> Json:
     """Return the figures of one answer, 0 to 1; none where the question has no gold."""
+    from workbench.parts.evaluate.answers import score_runs
+
     scores = score_runs([question], [run])
     return {measure: values[question["id"]] for measure, values in scores.items() if question["id"] in values}
 

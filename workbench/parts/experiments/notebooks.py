@@ -1,4 +1,4 @@
-"""Parametrised notebooks: what their parameters are, whether values ones fit, and their execution by papermill."""
+"""Parametrised notebooks: what their parameters are, whether values fit, and their execution by papermill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where experiments are cells_kept: a row for each cell, with its proof and its results, in ``experiments.db``."""
+"""Where experiments are kept: a row for each cell, with its proof and its results, in ``experiments.db``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 from workbench.state import Json
 
 VERSION = 1
@@ -39,7 +39,7 @@ class ExperimentStore:
 
     def __init__(self, path: Path):
         self._path, self._lock = path, threading.RLock()
-        with named(path):
+        with translate_errors(path):
             self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
             self._db.row_factory = sqlite3.Row
             begin_with_log(self._db)
@@ -51,11 +51,11 @@ class ExperimentStore:
             self._db.close()
 
     def _write(self, sql: str, values: Iterable[Any]) -> int:
-        with self._lock, named(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db as connection:
             return connection.execute(sql, tuple(values)).rowcount
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[Json]:
-        with self._lock, named(self._path), closing(self._db.execute(sql, tuple(values))) as cursor:
+        with self._lock, translate_errors(self._path), closing(self._db.execute(sql, tuple(values))) as cursor:
             return [dict(row) for row in cursor.fetchall()]
 
     def names(self) -> list[str]:
@@ -92,7 +92,7 @@ class ExperimentStore:
 
     def add_cells(self, name: str, cells: Iterable[Json]) -> None:
         """Add cells that are not there yet; one whose proof differs begins again."""
-        with self._lock, named(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db as connection:
             connection.executemany(
                 "INSERT INTO cells (experiment, cell, configuration, parameters, question, repeat, proof, status)"
                 " VALUES (:experiment, :cell, :configuration, :parameters, :question, :repeat, :proof, 'waiting')"
@@ -104,7 +104,7 @@ class ExperimentStore:
     def remove_cells(self, name: str, cells_kept: Iterable[str]) -> None:
         """Remove the cells that the specification no longer has."""
         cells = set(cells_kept)
-        with self._lock, named(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db as connection:
             gone = [(name, row["cell"]) for row in self.cells(name) if row["cell"] not in cells]
             connection.executemany("DELETE FROM cells WHERE experiment = ? AND cell = ?", gone)
 

@@ -8,7 +8,7 @@ import ipywidgets
 from markupsafe import Markup
 
 from workbench.errors import WorkbenchError
-from workbench.knowledge.reading.canvas import Canvas, title_of
+from workbench.knowledge.reading.canvas import Canvas, node_title
 from workbench.parts.fusion.canvas_work import OPERATIONS
 from workbench.parts.fusion.canvases import CanvasFile, Worked
 from workbench.parts.fusion.drawing import MOST_DRAWN, drawn
@@ -33,9 +33,9 @@ class Board(CellRoot):
         self.worked: Worked | None = None
         self.labels = labels = labels_for(canvas.message)
         self._ids = list(canvas.nodes)[:MOST_DRAWN]
-        self.picture, self.told, self.found = Pick(heard=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
+        self.picture, self.told, self.found = Pick(listener=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
         kinds = {i: labels(f"canvas_{canvas.nodes[i]['type']}") for i in self._ids}
-        options = [(visible(f"{title_of(canvas.nodes[i]) or i} · {kind}"), i) for i, kind in kinds.items()]
+        options = [(visible(f"{node_title(canvas.nodes[i]) or i} · {kind}"), i) for i, kind in kinds.items()]
         self.nodes = ipywidgets.SelectMultiple(options=options, description=labels("canvas_choose"), rows=6)
         self.operation = ipywidgets.ToggleButtons(options=[(labels(f"canvas_{name}"), name) for name in OPERATIONS])
         self.work = press_button(labels("canvas_work"), self._work, "wb-primary")

@@ -11,21 +11,21 @@ from pathlib import PurePath
 from workbench.errors import WorkbenchError, shown
 from workbench.knowledge.reading.canvas import is_name
 from workbench.ports import KnowledgeBase, KnowledgeBases
-from workbench.text import language_of
+from workbench.text import detect_language
 from workbench.views.labels import Labels
 
 _LONGEST = 400
 """Characters of a node's text in a question."""
 
 
-def nodes_of(base: KnowledgeBase, canvas: str) -> dict[str, str]:
+def question_nodes(base: KnowledgeBase, canvas: str) -> dict[str, str]:
     """Return the document of each node of the canvas; {} where the base does not hold it."""
     name = f"{PurePath(canvas.replace(chr(92), '/')).name}#"
     parts = ((doc_id, *doc_id.partition(name)) for doc_id in base.select())
     return {node: doc_id for doc_id, folder, mark, node in parts if mark and (not folder or folder.endswith("/"))}
 
 
-def base_of(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> str:
+def choose_base(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> str:
     """Return the first base, of these or of all, that holds the canvas.
 
     Raises:
@@ -33,7 +33,7 @@ def base_of(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> st
     """
     candidates = list(names) or bases.names()
     for name in candidates:
-        if nodes_of(bases.get(name), canvas):
+        if question_nodes(bases.get(name), canvas):
             return name
     raise WorkbenchError(
         f"No canvas {shown(canvas)} in {', '.join(candidates) or 'any knowledge base'}. "
@@ -41,7 +41,7 @@ def base_of(bases: KnowledgeBases, canvas: str, names: Iterable[str] = ()) -> st
     )
 
 
-def question_of(base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]) -> tuple[str, list[str]]:
+def read_question(base: KnowledgeBase, canvas: str, operation: str, targets: Sequence[str]) -> tuple[str, list[str]]:
     """Return what the operation asks about these nodes, or about the canvas, and the names that it is about.
 
     Scoring and verification ask for the texts of the nodes, the others for their titles; a node that is a question
@@ -50,13 +50,13 @@ def question_of(base: KnowledgeBase, canvas: str, operation: str, targets: Seque
     Raises:
         WorkbenchError: there is no such node; it lists some.
     """
-    nodes = nodes_of(base, canvas)
+    nodes = question_nodes(base, canvas)
     if missing := [target for target in targets if target not in nodes]:
         hint = f"{', '.join(list(nodes)[:10])}{', ...' if len(nodes) > 10 else ''}"
         raise WorkbenchError(f"There is no node {shown(missing[0])} in {shown(canvas)}. It has: {hint}.")
     titles, texts = list[str](), list[str]()
     for doc_id in (nodes[target] for target in targets):
-        passages, relations = base.passages_of([doc_id]), base.relations_of(f"doc:{doc_id}")
+        passages, relations = base.document_passages([doc_id]), base.entity_relations(f"doc:{doc_id}")
         text = " ".join(passage["text"] for passage in passages)
         for relation in relations:
             text = text.replace(f"{relation['sentence']}.", "")  # an edge is not a sentence of the node
@@ -66,7 +66,7 @@ def question_of(base: KnowledgeBase, canvas: str, operation: str, targets: Seque
         neighbours = [entity["name"] for entity in entities if entity and entity["doc_id"] in nodes.values()]
         title = passages[0]["title"]
         titles += [title] if is_name(title) else filter(is_name, neighbours)
-    labels = Labels(language_of(" ".join(texts) or canvas))
+    labels = Labels(detect_language(" ".join(texts) or canvas))
     questions = [text for text in texts if text.endswith(("?", "？"))]
     if questions or (texts and operation in ("scoring", "verification")):
         return " ".join(questions or texts), titles

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from workbench.graphs.check import meant
+from workbench.graphs.check import shares_by_meaning
 from workbench.knowledge.reading.canvas import CanvasError, is_name, title_and_text
 from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
@@ -76,7 +76,7 @@ class Desk:
         self.links = list(canvas.links())
         self.answers = {end for _, _, label, end in self.links if _ANSWER.search(label)}
         self.answers |= {i for i, (title, _) in self.texts.items() if re.match(r"my answer\b|我的回答", title, re.I)}
-        self.shares = meant(base)
+        self.shares = shares_by_meaning(base)
         self.answered = [
             (start, end) for _, start, _, end in self.links if end in self.answers and start not in self.answers
         ]
@@ -86,7 +86,7 @@ class Desk:
                 upper, lower = (start, end) if _NEEDS.search(label) else (end, start)
                 self.needs[upper].setdefault(lower, label)
 
-    def id_of(self, passage: Data) -> str:
+    def node_for(self, passage: Data) -> str:
         """Return the node of a passage or a source; "" where it is not of this canvas."""
         node_id = passage["doc_id"].removeprefix(f"{self.canvas.path.name}#")
         return node_id if node_id != passage["doc_id"] and node_id in self.canvas.nodes else ""
@@ -101,7 +101,7 @@ class Desk:
         if kind in ("link", "group"):
             return ""
         if kind == "file":
-            passages = self.base.passages_of([f"{self.canvas.path.name}#{clean(node_id)}"])
+            passages = self.base.document_passages([f"{self.canvas.path.name}#{clean(node_id)}"])
             return "\n\n".join(passage["text"] for passage in passages)
         title, text = self.texts[node_id]
         text = text.removeprefix(f"# {title}\n\n")
@@ -116,10 +116,10 @@ class Desk:
         rankings = {"bm25": self.base.keyword_search(query, 20), "dense": self.base.vector_search(query, 20)}
         sources = list[tuple[Passage, str]]()
         for passage in self.base.passages([chunk_id for chunk_id, _ in rrf(rankings)]):
-            node, text = self.id_of(passage), passage["text"].strip()
+            node, text = self.node_for(passage), passage["text"].strip()
             if node and (node in (exclude, *self.answers) or self.canvas.nodes[node]["type"] in ("group", "link")):
                 continue
-            for relation in self.base.relations_of(f"doc:{passage['doc_id']}") if node else ():
+            for relation in self.base.entity_relations(f"doc:{passage['doc_id']}") if node else ():
                 text = text.replace(f"{relation['sentence']}.", "").strip()  # an edge is not a sentence of the node
             if text and text[-1] not in "?？":
                 sources.append((passage, text))
@@ -127,7 +127,7 @@ class Desk:
 
     def verdict(self, sentence: str, text: str) -> str:
         """Return whether a text supports a sentence, every word of it."""
-        verdict = support.held(f"{sentence}[1]", {1: text}, self.shares).verdict
+        verdict = support.check_sentence(f"{sentence}[1]", {1: text}, self.shares).verdict
         missing_word = min(self.base.matches(sentence, [text]).texts[0], default=1.0) < _SAME_WORD
         return "partly" if verdict == "supported" and missing_word else verdict
 
@@ -237,7 +237,7 @@ def _points(desk: Desk, target: str, questions: Sequence[str]) -> list[tuple[str
         for passage, text in desk.sources(query, target):
             statements = support.statements(text)
             shares = zip(statements, support.by_words(query, statements), strict=True)
-            source = desk.id_of(passage) or passage["title"]
+            source = desk.node_for(passage) or passage["title"]
             points += [(sentence, source) for sentence, share in shares if share >= _ON_TOPIC]
     return list(dict.fromkeys(points))[:_MOST_POINTS]
 
@@ -267,7 +267,7 @@ def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
         node, because = "", ""
         if source:
             passage, text = source
-            node, because = desk.id_of(passage), f"{passage['title']}: {cut(_nearest(sentence, text), 160)}"
+            node, because = desk.node_for(passage), f"{passage['title']}: {cut(_nearest(sentence, text), 160)}"
             if verdict == "unsupported":
                 node, because = "", f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{because}"
         rows.append(_row(verdict, sentence, because, node))
@@ -315,12 +315,12 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     for target, run in zip(targets, wb.map(questions, kb=base, progress=lambda *_: None), strict=True):
         rows = [_row("answer", run.answer, run.query)]
         for citation in run.citations:
-            node = desk.id_of(citation["source"])
+            node = desk.node_for(citation["source"])
             source = f"[{citation['n']}] {citation['source']['title']}"
             rows.append(_row("evidence", citation["sentence"], source, node))
         if not run.citations:
             for passage, text in desk.sources(run.query, "")[:3]:
-                rows.append(_row("nearest", _nearest(run.query, text), passage["title"], desk.id_of(passage)))
+                rows.append(_row("nearest", _nearest(run.query, text), passage["title"], desk.node_for(passage)))
         above = [row for row in _smaller_questions(desk, target) if row["kind"] == "presupposes"]
         rows += [_row("way", row["because"], "", row["node"]) for row in above[:1]]
         entry = desk.entry(target, rows, None, f"{desk.labels.status(run.status)} · {run.run_id}")
@@ -348,7 +348,7 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
     """
     targets = list[str]() if nodes else _fitting(desk, operation)
     for node in nodes:
-        group = desk.canvas.named(node)["type"] == "group" and operation not in ("decomposition", "explanation")
+        group = desk.canvas.node(node)["type"] == "group" and operation not in ("decomposition", "explanation")
         targets += _fitting(desk, operation, node) if group else [node]
     targets = list(dict.fromkeys(targets))
     if len(targets) > MOST_NODES:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from workbench.errors import UnknownKnowledge, shown
-from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, text_of
+from workbench.knowledge.reading.canvas import SUFFIX, Canvas, CanvasError, node_text
 from workbench.knowledge.reading.files import Unreadable
 from workbench.parts.fusion.canvas_work import OPERATIONS, Desk, Entry, work
 from workbench.parts.fusion.drawing import canvas_blocks, drawn, work_blocks
@@ -34,7 +34,7 @@ class CanvasFile(Canvas, Shown):
         try:
             if path.suffix.lower() != SUFFIX:
                 raise Unreadable(f"a canvas ends in {SUFFIX}: rename it")
-            super().__init__(self.raw_of(path))
+            super().__init__(self.read_text(path))
         except (Unreadable, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise CanvasError(f"{shown(str(path))} cannot be opened: {why}.") from None
@@ -43,7 +43,7 @@ class CanvasFile(Canvas, Shown):
     @property
     def message(self) -> str:  # type: ignore[override]
         """Return the first text, which determines the language."""
-        texts = (text_of(node, "text") for node in self.nodes.values())
+        texts = (node_text(node, "text") for node in self.nodes.values())
         return next(filter(None, texts), "")
 
     def blocks(self) -> list[Block]:
@@ -110,9 +110,9 @@ class CanvasFile(Canvas, Shown):
             CanvasError: the file was changed since it was opened, or the new one exists already.
         """
         place = self.path if path is None else Path(path).expanduser()
-        if path is None and self.raw_of(place) != self.raw:
+        if path is None and self.read_text(place) != self.raw:
             raise CanvasError(f"{shown(str(place))} was changed since it was opened: open it again, or save a copy.")
-        text = self.written()
+        text = self.to_text()
         write(place, text, over=path is None)
         if path is None:
             super().__init__(text)
@@ -152,13 +152,13 @@ class Worked(Shown):
 
     def copy(self) -> Canvas:
         """Return the canvas with the results: a new node next to each target, with edges to the nodes it is about."""
-        labels, copy = labels_for(self.message), Canvas(self.canvas.written())
+        labels, copy = labels_for(self.message), Canvas(self.canvas.to_text())
         for entry in self.entries:
             score = "" if entry["score"] is None else f" · {entry['score']:.0%}"
             head = f"**{labels(f'canvas_{self.operation}')}**{score}"
             lines = [f"- {labels('canvas_' + row['kind'])}: {row['text']}" for row in entry["rows"]]
             new = copy.add(
-                "text", "\n".join(filter(None, [head, *lines, entry["note"]])), beside=entry["node"], color="6"
+                "text", "\n".join(filter(None, [head, *lines, entry["note"]])), next_to=entry["node"], color="6"
             )
             copy.connect(entry["node"], new, labels(f"canvas_{self.operation}"))
             for kind, node in dict.fromkeys((row["kind"], row["node"]) for row in entry["rows"]):
@@ -172,7 +172,7 @@ class Worked(Shown):
         Raises:
             CanvasError: the file is there already, with something else in it.
         """
-        return CanvasFile(write(Path(path).expanduser(), self.copy().written()), self.canvas.workspace)
+        return CanvasFile(write(Path(path).expanduser(), self.copy().to_text()), self.canvas.workspace)
 
 
 def write(place: Path, text: str, *, over: bool = False) -> Path:

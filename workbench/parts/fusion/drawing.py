@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
+from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, node_color, node_text, node_title
 from workbench.state import Data, Json
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import Labels
@@ -56,17 +56,17 @@ def _counted(canvas: Canvas, labels: Labels) -> str:
 def _box(node: Data, key: int, chosen: Collection[str] | None) -> Markup:
     group, ink, aria = node["type"] == "group", _ink(node), Json()
     place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
-    text = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
+    text = node_title(node) if group or node["type"] == "file" else node_text(node, "text") or node_text(node, "url")
     ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
     tint = el("rect.wb-tint", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
     label = el("foreignObject", el("div", cut(text, 1_000), style=_TEXT + ";font-weight:600" * group), **place)
     if chosen is not None:
-        aria = {"role": "option", "aria_selected": node["id"] in chosen, "aria_label": title_of(node) or node["id"]}
+        aria = {"role": "option", "aria_selected": node["id"] in chosen, "aria_label": node_title(node) or node["id"]}
     return el("g.wb-card", ground, tint, label, data_key=key, **aria)
 
 
 def _ink(element: Data) -> str:
-    color = color_of(element)
+    color = node_color(element)
     return _INK.get(color) or color or "currentColor"
 
 
@@ -78,7 +78,7 @@ def _line(edge: Data, nodes: Mapping[str, Data], end: str) -> Markup:
         if edge.get(key, otherwise) == "arrow"
     }
     line = el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=_ink(edge), stroke_width=2, **ends)
-    label = text_of(edge, "label")
+    label = node_text(edge, "label")
     place = {"x": (x1 + x2) / 2, "y": (y1 + y2) / 2 - 6, "text_anchor": "middle", "fill": "currentColor"}
     return el("g", line, el("text", cut(label, 60), font_size=14, **place) if label else None)
 
@@ -93,7 +93,7 @@ def _ends(edge: Data, nodes: Mapping[str, Data]) -> list[tuple[float, float]]:
     opposite = {"right": "left", "left": "right", "bottom": "top", "top": "bottom"}[facing]
     ends = []
     for node, key, side in zip(pair, ("fromSide", "toSide"), (facing, opposite), strict=True):
-        side = text_of(edge, key) if edge.get(key) in SIDES else side
+        side = node_text(edge, key) if edge.get(key) in SIDES else side
         x = node["x"] + node["width"] * {"left": 0, "right": 1}.get(side, 0.5)
         ends.append((x, node["y"] + node["height"] * {"top": 0, "bottom": 1}.get(side, 0.5)))
     return ends
@@ -103,12 +103,12 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
     """Yield what is on a canvas, as tables."""
     yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
     rows = [
-        (node["id"], labels(f"canvas_{node['type']}"), title_of(node), _path(canvas, node["id"]), color_of(node))
+        (node["id"], labels(f"canvas_{node['type']}"), node_title(node), _path(canvas, node["id"]), node_color(node))
         for node in list(canvas.nodes.values())[:MOST_ROWS]
     ]
     heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
     yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
-    names = {i: title_of(node) for i, node in canvas.nodes.items()}
+    names = {i: node_title(node) for i, node in canvas.nodes.items()}
     links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:MOST_ROWS]]
     if links:
         heads = columns(labels, "canvas_from", "relation", "canvas_to")
@@ -119,7 +119,7 @@ def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
 
 
 def _path(canvas: Canvas, node_id: str) -> str:
-    return " › ".join(filter(None, (title_of(canvas.nodes[i]) for i in canvas.around(node_id)[::-1])))
+    return " › ".join(filter(None, (node_title(canvas.nodes[i]) for i in canvas.around(node_id)[::-1])))
 
 
 def work_blocks(operation: str, entries: Sequence[Data], labels: Labels) -> Iterator[Block]:

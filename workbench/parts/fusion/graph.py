@@ -39,7 +39,7 @@ from workbench.errors import ToolError, WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.merge import PLACES, first_documents, with_hops
 from workbench.knowledge.dated import last_day
-from workbench.parts.fusion.canvas_question import base_of, question_of
+from workbench.parts.fusion.canvas_question import choose_base, read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings, default_settings
 from workbench.state import Data, Json, RetrievalResult
@@ -47,7 +47,7 @@ from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
 from workbench.tools.graphiti import GraphitiInput, graphiti
-from workbench.tools.next_hop import quality_of
+from workbench.tools.next_hop import measure_quality
 from workbench.tools.scoring import LEAD, Question, probability
 from workbench.tools.tool import StepLog
 
@@ -137,8 +137,8 @@ class Request(NamedTuple):
     def question(self, ask: Data | None = None) -> Question:
         """Return the question, or the query of a later pass, as the base reads it."""
         if ask is None or ask["pass"] == 1:
-            return Question.of(self.query, self.base, self.names)
-        return Question.of(ask["query"], self.base)
+            return Question.read(self.query, self.base, self.names)
+        return Question.read(ask["query"], self.base)
 
 
 async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Json:
@@ -216,7 +216,7 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
             hits = _hits(state, number)
             if strategy == "cascade":  # the graph leads
                 hits = {"graph": hits["graph"], **hits}
-            ranking = hybrid.fused(request.question(ask), hits, _pool(ask, request.options), StepLog(), strategy)
+            ranking = hybrid.fuse(request.question(ask), hits, _pool(ask, request.options), StepLog(), strategy)
             ids = {name: {chunk_id for chunk_id, _ in source_hits} for name, source_hits in hits.items()}
             for passage, score in ranking:
                 chunk_id = passage["chunk_id"]
@@ -239,7 +239,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
             if "hop" in ask:
                 hops += next_hop.judged(next_hop.NextHopInput.model_validate(ask["hop"]), passages, hits, request.base)
             else:
-                results += hybrid.reranked(request.question(), passages, hits, StepLog(), request.options.rerank_model)
+                results += hybrid.rerank(request.question(), passages, hits, StepLog(), request.options.rerank_model)
     if hops:
         results = with_hops(cast(list[RetrievalResult], evidence.ranked(results, len(results))), hops, kept=FIXED)
     return {"reranked_results": evidence.ranked(results, request.options.top_k)}
@@ -252,7 +252,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     results = cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, request)
     with base.reading():
-        quality = quality_of(query, first_documents(results), base)
+        quality = measure_quality(query, first_documents(results), base)
         best: Json = state["best"] if retries else {"quality_score": -1.0}
         if quality > best["quality_score"]:
             best = {"quality_score": quality, "reranked_results": results, "retry_count": retries}
@@ -283,10 +283,10 @@ def further(query: str, results: Sequence[RetrievalResult], base: KnowledgeBase,
     asks for twice as many passages as before, with every spelling of the names in the question.
     """
     earlier = {ask["query"] for ask in asked}
-    hops = next_hop.sub_questions(query, results, base, next_hop.MOST + len(earlier))
+    hops = next_hop.sub_questions(query, results, base, next_hop.MAX_SUB_QUESTIONS + len(earlier))
     new_hops = [hop for hop in hops if hop.query not in earlier and base.ways.titles_in(hop.name)]
     if new_hops:
-        return [{"query": hop.query, "hop": hop.asked(query)} for hop in new_hops[: next_hop.MOST]]
+        return [{"query": hop.query, "hop": hop.to_input(query)} for hop in new_hops[: next_hop.MAX_SUB_QUESTIONS]]
     entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     spellings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
     wide = " ".join([query, *(name for name in spellings if fold(name) not in fold(query))])
@@ -295,7 +295,7 @@ def further(query: str, results: Sequence[RetrievalResult], base: KnowledgeBase,
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
     """Retry while the quality is below the threshold, retries are left, and there is something else to ask."""
-    options = config_of(config)
+    options = read_config(config)
     enough = state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries
     return "end" if enough or state.get("ended") else "retry"
 
@@ -306,7 +306,7 @@ async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Con
     return await sources(state, config, runtime) if should_retry(state, options) == "retry" else [END]
 
 
-def query_of(state: Data, otherwise: str = "") -> str:
+def read_query(state: Data, otherwise: str = "") -> str:
     """Return the question: ``query``, or the last message of a person, or what a canvas asks.
 
     Raises:
@@ -319,7 +319,7 @@ def query_of(state: Data, otherwise: str = "") -> str:
     return query
 
 
-def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
+def read_config(config: RunnableConfig, **settings: Any) -> FusionConfig:
     """Return the options of a call, over those of the settings.
 
     Raises:
@@ -439,21 +439,21 @@ def _read_request(state: FusionState, config: RunnableConfig, runtime: Runtime[C
     known_operation(state.get("operation"))
     name, names = options.kb_prefix, bases.names()
     if canvas:
-        name = base_of(bases, canvas, [name] if name else names)
+        name = choose_base(bases, canvas, [name] if name else names)
     elif not name and len(names) != 1:
         raise WorkbenchError(
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
     base = bases.get(name or names[0])
     targets = state.get("target_nodes") or []
-    question, names = question_of(base, canvas, state["operation"], targets) if canvas else ("", [])
-    return Request(base, options, query_of(state, question), names)
+    question, names = read_question(base, canvas, state["operation"], targets) if canvas else ("", [])
+    return Request(base, options, read_query(state, question), names)
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
     """Return the options of a call, over those of the settings."""
     settings = getattr(runtime.context, "settings", None)
-    return config_of(config, **(fusion_options(settings) if settings else {}))
+    return read_config(config, **(fusion_options(settings) if settings else {}))
 
 
 def _so_far(state: FusionState, request: Request) -> list[Json]:

@@ -21,17 +21,17 @@ def fusion_plan(wb: Any, question: str, options: Data, on: Data, kb: Any) -> tup
 
     The results of an explanation are those of the run itself.
     """
-    from workbench.parts.fusion.canvas_question import base_of, question_of
-    from workbench.parts.fusion.graph import config_of, fusion_options, known_operation
+    from workbench.parts.fusion.canvas_question import choose_base, read_question
+    from workbench.parts.fusion.graph import fusion_options, known_operation, read_config
 
-    tool_input = config_of({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
+    tool_input = read_config({"configurable": dict(options)}, **fusion_options(wb.settings)).model_dump(
         exclude={"kb_prefix", "graphiti_endpoint", "lancedb_path"}
     )
     about: Json = {"planner": "fusion"}
     if canvas := on["canvas_path"]:
         operation, nodes = known_operation(on["operation"]), on["target_nodes"]
-        kb = base_of(wb.knowledge, canvas, [kb] if isinstance(kb, str) else kb or ())
-        asks, _ = question_of(wb.knowledge.get(kb), canvas, operation, nodes)
+        kb = choose_base(wb.knowledge, canvas, [kb] if isinstance(kb, str) else kb or ())
+        asks, _ = read_question(wb.knowledge.get(kb), canvas, operation, nodes)
         question, tool_input = question or asks, {**tool_input, **on}
         if operation != "explanation" and Path(canvas).expanduser().is_file():
             about["operation_results"] = list(wb.canvas(canvas).work(operation, nodes, kb).entries)

@@ -19,11 +19,11 @@ from workbench.ports import Context, KnowledgeBase, ToolLog
 from workbench.records.lease import SystemClock
 from workbench.state import Json, SubStep
 from workbench.tools.evidence import titles
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 
 class Input(Search):
-    """What ``fusion_search`` can be asked."""
+    """The input of ``fusion_search``."""
 
     top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
     fusion_strategy: str = Field("rrf", description="rrf, weighted, cascade, zscore or percentile")
@@ -35,8 +35,8 @@ class Input(Search):
     target_nodes: list[str] = Field(default_factory=list, description="Their ids")
 
 
-class Output(Found):
-    """What ``fusion_search`` gives."""
+class Output(ToolOutput):
+    """The output of ``fusion_search``."""
 
     quality_score: float = Field(0, description="How likely it is that nothing needed is missing, 0 to 1")
     retry_count: int = Field(0, description="How often it was asked again")

@@ -8,7 +8,7 @@ PART = Part(
     nodes={
         "recall": "recall:recall",
         "prompt": "recall:prompt_text",
-        "obeying": "remember:apply_preferences",
+        "with_preferences": "remember:apply_preferences",
         "keep": "remember:keep_noted",
         "acknowledge": "answer:acknowledge",
         "answer": "answer:answer_from_memory",

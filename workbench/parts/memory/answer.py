@@ -10,7 +10,7 @@ from typing import NamedTuple
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.words import is_small_talk
 from workbench.parts.memory.store import Memory
-from workbench.state import Asked, Data, Noted
+from workbench.state import Data, MemoryQuestion, Noted
 from workbench.text import CJK, STOP_WORDS, content_stems, fold, sentences
 from workbench.views.labels import Labels
 
@@ -61,7 +61,7 @@ _EMPTY = re.compile(
 )
 
 
-def question_to_memory(message: str, notes: Sequence[Memory]) -> Asked | None:
+def question_to_memory(message: str, notes: Sequence[Memory]) -> MemoryQuestion | None:
     """Return what a message asks of the conversation or of the notes; None where it is a question like any other.
 
     >>> asked = question_to_memory("What did I say about opera?", [])
@@ -74,13 +74,13 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> Asked | None:
     if match := _EARLIER.search(plain):
         who = next(filter(None, match.groups()), "").lower()
         whose = "user" if who in ("i", "我") else "assistant" if who in ("you", "你") else ""
-        return Asked(about=_about(plain), whose=whose, notes=None)
+        return MemoryQuestion(about=_about(plain), whose=whose, notes=None)
     if not re.search(r"\b(?:i|my|me)\b|我(?!们)", plain, re.I) or not _asks(plain) or _INSTRUCTS.search(plain):
         return None
     fitting = _notes_for(plain, notes)
     if not fitting and not _OF_PERSON.search(plain):
         return None
-    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
+    return MemoryQuestion(about=_about(plain), whose="", notes=[note["id"] for note in fitting])
 
 
 def _asks(message: str) -> bool:
@@ -148,7 +148,7 @@ def acknowledge(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
     return "\n".join(lines)
 
 
-def answer_from_memory(request: Asked, state: Data, zh: bool) -> str:
+def answer_from_memory(request: MemoryQuestion, state: Data, zh: bool) -> str:
     """Return what was said or noted, quoted with its day; or that nothing was."""
     labels, about = Labels("zh" if zh else "en"), request["about"]
     if request["notes"] is None:
@@ -161,7 +161,7 @@ def answer_from_memory(request: Asked, state: Data, zh: bool) -> str:
     return labels("noted_nothing") + (labels("noted_nothing_search", about=about) if about else "")
 
 
-def _from_conversation(request: Asked, state: Data, labels: Labels) -> list[str]:
+def _from_conversation(request: MemoryQuestion, state: Data, labels: Labels) -> list[str]:
     """Quote the exchanges that have most of the words asked for on either side, of equal ones the newest.
 
     The person's own question is never the answer to a question of what was said: then it is what answered it.

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.language.citing import marked_sentences
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.parts.memory.views import Rows, blame_blocks, prompt_blocks
 from workbench.records.conversations import SqlConversations
 from workbench.records.tape import begun, estimated_tokens
 from workbench.settings import Settings
 from workbench.state import Data, Json
-from workbench.text import content_stems, fold, language_of, simplified
+from workbench.text import content_stems, detect_language, fold, simplified
 
 if TYPE_CHECKING:
     from workbench.runs.recording import Recording
@@ -38,10 +38,10 @@ def prompt_parts(run: Recording) -> Rows:
     ``kept``, ``why`` not (``budget``, ``enough``, ``left_out`` or ``struck``), ``at``, ``author``, and the ``session``
     and ``turn`` in which it was said.
     """
-    from workbench.graphs.roles import told_evidence
+    from workbench.graphs.roles import evidence_text
 
     run = run.recording()
-    prompt = run.prompts.of("writer", "zh" if language_of(run.message) == "zh" else "en")
+    prompt = run.prompts.for_language("writer", "zh" if detect_language(run.message) == "zh" else "en")
     default = Settings.model_fields["merge_max_characters"].default
     limit = (begun(run.tape()).get("settings") or {}).get("merge_max_characters") or default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
@@ -49,7 +49,7 @@ def prompt_parts(run: Recording) -> Rows:
     recalled = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in _recalled(run)]
     parts = [_part("system", f"{prompt.system}\n{frame}"), *(p for p in recalled if p["part"] != "history")]
     if run.evidence:
-        parts.append(_part("evidence", told_evidence(run.evidence, int(limit))))
+        parts.append(_part("evidence", evidence_text(run.evidence, int(limit))))
     parts += [*(p for p in recalled if p["part"] == "history"), _part("question", run.message)]
     return Rows(parts, run.message, prompt_blocks)
 
@@ -61,19 +61,19 @@ def blame(run: Recording) -> Rows:
     ``obeyed``), the ``share`` of the sentence's words, and ``part``, ``id``, ``text``, ``at``, ``session`` and ``turn``
     of the memory.
     """
-    from workbench.graphs.roles import told_evidence
+    from workbench.graphs.roles import evidence_text
 
     run = run.recording()
     recalled = [part for part in _recalled(run) if part["why"] != "left_out"]
     by_id = {part["id"]: part for part in recalled}
     rows = list[Row]()
-    for entry in run.obeyed:
+    for entry in run.applied_preferences:
         memory = by_id.get(entry["memory_id"])
         if memory is None:  # said in this very message
             own = SqlConversations.message_id(run.row["conversation_id"], f"{run.run_id}:user")
             memory = {**_part("core", entry["told"]), "id": entry["memory_id"], **_source(run, own)}
         rows.append(_blamed("", "obeyed", 1.0, memory))
-    evidence = {str(n): told_evidence([piece], 1) for n, piece in enumerate(run.evidence, 1)}
+    evidence = {str(n): evidence_text([piece], 1) for n, piece in enumerate(run.evidence, 1)}
     stated = [entry["sentence"] for entry in run.support]  # without what is said there of their sources
     for sentence in stated or marked_sentences(run.answer):
         cited = [evidence[n] for n in re.findall(r"\[(\d+)\]", sentence) if n in evidence]
@@ -127,5 +127,5 @@ def _recalled(run: Recording) -> Iterator[Row]:
 
 def _source(run: Recording, message_id: str) -> Row:
     """Return ``session`` and ``turn`` of a message; nothing where there is none, or none any more."""
-    row = store_of(run.workspace, run.run_id).source(message_id) if message_id else None
+    row = find_store(run.workspace, run.run_id).source(message_id) if message_id else None
     return {"session": row["session_id"] if row else "", "turn": int(row["turn"]) if row else None}

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.parts.memory.tracing import Candidate, Trace, TraceIds, candidates, strings
 from workbench.records.conversations import SqliteConversations
 from workbench.records.lease import taken
-from workbench.records.sqlite import PATIENCE_S, named
-from workbench.text import clean, language_of
+from workbench.records.sqlite import PATIENCE_S, translate_errors
+from workbench.text import clean, detect_language
 from workbench.views.blocks import Block, Lines, clipped, columns
 from workbench.views.labels import Labels, labels_for
 from workbench.views.render import Shown
@@ -134,7 +134,7 @@ class _Forgetting:
 
     def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
         self._wb, self._work = wb, wb._work
-        self._store = store_of(wb)
+        self._store = find_store(wb)
         self._kind, self._what, self._who = kind, what, who
         named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
         self._note = wb.path / f".forgetting-{named_so}.json"
@@ -205,7 +205,7 @@ class _Forgetting:
             waiting=tuple(run.run_id for run in self._going if self._stands(run) == "paused"),
             capsules=tuple(str(run.file) for run in self._capsules),
             left=(),
-            message="忘" if language_of(self._language) == "zh" else "",
+            message="忘" if detect_language(self._language) == "zh" else "",
         )
 
     def _stands(self, candidate: Candidate) -> str:
@@ -268,7 +268,7 @@ class _Forgetting:
 
     def _write_note(self) -> None:
         fresh = self._note.with_suffix(".new")
-        with named(fresh), fresh.open("w", encoding="utf-8") as file:
+        with translate_errors(fresh), fresh.open("w", encoding="utf-8") as file:
             file.write(self._traced.dumps())
             file.flush()
             os.fsync(file.fileno())
@@ -316,7 +316,7 @@ def scrub(path: Path) -> None:
         WorkspaceBusy: another process reads it all the time.
     """
     until = time.monotonic() + PATIENCE_S
-    with named(path), closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection:
+    with translate_errors(path), closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection:
         connection.execute("VACUUM")
         while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             if time.monotonic() > until:

@@ -19,7 +19,7 @@ from workbench.language.preferences import read_note, read_preferences, same_thi
 from workbench.models.embeddings import text_model
 from workbench.parts.memory.forgetting import Forgotten, forget
 from workbench.parts.memory.recalling import Recalling
-from workbench.parts.memory.service import store_of
+from workbench.parts.memory.service import find_store
 from workbench.parts.memory.store import Memory, MemoryStore, as_statement, core_memory
 from workbench.parts.memory.views import Rows, found_blocks, known_blocks
 from workbench.records.tape import estimated_tokens
@@ -367,7 +367,7 @@ def _versions(memories: Sequence[Memory]) -> dict[str, int]:
 
 def _memory(wb: Any) -> Memories:
     """Return what is remembered of people and conversations: look at it, search, correct and undo it here."""
-    return Memories(wb, store_of(wb), wb._clock.now)
+    return Memories(wb, find_store(wb), wb._clock.now)
 
 
 memory = property(_memory)

@@ -209,7 +209,7 @@ class Conversation:
         }
 
     def _counts(self, query_terms: Sequence[str]) -> np.ndarray:
-        """``(turns, terms)``: how often each term is in each turn, without terms that are nowhere."""
+        """Return ``(turns, terms)``: how often each term is in each turn, without terms that are nowhere."""
         import numpy as np
 
         postings = [self._postings[term] for term in dict.fromkeys(query_terms) if term in self._postings]
@@ -309,7 +309,7 @@ class _Words:
             self._held[number] += 1
 
     def closest(self, query_words: Sequence[str]) -> np.ndarray:
-        """``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
+        """Return ``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
         import numpy as np
 
         results = np.zeros((len(self._starts), len(query_words)))
@@ -501,8 +501,8 @@ def _day(text: str) -> int | None:
     return None
 
 
-def _first_day(written: str) -> int:
-    return date.fromisoformat(f"{written}-01-01"[:10]).toordinal()
+def _first_day(iso_text: str) -> int:
+    return date.fromisoformat(f"{iso_text}-01-01"[:10]).toordinal()
 
 
 def _last_day(written: str) -> int:

@@ -17,15 +17,15 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, Field
 
 from workbench.graphs.memory import window
-from workbench.graphs.roles import numbered, say, told_history
+from workbench.graphs.roles import ask_model, history_text, numbered
 from workbench.language.preferences import DENIAL, LONGEST, Statement, read_note, read_preferences, same_thing
 from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
 from workbench.parts.memory.store import Memory, as_statement, core_memory
 from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
-from workbench.state import Asked, ConversationState, Data, Json, Message, Noted, Remembered
-from workbench.text import STOP_WORDS, clean, content_stems, language_of, sentences, stems, terms
+from workbench.state import ConversationState, Data, Json, MemoryQuestion, Message, Noted, Remembered
+from workbench.text import STOP_WORDS, clean, content_stems, detect_language, sentences, stems, terms
 from workbench.views.labels import Labels
 
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
@@ -55,7 +55,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> Json:
     summary = text if "summary" not in left_out else ""
     parts = assembled({**recalled, "summary_text": text}, stored, left_out, context, message)
     in_prompt = {(p["part"], p["id"]) for p in parts if p["kept"]}
-    zh, counted = language_of(message) == "zh", Counter(part for part, _ in in_prompt)
+    zh, counted = detect_language(message) == "zh", Counter(part for part, _ in in_prompt)
     told_of = {"history_count": len(history), "has_memory_context": bool(counted["core"])}
     told_of |= {"has_summary": bool(counted["summary"]), "episodic_count": counted["episode"]}
     runtime.stream_writer({"history": told_of})
@@ -89,7 +89,7 @@ def assembled(
     to the summary, and to exchanges by how well they fit. What was archived, and shares no word with the message, has
     what is left then.
     """
-    settings, zh = context.settings, language_of(message) == "zh"
+    settings, zh = context.settings, detect_language(message) == "zh"
     core = [("core", m["id"], told_memory(m, zh), m["created_at"], 1.0) for m in recalled["memories"]]
     text = recalled["summary_text"]
     summary = [("summary", "summary", text, recalled["summary"]["updated_at"], 1.0)] if text else []
@@ -203,7 +203,7 @@ async def noticed(context: Context, message: str, history: Sequence[Message], me
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
     if (gone := taken_back(message, memories)) is not None:
-        content = ("；" if language_of(message) == "zh" else "; ").join(m["content"] for m in gone)
+        content = ("；" if detect_language(message) == "zh" else "; ").join(m["content"] for m in gone)
         ids = [m["id"] for m in gone]
         note = Noted(section=TAKEN_BACK, content=content, about="", attribute="", polarity="", replaces=ids)
         return {"noted": [note], "recalls": None, "to_search": ""}
@@ -277,10 +277,10 @@ async def _by_model(
 ) -> Json | None:
     slots = {
         "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in memories])),
-        "history": fenced(told_history(history, context.settings.history_window)),
+        "history": fenced(history_text(history, context.settings.history_window)),
         "message": message,
     }
-    reply = await say(context, "memory", Read, slots, question=message)
+    reply = await ask_model(context, "memory", Read, slots, question=message)
     if reply.form is None:
         return None
     noted = [
@@ -294,5 +294,5 @@ async def _by_model(
         )
         for note in reply.form.notes
     ]
-    recalls = Asked(about=reply.form.about, whose="", notes=None) if reply.form.asks_what_was_said else None
+    recalls = MemoryQuestion(about=reply.form.about, whose="", notes=None) if reply.form.asks_what_was_said else None
     return {"noted": noted, "recalls": recalls, "to_search": reply.form.question.strip() if noted else message}

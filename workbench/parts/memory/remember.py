@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from workbench.graphs.roles import say
+from workbench.graphs.roles import ask_model
 from workbench.graphs.route import Route
 from workbench.language.preferences import NOT_KEPT
 from workbench.language.summarizing import summarize
@@ -21,7 +21,7 @@ from workbench.parts.memory.answer import TAKEN_BACK, question_to_memory
 from workbench.parts.memory.store import outdated
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
-from workbench.state import Condition, Data, Obeyed
+from workbench.state import AppliedPreference, Condition, Data
 from workbench.text import fold
 
 RULES = "rules"
@@ -29,7 +29,7 @@ RULES = "rules"
 
 def preference_conditions(
     preferences: Iterable[Data], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
-) -> list[Obeyed]:
+) -> list[AppliedPreference]:
     """Return what preferences come to as conditions on what is recommended.
 
     What is disliked is left out, of a list too when this message asks for it. What is liked is looked for where the
@@ -46,7 +46,7 @@ def preference_conditions(
     reading = route.decision.get("question")
     if not reading or reading["intent"] not in ("recommend", "list"):
         return []
-    question, not_these, newest = fold(reading["text"]), set(struck), dict[tuple[str, str], Obeyed]()
+    question, not_these, newest = fold(reading["text"]), set(struck), dict[tuple[str, str], AppliedPreference]()
     for preference in preferences:
         now = not preference.get("id") and preference["polarity"] == "dislike"
         memory_id = str(preference.get("id") or f"now:{preference['about']}")
@@ -79,7 +79,7 @@ def preference_conditions(
 
 def _as_condition(
     preference: Data, memory_id: str, base: KnowledgeBase, field: str, value: str, language: str
-) -> Obeyed:
+) -> AppliedPreference:
     likes = preference["polarity"] == "like"
     condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
     about = next(f for f in base.schema() if f["name"] == field)
@@ -88,7 +88,9 @@ def _as_condition(
         if language == "zh"
         else f" (since you said: {preference['content']})"
     )
-    return Obeyed(memory_id=memory_id, condition=condition, told=in_words(condition, about, language) + because)
+    return AppliedPreference(
+        memory_id=memory_id, condition=condition, told=in_words(condition, about, language) + because
+    )
 
 
 def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
@@ -101,7 +103,7 @@ def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
     return [(name, entity["name"]) for name, records in matches if records]
 
 
-def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
+def with_conditions(route: Route, conditions: Sequence[AppliedPreference]) -> Route:
     """Return the route with what is obeyed among its conditions: likes of one field together, any of them will do."""
     if not conditions:
         return route
@@ -123,7 +125,7 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
 
 def apply_preferences(
     state: Data, route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
-) -> tuple[Route, list[Obeyed]]:
+) -> tuple[Route, list[AppliedPreference]]:
     """Return the route with what is known of the person as conditions, and these; without what was struck."""
     out = [*state.get("without", []), *state.get("struck", []), *struck]
     conditions = preference_conditions([*state.get("known", []), *state.get("noted", [])], route, bases, out)
@@ -192,7 +194,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
     if "summarizer" in context.parts:
         text, author = str(await context.parts["summarizer"](before, fresh)).strip(), "summarizer"
     elif text := await _by_model(context, before, fresh) if "summarizer" in context.models else "":
-        author = settings.model_of("summarizer")
+        author = settings.role_model("summarizer")
     if not text:
         text = summarize(_of_the_corpus(messages, of_user), [m["content"] for m in of_user])
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])
@@ -202,7 +204,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str, user_id: 
 async def _by_model(context: Context, old: str, messages: Sequence[Data]) -> str:
     text = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(text)}
-    reply = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
+    reply = await ask_model(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
     return reply.form.summary.strip() if reply.form else ""
 
 

@@ -77,7 +77,7 @@ class MemoryService(Service):
             self._retrying.cancel()
 
 
-def store_of(wb: Any, run_id: str = "") -> MemoryStore:
+def find_store(wb: Any, run_id: str = "") -> MemoryStore:
     """Return what is remembered in an open workspace; of a run that is incognito, what is remembered there."""
     service: MemoryService = wb._services["memory"]
     return service.recalling(wb._work.driver(run_id)).store

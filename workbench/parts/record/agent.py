@@ -239,7 +239,7 @@ class RecordedGraph:
 
     @staticmethod
     def _resumed(snapshot: Any, recorder: Recorder) -> Any:
-        """Return what continues a paused graph: the answers that are answers, by the ids of their questions.
+        """Return what continues a paused graph: the known answers, by the ids of their questions.
 
         At a breakpoint (``interrupt_before``) nothing was asked, and None continues.
         """

@@ -114,11 +114,11 @@ class GraphBench(ipywidgets.VBox):
 
     def _start(self) -> GraphRun:
         text = self.input.value
-        return self.agent.ask(_value(text, {"messages": [("user", text)]}))
+        return self.agent.ask(_read_json(text, {"messages": [("user", text)]}))
 
     def _fork(self) -> GraphRun:
         assert self.run is not None
-        changed = {"at": self.place.value, "result": _value(self.result.value)} if self.result.value.strip() else {}
+        changed = {"at": self.place.value, "result": _read_json(self.result.value)} if self.result.value.strip() else {}
         return self.run.fork(**changed)
 
     def _choose(self, change: Mapping[str, Any]) -> None:
@@ -150,7 +150,7 @@ class GraphBench(ipywidgets.VBox):
             return lambda: self.agent.run(self._shown_id()).answer({question.id: answer()})
 
         buttons = [
-            self._button("answer", give(lambda: _value(text.value)), "primary"),
+            self._button("answer", give(lambda: _read_json(text.value)), "primary"),
             self._button("yes", give(lambda: True)),
             self._button("no", give(lambda: False)),
         ]
@@ -161,7 +161,7 @@ class GraphBench(ipywidgets.VBox):
         return self.run.run_id
 
 
-def _value(text: str, otherwise: Any = None) -> Any:
+def _read_json(text: str, otherwise: Any = None) -> Any:
     """Read JSON; plain text stays what it is, unless something else is to take its place."""
     try:
         return json.loads(text)

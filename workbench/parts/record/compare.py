@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """What differs between second runs.
+    """What differs between two runs.
 
     Attributes:
         first, second: the runs.

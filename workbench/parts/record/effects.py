@@ -44,8 +44,8 @@ class GraphEffect:
         key: digests of what it depends on, by part.
         reads: digests of the state's fields that it read, by name; None when the whole state was read.
         value: what came of it; of an interrupt the questions.
-        input: what it was inputs.
-        seconds: how long it took when it was effect.
+        input: what it was given.
+        seconds: how long it took when it was executed.
         tokens: what a model read and wrote, as its server counts.
         started_at: seconds since the epoch.
         replayed: taken from the tape of another run.
@@ -151,7 +151,7 @@ class Diverged(RunError):
 
 @dataclasses.dataclass
 class Place:
-    """Where the running code stands: its node, and how often each call was effect in it."""
+    """Where the running code stands: its node, and how often each call was made in it."""
 
     at: str
     task: str
@@ -181,8 +181,8 @@ class Recorder:
     Args:
         mode: ``live`` answers from nothing but the run's own tape after a kill, ``fork`` from its sources too,
             ``replay`` must answer everything.
-        own: effects that this run has effect already.
-        sources: effects of the runs that it was effect from.
+        own: effects that this run has already.
+        sources: effects of the runs that it was made from.
         answers: what people answered, by the digest of the question.
         edits: by place, ``{"result": value}`` or ``{"state": {field: value}}``.
         base: parts of every key: user and thread.
@@ -259,7 +259,7 @@ class Recorder:
         return await self._execute(at, task, key, node, state, config, edit)
 
     def _keep_recorded(self, effect: GraphEffect, at: str, task: str) -> None:
-        """Keep a node's effect from the tape, after the calls that it effect."""
+        """Keep a node's effect from the tape, after the calls that it made."""
         calls = self._calls[effect.at] if effect.outcome == "value" else []
         for call in calls:
             place = at + call.at.removeprefix(effect.at)

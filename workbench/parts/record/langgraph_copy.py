@@ -294,7 +294,7 @@ def resume_values(config: Any) -> list[Any]:
 
 
 def with_resume(config: Any, answers: Sequence[Any]) -> Any:
-    """Return the config of a task to which these answers were configurable."""
+    """Return the config of a task to which these answers were given."""
     configurable = config["configurable"]
     scratchpad = dataclasses.replace(configurable[CONFIG_KEY_SCRATCHPAD], resume=list(answers))
     return {**config, "configurable": {**configurable, CONFIG_KEY_SCRATCHPAD: scratchpad}}

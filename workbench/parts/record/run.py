@@ -1,4 +1,4 @@
-"""One run of a recorded graph: how it stands, what it nodes, and the runs that are made from it."""
+"""One run of a recorded graph: how it stands, what it asks, and the runs that are made from it."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class GraphRun:
         unknown = set(by_node) - {at for at, _, _ in recorded}
         if unknown:
             nodes = ", ".join(dict.fromkeys(at for at, _, _ in recorded)) or "none"
-            raise RunError(f"{', '.join(unknown)} nodes nothing in run {self.run_id}. Nodes that did: {nodes}.")
+            raise RunError(f"{', '.join(unknown)} asked nothing in run {self.run_id}. Nodes that did: {nodes}.")
         replaced = {question: by_node.get(at, answer) for at, question, answer in recorded}
         options = {
             **self._row["options"],

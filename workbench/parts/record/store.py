@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.errors import RunError, UnknownRun
 from workbench.extensions import Service
-from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, named
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, create_tables, translate_errors
 
 VERSION = 1
 _SCHEMA = """
@@ -45,7 +45,7 @@ class GraphStore:
 
     def __init__(self, path: Path):
         self._path, self._lock = path, threading.RLock()
-        with named(path):
+        with translate_errors(path):
             self._db = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
             self._db.row_factory = sqlite3.Row
             begin_with_log(self._db)
@@ -57,11 +57,11 @@ class GraphStore:
             self._db.close()
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> int:
-        with self._lock, named(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db as connection:
             return connection.execute(sql, values).rowcount
 
     def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[sqlite3.Row]:
-        with self._lock, named(self._path), closing(self._db.execute(sql, values)) as cursor:
+        with self._lock, translate_errors(self._path), closing(self._db.execute(sql, values)) as cursor:
             return cursor.fetchall()
 
     def create(self, graph: str, thread: str, options: Mapping[str, Any], inputs: Any, owner: str) -> str:
@@ -114,7 +114,7 @@ class GraphStore:
 
     def save_effect(self, run_id: str, effect: Mapping[str, Any], digest: str, value: tuple[str, bytes]) -> None:
         """Keep an effect, and its value unless an equal one is there."""
-        with self._lock, named(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db as connection:
             connection.execute("INSERT OR IGNORE INTO contents VALUES (?, ?, ?)", (digest, *value))
             connection.execute(
                 "INSERT INTO effects (run_id, effect, value) VALUES (?, ?, ?)",
@@ -132,7 +132,7 @@ class GraphStore:
 
     def remove(self, run_ids: Sequence[str]) -> None:
         """Forget runs, and contents that no other run has."""
-        with self._lock, named(self._path), self._db as connection:
+        with self._lock, translate_errors(self._path), self._db as connection:
             for table in ("effects", "answers", "runs"):
                 connection.executemany(f"DELETE FROM {table} WHERE run_id = ?", [(run_id,) for run_id in run_ids])
             connection.execute("DELETE FROM contents WHERE digest NOT IN (SELECT value FROM effects)")

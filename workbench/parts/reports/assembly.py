@@ -11,7 +11,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.generate import found, offline, without_evidence
+from workbench.graphs.generate import merged_evidence, offline, without_evidence
 from workbench.graphs.roles import budget_spent
 from workbench.language.citing import cite
 from workbench.language.fields import FieldsWriter
@@ -25,7 +25,7 @@ from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.state import ConversationState, Data, Json, RetrievalResult, SectionContent, Supported
-from workbench.text import fold, language_of
+from workbench.text import detect_language, fold
 from workbench.views.labels import Labels
 
 MARK = re.compile(r"\[(\d+)\]")
@@ -43,7 +43,7 @@ def in_order(sections: Sequence[SectionContent]) -> list[SectionContent]:
 def source_numbers(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -> dict[str, int]:
     """Return the number of each cited piece: as in an earlier report of the same, else in order of appearance.
 
-    Numbers that were replace_mark stay, so that a section that did not change reads the same.
+    Numbers that were given stay, so that a section that did not change reads the same.
     """
     numbers, free = dict[str, int](), max(earlier.values(), default=0)
     for section in sections:
@@ -107,9 +107,9 @@ class _Assembly:
     def __init__(self, state: ConversationState, context: Context):
         self.state, self.context = state, context
         self.kind = report_type(state["report"]["type"])
-        self.labels = Labels(language_of(state["message"]))
+        self.labels = Labels(detect_language(state["message"]))
         self.zh = self.labels.language == "zh"
-        self.results, self.sections = found(state), written_sections(state)
+        self.results, self.sections = merged_evidence(state), written_sections(state)
         self.numbers = source_numbers(self.sections, state["report"].get("numbers", {}))
         self.reading = state["route_decision"]["question"]
         self.notes: list[str] = []
@@ -242,7 +242,7 @@ class _Assembly:
 
 
 def _table(heads: str, rows: Sequence[Sequence[str]]) -> str:
-    """Rows under heads that are replace_mark as ``one|another``; nothing without a row."""
+    """Rows under heads that are written as ``one|another``; nothing without a row."""
     names = heads.split("|")
     lines = [names, ["---"] * len(names), *([inline(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""

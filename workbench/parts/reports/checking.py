@@ -14,7 +14,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.generate import found
+from workbench.graphs.generate import merged_evidence
 from workbench.language.support import by_words, denies, lost
 from workbench.parts.reports.validating import meant_by, validate
 from workbench.ports import Context
@@ -152,7 +152,7 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> Js
     context, sections = runtime.context, written_sections(state)
     if not context.settings.consistency_check:
         return {"report": {**state["report"], "consistency": {}}}
-    check = await asyncio.to_thread(_measures, sections, found(state))
+    check = await asyncio.to_thread(_measures, sections, merged_evidence(state))
     bases = context.bases(state["kb_prefixes"])
     text, reading = "\n".join(section["text"] for section in sections), state["route_decision"]["question"]
     check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))

@@ -18,7 +18,7 @@ from bs4 import BeautifulSoup, Tag
 from workbench.errors import MissingExtra, ReportError, shown
 from workbench.parts.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import Data, Json, RetrievalResult
-from workbench.text import CJK, iso, language_of
+from workbench.text import CJK, detect_language, iso
 from workbench.views.labels import Labels
 
 _CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
@@ -78,7 +78,7 @@ def _facts(result: Data, language: str) -> Json:
         "licence": _words(metadata.get("licence")),
         "base": _words(metadata.get("kb_prefix")),
         "passage": position + 1 if isinstance(position, int) and not isinstance(position, bool) else None,
-        "language": language_of(title),
+        "language": detect_language(title),
     }
 
 

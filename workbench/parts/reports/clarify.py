@@ -19,12 +19,12 @@ from pydantic import BaseModel, Field
 
 from workbench.events import progress
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
-from workbench.graphs.roles import NONE, card, model_plans, say
+from workbench.graphs.roles import NONE, ask_model, card, model_plans
 from workbench.graphs.route import read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Clarification, ConversationState, Entity, Json, Question
-from workbench.text import fold, language_of, sentences, terms
+from workbench.text import detect_language, fold, sentences, terms
 from workbench.views.labels import Labels
 
 MODEL_LIMIT = 3
@@ -85,7 +85,7 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     words = " ".join(question["question"] for question in left)
     in_force = {"query": state["query"], "answers": {}}
     decision = ask_person(
-        "clarify", state, runtime, {"questions": left}, words, ClarifyEdits, check_ids, told={"in_force": in_force}
+        "clarify", state, runtime, {"questions": left}, words, ClarifyEdits, check_ids, details={"in_force": in_force}
     )
     change: Json = {"decisions": [decision]}
     if decision["action"] == "reject":
@@ -124,7 +124,7 @@ def _resume(state: ConversationState, runtime: Runtime[Context], questions: list
     """
     likeliest = {q["question_id"]: q["assumed"] for q in unanswered(questions) if q["kind"] == "name"}
     query = refined(query, answered(questions, likeliest))
-    assumptions = [*state["report"].get("assumptions", []), *stated(questions, language_of(query))]
+    assumptions = [*state["report"].get("assumptions", []), *stated(questions, detect_language(query))]
     change: Json = {"clarifications": questions, "assumptions": assumptions}
     if query != state["query"]:
         change |= reread(state, runtime, query)
@@ -145,7 +145,7 @@ async def _by_model(
         "known": "\n".join(f"- {line}" for line in covered) or NONE,
         "most": str(MODEL_LIMIT),
     }
-    reply = await say(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
+    reply = await ask_model(context, "planner", ModelQuestions, slots, question=query, prompt="clarify", quiet=True)
     return [
         Clarification(
             question_id=f"model:{number}",
@@ -268,7 +268,7 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
         elif clarification["kind"] == "model":
             answer = f"{clarification['question']} {answer}"
         if after and answer not in query:
-            aside = f"（{answer}）" if language_of(query) == "zh" else f" ({answer})"
+            aside = f"（{answer}）" if detect_language(query) == "zh" else f" ({answer})"
             query = query[:after] + aside + query[after:]
     return query
 
@@ -323,7 +323,7 @@ def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Ite
 
 def _described(bearers: Sequence[Entity], base: KnowledgeBase, zh: bool) -> Iterator[str]:
     """Yield each bearer by its name and what tells it from the others: fields, else how its text begins."""
-    passages = [next(iter(base.passages_of([b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
+    passages = [next(iter(base.document_passages([b["doc_id"]])), None) if b["doc_id"] else None for b in bearers]
     order = ("date", "name", "category", "number")  # when and whose come first to a person's mind
     telling = sorted((f for f in base.schema() if f["type"] in order), key=lambda field: order.index(field["type"]))
     columns = [[_field_text(p["fields"].get(field["name"])) if p else "" for p in passages] for field in telling]

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from workbench.cli.ask import kb_option, words_of
+from workbench.cli.ask import kb_option, read_argument
 from workbench.cli.follow import ANSWER, Document, finish, follow
-from workbench.cli.page import Page, paged, points_of
+from workbench.cli.page import Page, paged, parse_points
 
 
 @click.command()
@@ -17,7 +17,7 @@ from workbench.cli.page import Page, paged, points_of
 @kb_option
 @click.option("--type", "report_type", help="short, long, or your own.")
 @click.option("--style", help="Of the references: default, apa, ieee, gb7714 or bibtex.")
-@click.option("--review", type=points_of, default="", metavar="POINTS", help="Where to stop and ask.")
+@click.option("--review", type=parse_points, default="", metavar="POINTS", help="Where to stop and ask.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html or .pdf.")
 @paged
 def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, output: str | None, **more: Any) -> int:
@@ -36,7 +36,7 @@ def report(page: Page, topic: str, update: str | None, kb: tuple[str, ...], *, o
             page.say(f"Sections written: {counts['sections_written']}, unchanged: {counts['sections_reused']}.")
             document: Document = run.to_dict()
         else:
-            run = wb.report(words_of(topic), kb=list(kb) or None, wait=False, **more)
+            run = wb.report(read_argument(topic), kb=list(kb) or None, wait=False, **more)
             document, _ = follow(page, run, False)
         if output and document["status"] == "done":
             page.say(str(run.report.write(output)))

@@ -10,12 +10,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from workbench.language.answer import CLOSED
 from workbench.language.citing import marked, spaced
 from workbench.language.fields import FieldsWriter
-from workbench.language.quoting import Sentence, sentences_of
+from workbench.language.quoting import Sentence, split_sentences
 from workbench.parts.reports.markdown import escaped
 from workbench.ports import KnowledgeBase
 from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import CJK, fold, language_of, terms
-from workbench.text import sentences as split_sentences
+from workbench.text import CJK, detect_language, fold, sentences, terms
 
 LEADS = 2
 """Sentences of a piece from which nothing was chosen."""
@@ -53,21 +52,21 @@ def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
     """Write what one document says; foreign sentences in quotation marks, behind whose words they are."""
     title = quoted[0].title
     called = escaped(fields.called(title))
-    if language_of(quoted[0].text) != fields.question["language"]:
+    if detect_language(quoted[0].text) != fields.question["language"]:
         original = escaped(title)
         both = f"**《{called}》**（{original}）" if called != original else f"**《{original}》**"
         words = " ".join(f"“{s.text}” [{s.n}]" for s in quoted)
         return fields.say(f"**{original}**: {words}", f"{both}：{words}。")
     closed = [s.text if s.text[-1:] in CLOSED else s.text + fields.say(".", "。") for s in quoted]
     text = fields.say(" ", "").join(marked(t, s.n) for t, s in zip(closed, quoted, strict=True))
-    if fold(title) in fold(text) or len(split_sentences(title)) > 1:  # a title that ends in its middle
+    if fold(title) in fold(text) or len(sentences(title)) > 1:  # a title that ends in its middle
         return text
     return fields.say(f"**{called}**: {text}", f"**《{called}》**：{text}")
 
 
 def sentences_in(n: int, piece: RetrievalResult) -> list[Sentence]:
     """Return the sentences of a piece, which has this number."""
-    return [sentence._replace(n=n) for sentence in sentences_of([piece])]
+    return [sentence._replace(n=n) for sentence in split_sentences([piece])]
 
 
 def matrix(

@@ -9,7 +9,7 @@ from workbench.records import proposals
 from workbench.state import Data, Json
 from workbench.views.labels import Labels
 from workbench.widgets.form import Control
-from workbench.widgets.proposal import Form, Heard
+from workbench.widgets.proposal import Form, Listener
 
 _INDENT = "  "
 _TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
@@ -72,8 +72,8 @@ class SectionForm(Form):
 
     keeps = True
 
-    def __init__(self, request: Data, labels: Labels, heard: Heard):
-        super().__init__(request, labels, heard)
+    def __init__(self, request: Data, labels: Labels, listener: Listener):
+        super().__init__(request, labels, listener)
         self._fields.box.add_class("wb-writing")
 
     def _schema(self, schema: Data) -> Data:

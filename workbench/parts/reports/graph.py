@@ -17,11 +17,11 @@ from typing_extensions import TypedDict
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
 from workbench.graphs.execute import executor
-from workbench.graphs.generate import found
+from workbench.graphs.generate import merged_evidence
 from workbench.graphs.merge import gather
 from workbench.graphs.plan import SEARCH
 from workbench.graphs.roles import budget_spent
-from workbench.knowledge.dated import dated_bases, dates_asked
+from workbench.knowledge.dated import dated_bases, question_dates
 from workbench.language.answer import judge
 from workbench.language.citing import cite
 from workbench.parts.reports import checking, review
@@ -33,7 +33,7 @@ from workbench.parts.reports.kinds import Aspect, ReportType, Topic, report_type
 from workbench.parts.reports.outline import Meaning, Outliner, carried, threshold
 from workbench.parts.reports.writer import Draft, outlined_by_model, section_by_model
 from workbench.plans import Plan, PlanStep, fresh_id
-from workbench.ports import Context, outlined, written
+from workbench.ports import Context, call_outliner, call_writer
 from workbench.records.tape import RULES
 from workbench.state import (
     ConversationState,
@@ -73,10 +73,10 @@ def report_topic(state: Data) -> Topic:
 
 async def outliner(state: ConversationState, runtime: Runtime[Context]) -> Json:
     """Return what the report will say: the model's outline, or the rules'; and what is there from before."""
-    context, request, results = runtime.context, state["report"], found(state)
+    context, request, results = runtime.context, state["report"], merged_evidence(state)
     kind, plan = report_type(request["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
-    who = context.settings.model_of("writer") if "writer" in context.models else RULES
+    who = context.settings.role_model("writer") if "writer" in context.models else RULES
     who = "writer" if "writer" in context.parts else who
     lookup = {"report_id": report_id, "user": state.get("user_id", "")}
     look: Any = context.runs.report if request.get("cached", True) else lambda **_: {}
@@ -124,7 +124,7 @@ async def _outlined(
     state: ConversationState, context: Context, kind: ReportType
 ) -> tuple[ReportOutline, str, list[str]]:
     """Return the outline, who made it, and what is to be said of how it came about."""
-    topic, results, bases = report_topic(state), found(state), dated_bases(context, state)
+    topic, results, bases = report_topic(state), merged_evidence(state), dated_bases(context, state)
     reading = state["route_decision"]["question"]
     nouns: Data = next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {})
     judged, says = judge(reading, results, bases), Meaning(bases)
@@ -133,7 +133,7 @@ async def _outlined(
     if not results:
         return rules, RULES, []
     if "outliner" in context.parts:
-        proposals: Any = await outlined(context, state["query"], results)
+        proposals: Any = await call_outliner(context, state["query"], results)
     elif "writer" in context.models and not budget_spent(context):
         proposals = await outlined_by_model(context, state["message"], results, topic.titles())
     else:
@@ -159,7 +159,7 @@ async def _outlined(
 
 def fan_out(state: ConversationState) -> list[Send] | str:
     """Return one writer for each section that is not there yet."""
-    by_id = _by_id(found(state))
+    by_id = _by_id(merged_evidence(state))
     prints = {section["section_id"]: section["fingerprint"] for section in state.get("sections", [])}
     tasks = []
     for section in state["outline"]["sections"]:
@@ -171,13 +171,13 @@ def fan_out(state: ConversationState) -> list[Send] | str:
 
 
 def _task(state: ConversationState, section: SectionOutline, own: str, wish: str) -> SectionTask:
-    by_id = _by_id(found(state))
+    by_id = _by_id(merged_evidence(state))
     return SectionTask(
         run_id=state["run_id"],
         message=state["message"],
         kb_prefixes=state["kb_prefixes"],
         route_decision=state["route_decision"],
-        dates=dates_asked(state),
+        dates=question_dates(state),
         section=section,
         pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
         fingerprint=own,
@@ -214,7 +214,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     outline, pieces, notes = task["section"], task["pieces"], list[str]()
     try:
         if pieces and "writer" in context.parts:
-            return Draft(await written(context, outline["query"], pieces), []), "writer"
+            return Draft(await call_writer(context, outline["query"], pieces), []), "writer"
         if pieces and "writer" in context.models:
             draft = await section_by_model(
                 context,
@@ -225,7 +225,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
                 wish=task["wish"],
             )
             if draft and draft.text:
-                return draft, context.settings.model_of("writer")
+                return draft, context.settings.role_model("writer")
             notes = draft.notes if draft else []
     except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
         raise
@@ -251,7 +251,7 @@ def after_research(state: ConversationState) -> list[Send] | str:
     if not report.get("begun"):
         return "review_outline"
     section = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
-    own = section_print(section, _by_id(found(state)), report["by"])
+    own = section_print(section, _by_id(merged_evidence(state)), report["by"])
     return [Send("section", _task(state, section, own, report["redo"]["wish"]))]
 
 
@@ -321,13 +321,13 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> Json:
             remaining_s=context.settings.time_budget_s,
             sources={},
             upstream={},
-            dates=dates_asked(state),
+            dates=question_dates(state),
         )
         records += (await executor(task, cast(Any, runtime)))["records"]
     gathered = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
     pieces = [r for r in gathered if r["source_type"] == "chunk"][:RESEARCH_LIMIT]
-    known_ids = _by_id(found(state))
-    results = [*found(state), *(r for r in pieces if r["result_id"] not in known_ids)]
+    known_ids = _by_id(merged_evidence(state))
+    results = [*merged_evidence(state), *(r for r in pieces if r["result_id"] not in known_ids)]
     quoted = [(piece["result_id"], sentence.text) for piece in pieces for sentence in sentences_in(1, piece)]
     shares = Meaning(dated_bases(context, state))(wish, [text for _, text in quoted])
     fit = [words for words, share in zip(quoted, shares, strict=True) if share >= threshold(wish, words[1])]

@@ -81,7 +81,9 @@ def parsed(text: str) -> list[Token]:
 
 @cache
 def _parser() -> MarkdownIt:
-    r"""``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target; so is
+    r"""Build the parser.
+
+    ``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target; so is
     ``text_join``, for then ``\\[1]`` is no mark.
     """
     parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(["table", "strikethrough"])

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from workbench.language.answer import Judgement, speaks_of
+from workbench.language.answer import Judgement, is_about
 from workbench.language.fields import Document
 from workbench.language.quoting import Sentence
 from workbench.parts.reports.kinds import Aspect, ReportType, Topic
@@ -48,7 +48,7 @@ class Meaning:
         """Return a share for each text, 0 to 1."""
         shares = [0.0] * len(texts)
         for base in self._bases:
-            reading = next_hop.Reading.of(phrase, texts, base)
+            reading = next_hop.Reading.read(phrase, texts, base)
             if reading.words:
                 shares = [max(share, reading.share(row)) for share, row in zip(shares, reading.texts, strict=True)]
         return shares
@@ -135,7 +135,7 @@ class Outliner:
 
     def _names(self, document: Document) -> bool:
         own = self._document_results(document)
-        return any(speaks_of(name, own) for name in self.reading["names"])
+        return any(is_about(name, own) for name in self.reading["names"])
 
     def _document_results(self, document: Document) -> list[RetrievalResult]:
         return [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]

@@ -18,7 +18,7 @@ from workbench.records.tape import RULES
 from workbench.records.writing import write_file
 from workbench.settings import Settings
 from workbench.state import Data, ExecutionRecord, Json, RetrievalResult
-from workbench.text import clean, language_of
+from workbench.text import clean, detect_language
 from workbench.views.labels import labels_for
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Report:
             }
             for step in (plan.steps if plan else ())
         ]
-        findings = run.found
+        findings = run.results_by_step
         reflected = {reflection["current_iteration"]: reflection for reflection in run.reflections}
         records = [
             {
@@ -323,7 +323,7 @@ class Report:
             "clarification_history": history,
             "user_preferences": {
                 "known": self._kept.get("preferences", "").splitlines(),
-                **{memory["memory_id"]: memory["told"] for memory in run.obeyed},
+                **{memory["memory_id"]: memory["told"] for memory in run.applied_preferences},
             },
             "domain_context": run.state.get("kb_prefix", "") or run.workspace.settings.default_domain,
         }
@@ -366,14 +366,14 @@ class Report:
         return write_file(file, self.rendered(form), replace=replace, kind=RunError)
 
     def rendered(self, form: str) -> bytes:
-        """It in one of its forms: ``md``, ``html`` or ``pdf``."""
+        """Return the report in one of its forms: ``md``, ``html`` or ``pdf``."""
         from workbench.parts.reports import rendering
 
         if form == "md":
             return self.text.encode()
         words = {
             "title": self.title,
-            "language": language_of(self.run.message),
+            "language": detect_language(self.run.message),
             "final_report": self.text,
         }
         if form == "html":
@@ -387,7 +387,7 @@ class Report:
         return f"<Report {self.run.run_id} {self.status}: {self.title!r}, {len(self.sections)} sections>"
 
     def _repr_html_(self) -> str:
-        """It on a page of a notebook: how it stands, then its text; until there is one, the run."""
+        """Return the report for a notebook: its progress, then its text; the run until there is a text."""
         from workbench.parts.reports import showing
 
         if not self.text:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 from pydantic import Field
 
-from workbench.graphs.generate import found
+from workbench.graphs.generate import merged_evidence
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.parts.reports.checking import checked, section_print, written_sections
 from workbench.parts.reports.outline import capitalised, placed
@@ -53,7 +53,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     if "outline" not in state.get("review", []) or not state["outline"]["sections"]:
         return {"report": {**report, "begun": True}}
-    outline, known_ids = state["outline"], {r["result_id"] for r in found(state)}
+    outline, known_ids = state["outline"], {r["result_id"] for r in merged_evidence(state)}
 
     def check(edits: OutlineEdits) -> None:
         refuse(
@@ -63,9 +63,9 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
             if entry not in known_ids
         )
 
-    texts = {"evidence": describe_evidence(found(state))}
+    texts = {"evidence": describe_evidence(merged_evidence(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
-    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=texts)
+    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, details=texts)
     change: Json = {"decisions": [decision], "report": {**report, "begun": True}}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
@@ -133,11 +133,11 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     content = next(section for section in written_sections(state) if section["section_id"] == section_id)
     unsure = sum(claim["verdict"] in ("unsupported", "uncited") for claim in content["claims"])
     words = f"{len(content['claims'])} statements, {unsure} of them without support: keep this section?"
-    by_id = {r["result_id"]: r for r in found(state)}
+    by_id = {r["result_id"]: r for r in merged_evidence(state)}
     pieces = [by_id[i] for i in content["sources"] if i in by_id]
     key = f"{section_id}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
     texts = {"evidence": describe_evidence(pieces)}
-    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=texts)
+    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, details=texts)
     # what is written again is shown again
     reviewed = [*report.get("reviewed", []), *([] if decision["action"] == "respond" else [section_id])]
     if decision["action"] != "approve":

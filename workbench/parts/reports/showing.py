@@ -51,7 +51,7 @@ def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Ma
 def _status_line(report: Report, labels: Labels) -> str:
     """Return how it ended, its score, how much of it is supported."""
     status, check = report.status, report.consistency
-    words = [labels.known(f"report_{status}", labels(status))]
+    words = [labels.get(f"report_{status}", labels(status))]
     words += [labels("report_scored", n=f"{check['score']:.2f}")] if check else []
     words += consistency_texts(check, labels)
     words += [labels("report_taken_over")] if report.cache_hit else []

@@ -20,7 +20,7 @@ from workbench.language.question import read
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import Json, Question
 from workbench.text import CJK, fold, stem, terms
-from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.tool import FunctionTool, Search, ToolOutput
 
 PASS_SHARE = 0.6
 """The share of keywords that must be covered."""
@@ -84,7 +84,7 @@ def validate(reading: Question, text: str, meant: Meant | None = None) -> Answer
 
 def meant_by(question: str, base: KnowledgeBase) -> Meant:
     """Yield what a knowledge base knows a question's keywords by: other writings of names and values, near words."""
-    related, lexicon, schema = base.near(question), base.lexicon(), base.schema()
+    related, lexicon, schema = base.similar_words(question), base.lexicon(), base.schema()
 
     def meant(keyword: str) -> Iterable[str]:
         key = fold(keyword)
@@ -120,7 +120,7 @@ class ReflectionInput(Search):
     found: list[Json] = Field(default_factory=list, description="Results of an earlier step, by $from")
 
 
-class ReflectionOutput(Found):
+class ReflectionOutput(ToolOutput):
     """What it speaks of; ``results`` stay empty: nothing new was found."""
 
     keywords: list[str] = Field(default_factory=list, description="What an answer must speak of")

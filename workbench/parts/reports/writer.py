@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from workbench import ports
-from workbench.graphs.roles import NONE, numbered, say, told_evidence
+from workbench.graphs.roles import NONE, ask_model, evidence_text, numbered
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.language.citing import renumbered
 from workbench.ports import Context
 from workbench.records.tape import estimated_tokens
 from workbench.state import Json, RetrievalResult
-from workbench.text import CJK, fold, language_of, terms, visible
+from workbench.text import CJK, detect_language, fold, terms, visible
 
 _SECTIONS, _CLAIMS = 12, 40
 """Most sections of an outline, and claims of a batch."""
@@ -110,7 +110,7 @@ async def outlined_by_model(
         "evidence": _evidence(pieces),
         "most": str(_SECTIONS),
     }
-    reply = await say(
+    reply = await ask_model(
         context,
         "writer",
         Outlined,
@@ -118,7 +118,7 @@ async def outlined_by_model(
         question=question,
         problems=problems,
         prompt="outline",
-        language=language_of(question),
+        language=detect_language(question),
     )
     if reply.form is None:
         return None
@@ -193,7 +193,7 @@ class _Writing:
         if not texts:
             return ""
         if "reducer" in context.parts:
-            text = await ports.joined(context, texts, self._joined)
+            text = await ports.call_reducer(context, texts, self._joined)
         else:
             strategy, limit = context.settings.reduce_strategy, context.settings.max_tokens_per_reduce
             text = await reduced(texts, self._joined, strategy, limit)
@@ -236,13 +236,13 @@ class _Writing:
 
     @property
     def _language(self) -> str:
-        return language_of(self._about["question"])
+        return detect_language(self._about["question"])
 
     async def _filled(
         self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
     ) -> Any:
         about = self._about
-        reply = await say(
+        reply = await ask_model(
             self._context,
             "writer",
             form,
@@ -282,13 +282,13 @@ async def abstract_by_model(context: Context, question: str, sections_text: str)
     if not ready(context) or not sections_text.strip():
         return None
     marks = {n: n for n in map(int, re.findall(r"\[(\d+)\]", sections_text))}
-    language = language_of(question)
+    language = detect_language(question)
 
     def problems(form: TextForm) -> list[str]:
         return _unusable(renumbered(form.text, marks)[0], language)
 
     slots = {"question": question, "sections": _shortened(sections_text, context.settings.merge_max_characters)}
-    reply = await say(
+    reply = await ask_model(
         context, "writer", TextForm, slots, question=question, problems=problems, prompt="abstract", language=language
     )
     return renumbered(_plain(reply.form.text, ""), marks)[0].strip() if reply.form else None
@@ -310,7 +310,7 @@ def _batches(pieces: Sequence[RetrievalResult], limit: int, characters: int) -> 
     """Yield the pieces, so many a batch and no more than a prompt holds; at least one."""
     batch, size = list[RetrievalResult](), 0
     for piece in pieces:
-        length = len(told_evidence([piece], 0)) + 10
+        length = len(evidence_text([piece], 0)) + 10
         if batch and (len(batch) == limit or size + length > characters):
             yield batch
             batch, size = [], 0
@@ -320,7 +320,7 @@ def _batches(pieces: Sequence[RetrievalResult], limit: int, characters: int) -> 
 
 def _evidence(pieces: Sequence[RetrievalResult]) -> str:
     """Return all of a batch, which was made to fit."""
-    return told_evidence(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
+    return evidence_text(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
 
 
 def _line(text: str, limit: int = _SHORT) -> str:

@@ -30,9 +30,9 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     if not find_spec("mcp"):
         raise MissingExtra("workbench mcp", "mcp")
     with page.open() as wb:
-        from workbench.parts.serve.mcp import server_of
+        from workbench.parts.serve.mcp import make_server
 
-        server_of(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
+        make_server(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
 
 
 @click.command("serve")
@@ -58,9 +58,9 @@ def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
     with page.open() as wb:
         from workbench.parts.serve import http
 
-        with http.listen(host, port, http.token_of(wb.settings)) as listening:
+        with http.listen(host, port, http.read_token(wb.settings)) as listening:
             port = listening.getsockname()[1]
             page.give({"host": host, "port": port}, f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).")
             signal.signal(signal.SIGTERM, signal.default_int_handler)  # stopped either way, the workspace is closed
             with suppress(KeyboardInterrupt):
-                http.server_of(wb, heartbeat).run(sockets=[listening])
+                http.make_server(wb, heartbeat).run(sockets=[listening])

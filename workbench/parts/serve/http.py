@@ -300,7 +300,7 @@ def _summary(run: Run, debug: bool) -> Json:
 
 
 def _resume_hint(run: Run) -> str:
-    return f"Run {run.run_id} is {run.status}. Go on with it by the decision `resume`."
+    return f"Run {run.run_id} is {run.status}. Continue it with the decision `resume`."
 
 
 class Events(StreamingResponse):
@@ -415,7 +415,7 @@ def _authorize(request: Request, token: str) -> None:
         raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
 
 
-def token_of(settings: Settings) -> str:
+def read_token(settings: Settings) -> str:
     """Return the secret that every request brings; "" where there is none.
 
     Raises:
@@ -431,9 +431,9 @@ def token_of(settings: Settings) -> str:
     return token
 
 
-def app_of(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
+def make_app(wb: Workbench, heartbeat_s: float = 15.0) -> Starlette:
     """Return the application over an open workspace."""
-    endpoints, token = Endpoints(wb, heartbeat_s), token_of(wb.settings)
+    endpoints, token = Endpoints(wb, heartbeat_s), read_token(wb.settings)
 
     def route(path: str, method: Callable[[Request], Awaitable[Response]], verb: str = "GET") -> Route:
         async def endpoint(request: Request) -> Response:
@@ -490,7 +490,7 @@ def listen(host: str, port: int, token: str) -> socket.socket:
         raise SettingsError(f"{host}:{port} cannot be listened on: {error}. Choose another --host or --port.") from None
 
 
-def server_of(wb: Workbench, heartbeat_s: float) -> Any:
+def make_server(wb: Workbench, heartbeat_s: float) -> Any:
     """Return the uvicorn server; when it stops, the runs at work are interrupted and their clients are informed."""
     import uvicorn
 
@@ -505,4 +505,4 @@ def server_of(wb: Workbench, heartbeat_s: float) -> Any:
             await interrupting
 
     options: Json = {"log_level": "warning", "server_header": False, "lifespan": "off", "ws": "none"}
-    return Server(uvicorn.Config(app_of(wb, heartbeat_s), timeout_graceful_shutdown=5, **options))
+    return Server(uvicorn.Config(make_app(wb, heartbeat_s), timeout_graceful_shutdown=5, **options))

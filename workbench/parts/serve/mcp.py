@@ -336,7 +336,7 @@ def _tool(method: Callable[..., Awaitable[Result]], name: str) -> Tool:
     return tool
 
 
-def server_of(wb: Workbench, tools: Sequence[str]) -> MCPServer:
+def make_server(wb: Workbench, tools: Sequence[str]) -> MCPServer:
     """Return a server with these tools over an open workspace; ``run()`` serves it over standard input and output."""
     methods = Tools(wb)
     names = ", ".join(wb.knowledge.names()) or "none yet"

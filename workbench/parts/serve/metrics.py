@@ -18,7 +18,7 @@ from workbench.runs.recording import Recording
 from workbench.settings import ROLES
 from workbench.state import Json
 
-_OTHER = "other"
+_OTHER_LABEL = "other"
 _COUNTERS = {
     "runs": ("Runs that have ended.", ("status",)),
     "steps": ("Attempts at steps.", ("tool", "status")),
@@ -71,7 +71,7 @@ class Metrics:
         self._counters["runs"].labels(status).inc()
         self._seconds["run"].labels(status).observe(document["figures"]["total_s"])
         for record in own(records[counted[0] :]):
-            tool = record["tool"] if record["tool"] in tools else _OTHER
+            tool = record["tool"] if record["tool"] in tools else _OTHER_LABEL
             self._counters["steps"].labels(tool, record["status"]).inc()
             if record["status"] != "skipped":
                 self._seconds["step"].labels(tool).observe(record["duration_ms"] / 1000)
@@ -82,7 +82,7 @@ class Metrics:
                 self._count_call(call)
 
     def _count_call(self, call: Any) -> None:
-        role = call["role"] if call["role"] in ROLES else _OTHER
+        role = call["role"] if call["role"] in ROLES else _OTHER_LABEL
         self._counters["model_calls"].labels(role, "failed" if call["failed"] else "ok").inc()
         self._seconds["model_call"].labels(role).observe(call["seconds"])
         for kind in ("input", "cached", "output"):

@@ -46,7 +46,7 @@ def required(setting: str) -> None:
         raise MissingExtra("WORKBENCH_SPANS=otlp", "tracing")
 
 
-def spans_of(run: Recording) -> list[Span]:
+def run_spans(run: Recording) -> list[Span]:
     """Return the spans of a run, each after the span that holds it."""
     document, calls = run.to_dict(), [call for call in run.calls() if not call["replayed"]]
     log, start = document["log"], _ns(run.row["created_at"])
@@ -144,7 +144,7 @@ def send(spans: Sequence[Span]) -> None:
 def send_run(run: Recording) -> None:
     """Send the spans of a run, unless it is incognito."""
     if not run.options.get("incognito"):
-        send(spans_of(run))
+        send(run_spans(run))
 
 
 def _ns(timestamp: str) -> int:

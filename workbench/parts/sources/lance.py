@@ -73,18 +73,18 @@ class Lance(Store):
         if self._table is not None:
             self._table.delete(f"id IN ({', '.join(quoted(vector_id) for vector_id in ids)})")
 
-    def held(self) -> Iterator[tuple[str, str]]:
+    def stored_keys(self) -> Iterator[tuple[str, str]]:
         """Yield every id, with the key of its vector."""
         if self._table is not None:
             for row in self._table.search().select(["id", "key"]).limit(max(1, self.count())).to_list():
                 yield row["id"], row["key"]
 
-    def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
+    def nearest(self, query: np.ndarray, wanted: int) -> Sequence[str]:
         """Return the nearest by cosine, of all."""
         query_result = self._table.search(query).distance_type("cosine").select(["id", "_distance"]).limit(wanted)
         return [row["id"] for row in query_result.to_list()]
 
-    def settle(self) -> None:
+    def compact(self) -> None:
         """Join what many writes left in many files, and drop what is older."""
         if self._table is not None:
             self._table.optimize(cleanup_older_than=_OLD_VERSIONS)

@@ -102,10 +102,10 @@ class Record:
         return f"tmdb:{self.kind}/{self.number}"
 
 
-def key_of(name: str) -> str:
+def name_key(name: str) -> str:
     """Return a key that is equal for two spellings of a name.
 
-    >>> key_of("Spider-Man: Far From Home") == key_of("spider man far from home"), key_of("臥虎藏龍")
+    >>> name_key("Spider-Man: Far From Home") == name_key("spider man far from home"), name_key("臥虎藏龍")
     (True, '卧虎藏龙')
     """
     return "".join(c for c in fold(name) if c.isalnum())
@@ -249,7 +249,7 @@ def as_enriched(records: Iterable[Record], language: str) -> Enriched:
         entities.setdefault(record.place, _entity(record.place, kind, record.names, record.place))
         for relation, credits in record.credits.items():
             for credit in credits:
-                person_id = f"tmdb:person/{credit.number}" if credit.number else f"person:{key_of(credit.name)}"
+                person_id = f"tmdb:person/{credit.number}" if credit.number else f"person:{name_key(credit.name)}"
                 entities.setdefault(person_id, _entity(person_id, "Person", [credit.name]))
                 ends = (record.place, person_id)
                 source, target = ends[::-1] if relation == "acted_in" else ends
@@ -343,9 +343,9 @@ async def _look_up(server: _Server, wanted: Wanted, notes: list[str]) -> list[Re
     """Return every record with that name; of several films those of the year, where it is known."""
     name = text(wanted.name)
     answer = await server.get("search/multi", query=name, include_adult="false")
-    keys = {key for key in map(key_of, (wanted.name, *wanted.also)) if key}
+    keys = {key for key in map(name_key, (wanted.name, *wanted.also)) if key}
     details = [await _details(server, hit) for hit in _likely(hits(answer), keys, wanted.years)]
-    records = [record for record in details if record and keys & set(map(key_of, record.names))]
+    records = [record for record in details if record and keys & set(map(name_key, record.names))]
     years = [str(record.year or "?") for record in records if record.kind == "movie"]
     if not records:
         notes.append(note("unknown", server.language, name=name))
@@ -359,7 +359,7 @@ def _likely(records: list[Record], keys: set[str], years: Sequence[int]) -> list
 
     Lists of releases disagree by a year about festival films.
     """
-    exact = [hit for hit in records if keys & set(map(key_of, hit.names))]
+    exact = [hit for hit in records if keys & set(map(name_key, hit.names))]
     dated = [hit for hit in exact if hit.year and any(abs(hit.year - year) <= 1 for year in years)]
     return (dated or exact)[:MOST_BEARERS] or records[:1]
 

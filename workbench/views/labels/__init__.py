@@ -9,7 +9,7 @@ from importlib.resources import files
 from string import Formatter
 from typing import Any
 
-from workbench.text import language_of
+from workbench.text import detect_language
 
 LANGUAGES = ("en", "zh")
 _spoken = ""
@@ -78,7 +78,7 @@ class Labels:
             return key.replace("_", " ")
         return words[key].format(**values) if self.language == "zh" else _ENGLISH.format(words[key], **values)
 
-    def known(self, key: str, otherwise: str, **values: object) -> str:
+    def get(self, key: str, otherwise: str, **values: object) -> str:
         """Return the word of that key, or something other where there is none."""
         return self(key, **values) if key in catalogue(self.language) else otherwise
 
@@ -102,7 +102,7 @@ def speak(language: str) -> None:
 
 def labels_for(text: str) -> Labels:
     """Return the words in the language that was chosen for everything, or else in that of a question."""
-    return Labels(_spoken or language_of(text))
+    return Labels(_spoken or detect_language(text))
 
 
 def milliseconds(value: float) -> str:

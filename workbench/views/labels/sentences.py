@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.plans import edit_of
+from workbench.plans import plan_edit
 from workbench.state import Data
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def as_of_text(document: Data, labels: Labels) -> str:
     return labels("comma").join(labels(key, at=date) for key, date in pairs if date)
 
 
-def read_told(run: Data, labels: Labels) -> str:
+def reading_text(run: Data, labels: Labels) -> str:
     """Return how a follow-up question was read; empty where it was taken literally."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
 
@@ -138,7 +138,7 @@ def reason_text(reason: str, labels: Labels) -> str:
 
 def _edit_value(name: str, value: Any, proposal: Data) -> str:
     if name == "plan" and isinstance(value, Mapping):
-        return plan_edit_text(edit_of(proposal.get("plan"), value))
+        return plan_edit_text(plan_edit(proposal.get("plan"), value))
     if name == "next_steps" and isinstance(value, list):
         return " ".join(f"+{step['step_id']}" for step in value)
     if name == "sections" and isinstance(value, list):
@@ -146,11 +146,11 @@ def _edit_value(name: str, value: Any, proposal: Data) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def took_told(figures: Data, labels: Labels) -> str:
+def duration_text(figures: Data, labels: Labels) -> str:
     """Return how long a run worked, and the parts for retrieval and for the answer.
 
     >>> from workbench.views.labels import Labels
-    >>> took_told({"total_s": 10.4, "retrieval_s": 0.389, "generation_s": 9.9}, Labels("en"))
+    >>> duration_text({"total_s": 10.4, "retrieval_s": 0.389, "generation_s": 9.9}, Labels("en"))
     '10.40 s in all (retrieval 389 ms, answer 9.90 s)'
     """
     parts = [labels(word, span=_span(figures[name])) for name, word in _PARTS if figures[name]]
@@ -158,7 +158,7 @@ def took_told(figures: Data, labels: Labels) -> str:
     return labels("took", span=_span(figures["total_s"])) + within
 
 
-def saved_told(figures: Data, labels: Labels) -> str:
+def savings_text(figures: Data, labels: Labels) -> str:
     """Return the number of calls of tools that the tape answered, and the time that they had taken."""
     calls = figures["saved_calls"]
     return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
