@@ -70,6 +70,16 @@ def _row(checkpoint: Data, document: Data, wave: int, labels: Labels) -> Row:
         return Row(key, labels("point_" + asks.partition("-")[2]), labels("past_asks"), "paused")
     if "executor" in nodes:
         return _wave_row(key, added.get("records", []), document, wave, labels)
+    figures = document["figures"]
+    if "planner" in nodes and (plan := changes.get("plan")):
+        steps = labels("steps", n=len(plan["added"]) + len(plan["changed"]))
+        return Row(key, labels("node_planner"), labels("past_plan", version=plan["after"], steps=f"+{steps}"))
+    if "merger" in nodes:
+        counts = labels("past_merged", found=figures["found"], kept=figures["evidence"])
+        return Row(key, labels("node_merger"), counts)
+    if checkpoint["graph"] == "conversation" and "generate" in ran:
+        counts = labels("past_answered", n=len(document["answer"] or ""), cited=figures["cited"])
+        return Row(key, labels("node_generate"), counts)
     names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(ran)]
     name = labels("comma").join(names) or labels("past_input")
     text = " · ".join(f"{key} {' '.join(_change_lines(change))}" for key, change in changes.items())
