@@ -351,7 +351,7 @@ def test_the_rest_frees_what_is_held():
 def test_this_step_only_to_here_and_the_rest():
     made = editor(document(status="done", point=None, records=[record(A), record(B, "failed", error="no")]))
     asked: list[Any] = []
-    made.observe(lambda change: asked.append(change.new), "asked")
+    made.observe(lambda change: asked.append(change.new), "request")
     made.chosen = D
     for scope in ("only", "to", "rest", "rest"):
         made.fields.foot.press(scope)

@@ -176,8 +176,8 @@ def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around
         ("gone.md", "is not next to the canvas"),
         ("b" * 5000, "is not next to the canvas"),
         ("pipe.md", "a pipe, a device or a folder"),
-        ("rows.csv", "is many records"),
-        ("notes.canvas", "is many records"),
+        ("rows.csv", "holds many records"),
+        ("notes.canvas", "holds many records"),
     ],
 )
 def test_nothing_outside_the_folder_is_read(folder, file, why):
