@@ -45,7 +45,7 @@ VECTORS = {
     "zeros": (lambda text: [0.0] * 4, "nothing but zeros"),
     "different lengths": (lambda text: embed(text)[: 3 if "Hands" in text else 4], "different lengths"),
     "empty": (lambda text: [], "empty vectors"),
-    "words": (lambda text: ["one", "two"], "no number"),
+    "words": (lambda text: ["one", "two"], "not numbers"),
     "nulls": (lambda text: [None, 1.0], "numbers"),
 }
 REPLIES = {

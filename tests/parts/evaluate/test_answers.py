@@ -112,7 +112,7 @@ def test_one_model_judges_by_several_prompts(wb, questions, server, tmp_path) ->
     assert (of["correct"], of["correct agreed"], of["faithful agreed"]) == (None, 0, 0)
     assert wb.prompts["judge"].source == "shipped", "the workspace's own prompt is as it was"
     before = len(server.requests)
-    with pytest.raises(SettingsError, match="no prompt"):
+    with pytest.raises(SettingsError, match="not a prompt"):
         eval_answers(wb, "notes", questions, judges=["openai:a@gone.toml"])
     assert len(server.requests) == before, "said before the first question"
 

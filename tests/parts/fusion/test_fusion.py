@@ -473,5 +473,5 @@ def test_at_the_terminal(workspace, monkeypatch):
 def test_quality_falls_where_the_first_documents_leave_words_unsaid(wb):
     question, base = "Who directed Memento?", wb.knowledge.get("film")
     evidence = first_documents(wb.ask(question, kb="film").evidence)
-    whole, part = (fusion.quality_of(text, evidence, base) for text in (question, f"{question} zeppelin"))
-    assert 0 < part < whole <= 1 and fusion.quality_of(question, [], base) == 0
+    whole, part = (fusion.measure_quality(text, evidence, base) for text in (question, f"{question} zeppelin"))
+    assert 0 < part < whole <= 1 and fusion.check_quality(question, [], base) == 0

@@ -496,7 +496,7 @@ def test_a_server_that_is_stopped_leaves_its_runs_to_be_resumed(folder) -> None:
             process.send_signal(signal.SIGTERM)
             stopped.append(run_id)
             last = [line for line in lines if line][-1]
-    assert json.loads(last.removeprefix("data: "))["message"].startswith(f"Run {run_id} is interrupted. Go on")
+    assert json.loads(last.removeprefix("data: "))["message"].startswith(f"Run {run_id} is interrupted. Continue it")
     with Workbench.open(folder, **CORE) as wb:
         assert wb.run(run_id).status == "interrupted"
         wb.run(run_id).resume()
